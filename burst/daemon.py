@@ -30,14 +30,17 @@ from burst.errors import (
     StoreError,
     Unreadable,
 )
+from burst.http.service import HttpChange, HttpService
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.alive_file import AliveFile
 from burst.runtime.connect import connect
+from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
-from burst.runtime.session import Session
+from burst.runtime.session import DaemonProcess, Session
+from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp
 
 # Pause after the store refused a write, in seconds.
@@ -68,9 +71,12 @@ class Daemon:
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
         self._alive = AliveFile()
+        self._tally = Tally()
+        self._state = DaemonState(self._tally)
+        self._http = HttpService(self._state)
         self._stopping = False
         self._stop_at_once = False
-        self._reloads = SettingsReloader(read, path, self._wakeup)
+        self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
 
     def run(self) -> None:
         """Serve the lead until `stop` is called.
@@ -78,6 +84,19 @@ class Daemon:
         Raises ServiceTaken, ConfigError, StoreError, LeadError where it cannot start,
         and LeadError where the lead is lost and cannot be reached again in time.
         """
+        self._show_alive()
+        try:
+            self._prepare(self._settings).commit()
+            self._run()
+        except ConfigError as error:
+            raise self._reloads.with_file(error) from error
+        finally:
+            self._http.close()
+
+    def _prepare(self, settings: Settings) -> HttpChange:
+        return self._http.prepare(settings.http)
+
+    def _run(self) -> None:
         session = self._connect_first()
         while session is not None:
             self._serve(session)
@@ -163,19 +182,29 @@ class Daemon:
     def _make_session(self, lead: Lead) -> Session:
         try:
             path = str(self._path.absolute()) if self._path else ""
-            return Session(lead, self._settings, self._wakeup, self._reloads.ask, path)
+            return Session(
+                lead,
+                self._settings,
+                self._wakeup,
+                self._reloads.ask,
+                DaemonProcess(path, self._tally),
+            )
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
 
     def _serve(self, session: Session) -> None:
         """Tick until told to stop, or until the connection to the lead is lost."""
+        engine, why = session.engine, "the daemon is stopping"
+        self._state.serve(Served(lambda: engine.snapshot, session.api.holder()))
         try:
             while not self._stopping:
                 self._tick(session)
             self._stop(session)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
+            why = f"the lead was lost: {error}"
         finally:
+            self._state.lose(why)
             self._reloads.cancel()
             session.close()
             session.lead.close()
@@ -300,7 +329,9 @@ class Daemon:
         return require_reachable_address(identity, settings)
 
     def _show_alive(self) -> None:
-        self._alive.touch(self._settings.daemon.alive)
+        daemon = self._settings.daemon
+        self._alive.touch(daemon.alive)
+        self._state.beat(daemon.cadence)
 
 
 def _may_come(error: BurstError) -> bool:

@@ -45,8 +45,13 @@ class Sim:
             slots=find_slots(known),
             providers={"local": self.provider} if self.enabled else {},
         )
-        self.engine = Engine(self.lead, config, self.executor, self.now, self.beside)
+        calls = self.runs_calls()
+        self.engine = Engine(self.lead, config, calls, self.now, self.beside)
         self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
+
+    def runs_calls(self):
+        """What the engine has providers called by."""
+        return self.executor
 
     def tick(self, ticks=1, seconds=1.0):
         for _ in range(ticks):

@@ -8,6 +8,7 @@ declare the keys of their table `[providers.NAME]` as a msgspec.Struct, duration
 
 from burst.config.convert import Seconds, convert
 from burst.config.file import RANGES, effective, load, parse, read_settings, read_toml
+from burst.config.http import HttpSettings, ListenAddress, parse_listen
 from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
 from burst.config.policy import PolicyMatch, PolicyRule
 from burst.config.tables import (
@@ -31,9 +32,11 @@ __all__ = [
     "BudgetSettings",
     "DaemonSettings",
     "DeadlineSettings",
+    "HttpSettings",
     "IntakeSettings",
     "LeadSettings",
     "LimitSettings",
+    "ListenAddress",
     "Mode",
     "PlanSettings",
     "PolicyMatch",
@@ -46,6 +49,7 @@ __all__ = [
     "effective",
     "load",
     "parse",
+    "parse_listen",
     "read_settings",
     "read_toml",
 ]

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from burst.config.convert import Seconds, convert
+from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.policy import parse_policy
 from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
@@ -96,6 +97,7 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
     prices = parse_prices(tables.pop("prices", {}), providers, where)
     settings = convert(Settings, tables, where)
     _check_ranges(settings, where)
+    check_http(settings.http, where)
     found = {
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config.convert import Seconds, SecondsOrOff, Table
+from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
 from burst.config.policy import PolicyRule, Preset, default_rule
 
@@ -259,6 +260,7 @@ class Settings(Table, frozen=True):
     plan: PlanSettings = PlanSettings()
     limits: LimitSettings = LimitSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
+    http: HttpSettings = HttpSettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
     policy: tuple[PolicyRule, ...] = ()

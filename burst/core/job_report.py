@@ -28,7 +28,7 @@ def job_row(job: JobView, decision: Decision) -> Row:
         "id": format_f58(job.id),
         "userid": job.userid,
         "needs": str(job.request) if job.request else "",
-        "verdict": decision.reason.name.lower().replace("_", "-"),
+        "verdict": decision.reason.word,
         "why": decision.text(),
         "refusals": [
             {"offer": refusal.offer, "why": refusal.text()}

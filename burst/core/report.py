@@ -76,7 +76,6 @@ def status(
     times = OnlineTimes(records.times)
     identity = world.identity
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
-    leased = slot_holders(world.slots, records.live, records.unread_leases)
     return {
         "now": now,
         "lead": {
@@ -89,10 +88,7 @@ def status(
             "trouble": world.trouble,
         },
         "bursts": [burst_row(burst, world, now) for burst in bursts],
-        "slots": [
-            _slot_row(slot, leased.get(slot.name, ""), records, world)
-            for slot in world.slots
-        ],
+        "slots": slot_rows(records, world),
         "providers": [
             _provider_row(name, view, records.health.get(name, Health()), prices, times)
             for name, view in world.providers.items()
@@ -105,6 +101,15 @@ def status(
         "orphans": [orphan_row(orphan) for orphan in orphans],
         "unreadable": dict(records.unreadable),
     }
+
+
+def slot_rows(records: Records, world: World) -> list[Row]:
+    """Return the rank slots: which are free, and which burst has which."""
+    leased = slot_holders(world.slots, records.live, records.unread_leases)
+    return [
+        _slot_row(slot, leased.get(slot.name, ""), records, world)
+        for slot in world.slots
+    ]
 
 
 def orphan_row(orphan: Orphan) -> Row:

@@ -377,6 +377,11 @@ class Reason(enum.Enum):
         return f"<Reason.{self.name}>"
 
     @property
+    def word(self) -> str:
+        """Its name for programs, such as `not-worth`."""
+        return self.name.lower().replace("_", "-")
+
+    @property
     def about_job(self) -> JobReason:
         """What it says of a job, and what follows. Only for reasons about jobs."""
         found = self._value_  # quicker than `value`

@@ -340,6 +340,8 @@ class Engine:
             result = without_oversized(result, self._records, error.records, now)
             self._record_store.write(self._records, result.records)
         self._records = result.records
+        if self._beside.tally is not None:
+            self._beside.tally.recorded(result.events, self._records)
         log_health_changes(before.health, self._records.health)
         log_budget_changes(before, self._records, self._config, now)
         self._tracker.forget_answers(answered, self._records)

@@ -57,13 +57,19 @@ class Forecaster:
     """One thread. `QueueListener` is called by the lead, the rest by the engine."""
 
     def __init__(
-        self, lead: WholeQueue, wake: Callable[[], None], clock: Callable[[], float]
+        self,
+        lead: WholeQueue,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        tell_error: Callable[[float], None] = lambda _: None,
     ) -> None:
+        """`tell_error` as for RunLog, on the forecaster's thread."""
         self._lead = lead
         self._wake = wake
         self._clock = clock
         self._pause = _PAUSE_S
-        self._runs = RunLog()
+        self._tell_error = tell_error
+        self._runs = RunLog(tell_error=tell_error)
         self._left: Mapping[JobId, float] = {}
         self._ended: SimpleQueue[ActiveJob] = SimpleQueue()
         self._news = threading.Condition()
@@ -85,7 +91,7 @@ class Forecaster:
 
     def restore(self, texts: Mapping[str, str]) -> None:
         """Go on with what an earlier daemon stored; before `start`."""
-        self._runs = RunLog(texts)
+        self._runs = RunLog(texts, self._tell_error)
 
     def start(self, settings: Settings) -> None:
         """Begin, or go on with other settings."""

@@ -12,7 +12,7 @@ import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -33,12 +33,28 @@ class _Reload(NamedTuple):
     waiting: list[Future[Row]]
 
 
+class PreparedChange(Protocol):
+    """Something beside the session that was made ready for other settings."""
+
+    def commit(self) -> None:
+        """Go on by them."""
+
+    def abandon(self) -> None:
+        """Leave all as it was."""
+
+
 class SettingsReloader:
     """Reads the settings again when asked. Call `tick`, `cancel` from one thread."""
 
     def __init__(
-        self, read: Callable[[], Settings], path: Path | None, wakeup: WakeUp
+        self,
+        read: Callable[[], Settings],
+        path: Path | None,
+        wakeup: WakeUp,
+        prepare: Callable[[Settings], PreparedChange],
     ) -> None:
+        """`prepare` makes ready what is not of the session. It raises BurstError."""
+        self._prepare = prepare
         self._read = read
         self._path = path
         self._wakeup = wakeup
@@ -120,7 +136,13 @@ class SettingsReloader:
         try:
             config = reload.making.result()
             changed = changed_keys(old, config.settings)
-            late = session.replace(config)
+            beside = self._prepare(config.settings)
+            try:
+                late = session.replace(config)
+            except BaseException:
+                beside.abandon()
+                raise
+            beside.commit()
         except BurstError as error:
             self._reload = None
             self._refuse(error, reload.waiting)

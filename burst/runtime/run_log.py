@@ -8,7 +8,7 @@ record (the KVS of a lead does), it is written the less often the larger it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -34,7 +34,13 @@ _T = TypeVar("_T")
 class RunLog:
     """Run times and grades. Use from one thread."""
 
-    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        texts: Mapping[str, str] | None = None,
+        tell_error: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`tell_error` is told by how many seconds each job started late."""
+        self._tell_error = tell_error
         texts = texts or {}
         history = _read(texts.get(HISTORY_KEY), HistoryRecord)
         self.history = RunHistory(history)
@@ -92,7 +98,9 @@ class RunLog:
 
     def _grade(self, job: ActiveJob, own: Container[int]) -> None:
         if job.cores and all(rank in own for rank in job.cores):
-            self.grades.started(job.id, job.t_start)
+            late = self.grades.started(job.id, job.t_start)
+            if late is not None:
+                self._tell_error(late)
         else:
             self.grades.drop(job.id)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import gc
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from burst import log
 from burst.config import Settings
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
 from burst.core.worth.marks import marking
-from burst.errors import ConfigError
+from burst.errors import ConfigError, LeadGone, StoreError, Unreadable
 from burst.lead import Accounting, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
@@ -33,6 +34,7 @@ from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
+from burst.runtime.tally import CountedCalls, Tally
 from burst.wakeup import WakeUp
 
 # Seconds from an event to the tick that deals with it. Nodes that join together and
@@ -55,6 +57,15 @@ def relax_garbage_collector() -> None:
     gc.set_threshold(20_000, 2, 100)
 
 
+class DaemonProcess(NamedTuple):
+    """What a session is told of the daemon, which may have one after the other."""
+
+    config: str = ""
+    """Path of the settings file, which `burst status` shows; empty for none."""
+    tally: Tally | None = None
+    """What counts for all sessions of the process; None for a new one."""
+
+
 class Session:
     """All that lives as long as the connection to a lead. Use from one thread."""
 
@@ -64,13 +75,12 @@ class Session:
         settings: Settings,
         wakeup: WakeUp,
         reload: Callable[[], Future[dict[str, Any]]],
-        config: str = "",
+        process: DaemonProcess = DaemonProcess(),  # noqa: B008 - it is immutable
     ) -> None:
         """Make providers and an engine. Raises ConfigError, StoreError, Unreadable.
 
         `tick` waits at `wakeup`, which outlives the session. The service calls
-        `reload`, on any thread. `config` is the path of the settings file, which
-        `burst status` shows.
+        `reload`, on any thread.
         """
         self.lead = lead
         self.clock = Clock()
@@ -80,9 +90,10 @@ class Session:
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
         self._config = making.result()
         self._workers = ProviderWorkers(self.clock, self.wake)
+        self._tally = process.tally or Tally()
         self._recorder: JobRecorder | None = None
         self._forecaster = (
-            Forecaster(lead, self.wake, self.clock)
+            Forecaster(lead, self.wake, self.clock, self._tally.forecast_error)
             if isinstance(lead, WholeQueue)
             else None
         )
@@ -92,10 +103,11 @@ class Session:
             if isinstance(lead, Accounting)
             else None
         )
-        beside = SideThreads(self._forecaster, self._archiver, self._banks)
-        self.engine = Engine(lead, self._config, self._workers, self.clock(), beside)
+        beside = SideThreads(self._forecaster, self._archiver, self._banks, self._tally)
+        calls = CountedCalls(self._workers, self._tally)
+        self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._log_not_enabled()
-        served_by = describe_process(self.clock(), config)
+        served_by = describe_process(self.clock(), process.config)
         self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
 
     @property
@@ -136,7 +148,15 @@ class Session:
 
         Raises LeadGone, and StoreError if nothing could be recorded or done.
         """
-        due = self.engine.tick(self.clock())
+        began = time.monotonic()
+        try:
+            due = self.engine.tick(self.clock())
+        except LeadGone:
+            raise
+        except (StoreError, Unreadable):
+            self._tally.failed_tick()
+            raise
+        self._tally.tick(time.monotonic() - began)
         pause = max(0.0, due - self.clock())
         self._wakeup.wait(
             pause if longest is None else min(pause, longest), GATHER_PAUSE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs beside the ticks of an engine, each on a thread of its own."""
+"""What runs beside the ticks of an engine on threads of its own, and what counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.tally import Tally
 
 
 class SideThreads(NamedTuple):
@@ -16,6 +17,7 @@ class SideThreads(NamedTuple):
     forecaster: Forecaster | None = None
     archiver: LedgerArchiver | None = None
     banks: BankReader | None = None
+    tally: Tally | None = None
 
 
 NO_SIDE_THREADS = SideThreads()

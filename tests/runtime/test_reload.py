@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A reload happens wholly or not at all, and whoever asked is told what came of it."""
 
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -12,11 +13,14 @@ import pytest
 from burst.config import Settings, parse
 from burst.core.commands import take_down_burst
 from burst.errors import BurstError, ConfigError
+from burst.http.service import HttpService
 from burst.model.burst import State
 from burst.provider import Provider
+from burst.runtime.daemon_state import DaemonState
 from burst.runtime.engine_config import ConfigMaker
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.session import Session
+from burst.runtime.tally import Tally
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp
 from tests.builders import NODE, whole
@@ -45,7 +49,13 @@ class Bench:
         self.stuck: dict[str, threading.Event] = {}
         self.lead = FakeLead()
         self.wakeup = WakeUp()
-        self.reloads = SettingsReloader(self.read, Path("site.toml"), self.wakeup)
+        self.http = HttpService(DaemonState(Tally()))
+        self.reloads = SettingsReloader(
+            self.read,
+            Path("site.toml"),
+            self.wakeup,
+            lambda settings: self.http.prepare(settings.http),
+        )
         self.session = Fakes(
             self, self.lead, self.read(), self.wakeup, self.reloads.ask
         )
@@ -111,6 +121,7 @@ def bench():
     for one in made:
         for event in one.stuck.values():
             event.set()
+        one.http.close()
         one.session.close()
 
 
@@ -306,3 +317,51 @@ def test_what_making_providers_raises_at_the_start_is_raised():
 
     with pytest.raises(ConfigError, match="no such cluster"):
         ConfigMaker(fail, 60.0).result()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_http_begins_moves_and_ends_with_a_reload(bench):
+    one = bench()
+    one.tables["http"] = {"listen": "127.0.0.1:0"}
+    assert one.reload()["changed"] == ["http.listen"]
+    first = one.http.port
+    assert answers(first)
+    one.reload()
+    assert one.http.port == first
+    one.tables["http"] = {"listen": "localhost:0"}
+    one.reload()
+    assert not answers(first)
+    assert answers(one.http.port)
+    second = one.http.port
+    one.tables["http"] = {}
+    one.reload()
+    assert one.http.port == 0
+    assert not answers(second)
+
+
+def test_a_port_that_is_taken_refuses_the_reload_and_all_stays(bench):
+    one = bench()
+    one.tables["http"] = {"listen": "127.0.0.1:0"}
+    one.reload()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        one.tables["http"] = {"listen": f"127.0.0.1:{other.getsockname()[1]}"}
+        one.tables["limits"] = {"max_nodes": 3}
+        with pytest.raises(ConfigError, match=r"site.toml: http.listen: .* in use"):
+            one.reload()
+    assert one.session.settings.limits.max_nodes == 0
+    assert answers(one.http.port)
+
+
+def test_a_reload_that_the_session_refuses_leaves_http_as_it_was(bench):
+    one = bench()
+    one.lead.submit(whole(3))
+    one.until(lambda: one.bursts and one.bursts[0].state is State.ONLINE)
+    one.tables["http"] = {"listen": "127.0.0.1:0"}
+    one.site = {"other": {"type": "fake"}}
+    with pytest.raises(ConfigError, match="live bursts"):
+        one.reload()
+    assert one.http.port == 0

@@ -93,11 +93,14 @@ class ForecastGrades:
             None if estimate.latest == math.inf else estimate.latest,
         )
 
-    def started(self, job: JobId, at: float) -> None:
-        """Grade a job's forecast: it started on own nodes."""
+    def started(self, job: JobId, at: float) -> float | None:
+        """Grade a job's forecast: it started on own nodes.
+
+        Returns by how many seconds that was later than expected; None without forecast.
+        """
         forecast = self._open.pop(job, None)
         if forecast is None:
-            return
+            return None
         latest = forecast.latest if forecast.latest is not None else at
         near = abs(at - forecast.expected) <= NEAR_S
         inside = forecast.earliest <= at <= latest + _LATE_S
@@ -107,6 +110,7 @@ class ForecastGrades:
             self._groups.move_to_end(name)
         while len(self._groups) > GROUPS_KEPT:
             self._groups.popitem(last=False)
+        return at - forecast.expected
 
     def drop(self, job: JobId) -> None:
         """Forget a job's forecast: it ended, or started on a burst."""

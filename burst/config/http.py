@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""`[http]`: where the daemon answers HTTP requests, and who may ask."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+import msgspec
+
+from burst.config.convert import Table
+from burst.errors import ConfigError
+
+_EXAMPLES = 'such as "127.0.0.1:9779", "[::1]:9779" or "unix:/run/burst/http"'
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
+LONGEST_PATH = 100
+"""Of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
+
+
+class HttpSettings(Table, frozen=True):
+    """`[http]`: health, metrics and status of the daemon over HTTP."""
+
+    listen: str = ""
+    """Address and port such as "127.0.0.1:9779", or the path of a Unix socket such as
+    "unix:/run/burst/http". None by default: the daemon listens nowhere. Port 0 takes
+    any that is free; the log says which."""
+    token_file: str = ""
+    """Path of a file with the token that clients send as `Authorization: Bearer`.
+    Required where the address is not one of loopback. Without one only metrics and
+    health are told over TCP, since any user of this host may connect."""
+
+
+class ListenAddress(msgspec.Struct, frozen=True):
+    """Where to listen: a path, or a host and a port."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only processes of this host can connect."""
+        if self.path or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else self._plain
+
+    @property
+    def _plain(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse_listen(text: str) -> ListenAddress:
+    """Return the address in `[http] listen`. Raises ValueError saying what is right."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path.startswith("/") or "\0" in path:
+            raise ValueError("the path of a Unix socket begins with /")
+        if len(path.encode()) > LONGEST_PATH:
+            raise ValueError(f"the path is longer than {LONGEST_PATH} bytes")
+        return ListenAddress(path=path)
+    found = _HOST_AND_PORT.fullmatch(text)
+    if found is None or int(found[2]) > 65535:
+        raise ValueError("expected an address and a port")
+    return ListenAddress(host=found[1].strip("[]"), port=int(found[2]))
+
+
+def check_http(http: HttpSettings, where: str) -> None:
+    """Raise ConfigError for an address that is none, or that needs a token."""
+    if not http.listen:
+        return
+    try:
+        address = parse_listen(http.listen)
+    except ValueError as error:
+        raise ConfigError(f"{where}: http.listen: {error}", _EXAMPLES) from None
+    if not address.is_local and not http.token_file:
+        raise ConfigError(
+            f"{where}: http.listen: {http.listen} can be reached from other hosts, and"
+            " http.token_file is not set",
+            "write a token to a file that only the daemon's user can read (`umask 077;"
+            " openssl rand -hex 32 > FILE`) and name it, or listen on 127.0.0.1",
+        )

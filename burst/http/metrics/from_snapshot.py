@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Metrics of what the last tick saw and recorded. What is unknown is not there."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from burst.config import BudgetSettings
+from burst.core import cost
+from burst.core.behaviour import behaviour_of
+from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.provider_health import Health
+from burst.core.report import slot_rows
+from burst.core.worth.accounts import budgets_at
+from burst.core.worth.grades import ALL
+from burst.core.worth.ledger import Costs
+from burst.core.worth.money import Money, to_units
+from burst.core.worth.periods import sum_of
+from burst.http.metrics.samples import Samples
+from burst.model.burst import Burst, State
+from burst.model.hold import HELD_BY_US
+from burst.model.reason import Reason
+from burst.runtime.snapshot import Snapshot
+
+QUARANTINED = "quarantined"
+LIVE_STATES = (
+    *(state.value for state in State if state is not State.INACTIVE),
+    QUARANTINED,
+)
+SLOT_STATES = ("free", "leased", "occupied", "drained", "unfreed", "quarantined")
+_NOT_WAITING = (Reason.RUNNING, Reason.ENDED)
+
+
+def add_snapshot(samples: Samples, snapshot: Snapshot) -> None:
+    """Add what a snapshot shows."""
+    samples.put("last_tick_timestamp_seconds", snapshot.now)
+    samples.put("unreadable_records", len(snapshot.records.unreadable))
+    _add_bursts(samples, snapshot)
+    _add_jobs(samples, snapshot)
+    _add_providers(samples, snapshot)
+    _add_money(samples, snapshot)
+    _add_forecasts(samples, snapshot)
+
+
+def _add_bursts(samples: Samples, snapshot: Snapshot) -> None:
+    world, now = snapshot.world, snapshot.now
+    live = snapshot.records.live
+    providers = [*world.providers]
+    states = Counter((b.lease.provider, _state(b)) for b in live)
+    every = [(name, state) for name in providers for state in LIVE_STATES]
+    samples.put_all("bursts", states, every)
+    made = [burst for burst in live if burst.state is not State.NEW]
+
+    def by_provider(
+        name: str, bursts: Iterable[Burst], count: Callable[[Burst], float]
+    ) -> None:
+        sums: Counter[str] = Counter()
+        for burst in bursts:
+            # A counter takes floats, too, but its type has only whole numbers.
+            sums[burst.lease.provider] += count(burst)  # type: ignore[assignment]
+        always = [(provider,) for provider in providers]
+        samples.put_all(name, {(key,): n for key, n in sums.items()}, always)
+
+    by_provider("nodes_provisioned", made, lambda burst: burst.lease.nodes)
+    by_provider("overdue_bursts", live, is_overdue)
+    by_provider("past_lease_bursts", live, lambda b: is_past_lease(b, now))
+    by_provider("money_per_hour", live, cost.per_hour)
+    orphans = Counter((orphan.provider,) for orphan in snapshot.orphans)
+    samples.put_all("orphans", orphans, [(name,) for name in providers])
+    if world.lead is not None:
+        online = [burst for burst in live if burst.state is State.ONLINE]
+        up = {b.id: behaviour_of(b).nodes_up(b, world) or 0 for b in made}
+        entries = snapshot.records.entries
+
+        def idle(burst: Burst) -> int:
+            entry = entries.get(burst.id)
+            return max(0, up[burst.id] - (entry.use.busy if entry else 0))
+
+        by_provider("nodes_up", made, lambda burst: up[burst.id])
+        by_provider("nodes_idle", online, idle)
+
+
+def _state(burst: Burst) -> str:
+    return QUARANTINED if burst.quarantined else burst.state.value
+
+
+def _add_jobs(samples: Samples, snapshot: Snapshot) -> None:
+    holds, lead = snapshot.records.holds, snapshot.world.lead
+    held = sum(hold.state in HELD_BY_US for hold in holds.values())
+    samples.put("held_jobs", held)
+    if lead is None:
+        return
+    waiting: Counter[tuple[str, ...]] = Counter()
+    for job, decision in snapshot.decisions.items():
+        view = lead.jobs.get(job)
+        if decision.reason not in _NOT_WAITING:
+            waiting[decision.reason.word, view.queue if view else ""] += 1
+    samples.put_all("pending_jobs", waiting)
+    rows = slot_rows(snapshot.records, snapshot.world)
+    slots = Counter((row["state"],) for row in rows)
+    samples.put_all("slots", slots, [(state,) for state in SLOT_STATES])
+
+
+def _add_providers(samples: Samples, snapshot: Snapshot) -> None:
+    now = snapshot.now
+    for name, view in snapshot.world.providers.items():
+        health = snapshot.records.health.get(name, Health())
+        samples.put("provider_up", bool(view.read_at and not view.trouble), name)
+        samples.put("provider_breaker_open", health.until > now, name)
+        samples.put("provider_disabled", bool(health.disabled), name)
+        aside = sum(offer.until > now for offer in health.offers.values())
+        samples.put("offers_set_aside", aside, name)
+
+
+def _add_money(samples: Samples, snapshot: Snapshot) -> None:
+    records = snapshot.records
+    settled = sum_of(period.total for period in records.periods.values())
+    for kind in msgspec.structs.fields(Costs):
+        amount = to_units(getattr(settled, kind.name))
+        samples.put("money_settled_total", amount, kind.name)
+    samples.put("money_wasted_total", to_units(settled.wasted))
+    reserved: Counter[str] = Counter(dict.fromkeys(snapshot.world.providers, 0))
+    for entry in records.entries.values():
+        reserved[entry.provider] += entry.reserved
+    for provider, sum_reserved in reserved.items():
+        samples.put("money_reserved", to_units(Money(sum_reserved)), provider)
+    userids = snapshot.world.userids
+    states = budgets_at(records, snapshot.settings, userids, snapshot.now).states()
+    for number, state in enumerate(states, 1):
+        used = state.used / state.limit if state.limit else 1.0
+        samples.put("budget_used_ratio", used, budget_label(state.budget, number))
+
+
+def budget_label(budget: BudgetSettings, number: int) -> str:
+    """Return the name of a budget; one that is for users is named by its place.
+
+    So that no user is named in a metric, which others may read.
+    """
+    if budget.match.user:
+        return f"users of budget {number}, per {budget.per}"
+    return str(budget)
+
+
+def _add_forecasts(samples: Samples, snapshot: Snapshot) -> None:
+    if snapshot.forecasts is None:
+        return
+    grade = snapshot.forecasts.grades.get(ALL)
+    if grade is not None and not math.isclose(grade.forecasts, 0):
+        samples.put("forecast_near_ratio", grade.near / grade.forecasts)
+        samples.put("forecast_inside_ratio", grade.inside / grade.forecasts)

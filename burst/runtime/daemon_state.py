@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""How the daemon is, for whoever asks over HTTP while it ticks or waits.
+
+The daemon's thread writes, any thread reads; nobody waits for the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from burst.model.fsd import format_fsd
+from burst.runtime.snapshot import Snapshot
+from burst.runtime.tally import Tally
+
+_SILENT_S = 300.0
+"""Past `[daemon] cadence`: a daemon that has not gone on for so long is stuck. A call
+of the lead or a write to its store ends earlier, by a timeout of its own."""
+
+
+class Served(NamedTuple):
+    """The lead that is served now."""
+
+    snapshot: Callable[[], Snapshot]
+    """Returns the last one."""
+    process: Mapping[str, Any]
+    """As `describe_process` returns it."""
+
+
+class DaemonState:
+    """`beat`, `serve` and `lose` belong to the daemon's thread, the rest to any."""
+
+    def __init__(
+        self, tally: Tally, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.tally = tally
+        self._clock = clock
+        self._served: Served | None = None
+        self._trouble = "no lead was reached yet"
+        self._beat = clock(), 0.0
+        self.last_tick = 0.0
+        """When a tick was taken last, in seconds since the epoch; 0 for never."""
+
+    def beat(self, cadence: float) -> None:
+        """Note that the daemon goes on: it is about to tick, or waits for its lead."""
+        self._beat = self._clock(), cadence
+
+    def serve(self, served: Served) -> None:
+        """Note which lead is served from now on."""
+        self._served = served
+
+    def lose(self, why: str) -> None:
+        """Note that no lead is served."""
+        self._served, self._trouble = None, why
+
+    @property
+    def served(self) -> Served | None:
+        """The lead that is served; None while there is none."""
+        return self._served
+
+    def why_stuck(self) -> str:
+        """Return for how long the daemon has not gone on; empty if it does."""
+        at, cadence = self._beat
+        silent = self._clock() - at
+        if silent <= _SILENT_S + cadence:
+            return ""
+        return f"the daemon has not gone on for {format_fsd(round(silent))}"
+
+    def why_not_ready(self) -> str:
+        """Return why the daemon decides nothing now; empty if it does."""
+        served = self._served
+        if served is None:
+            return self._trouble
+        world = served.snapshot().world
+        return f"the lead cannot be read: {world.trouble}" if world.lead is None else ""

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""What the daemon has counted since its process began, for metrics.
+
+An event is counted once the store has it, so never twice: one that the store refused
+was not applied, and comes again. One thread writes; any may read, as each value is
+replaced whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from burst.core.provider_health import WORKS
+from burst.core.records import Records
+from burst.model.burst import Burst, BurstId
+from burst.model.distribution import Distribution
+from burst.model.event import Event
+from burst.runtime.executor import CallResult, Executor
+from burst.runtime.queued_call import QueuedCall
+
+STAGES: Mapping[str, tuple[str, str]] = {
+    "provision": ("provision-start", "provision-finish"),
+    "join": ("provision-finish", "online"),
+    "online": ("provision-start", "online"),
+    "drain": ("drain", "drained"),
+    "reap": ("drained", "reaped"),
+    "end": ("exception", "reaped"),
+}
+"""Stages of a burst, and the events with which each begins and ends."""
+_Key = tuple[str, ...]
+
+
+class Tally:
+    """Counts and durations, by their labels."""
+
+    def __init__(self) -> None:
+        self.started: Counter[_Key] = Counter()
+        """Bursts whose provider was called, by provider and offer."""
+        self.ended: Counter[_Key] = Counter()
+        """Bursts of which nothing is left, by provider, offer and result."""
+        self.stages: dict[_Key, Distribution] = {}
+        """By provider and stage."""
+        self.calls: dict[_Key, Distribution] = {}
+        """Of providers, by provider and method."""
+        self.call_errors: Counter[_Key] = Counter()
+        """By provider, method and outcome."""
+        self.ticks = Distribution()
+        self.failed_ticks = 0
+        """Ticks of which nothing could be stored, so nothing was done."""
+        self.forecast_errors = Distribution()
+        """Between the first forecast of a job's start and its start, in seconds."""
+
+    def tick(self, seconds: float) -> None:
+        """Count a tick that was taken."""
+        self.ticks = self.ticks.plus(seconds)
+
+    def failed_tick(self) -> None:
+        """Count a tick that could store nothing."""
+        self.failed_ticks += 1
+
+    def forecast_error(self, seconds: float) -> None:
+        """Count a job that started so long before or after it was expected to."""
+        self.forecast_errors = self.forecast_errors.plus(abs(seconds))
+
+    def recorded(
+        self, events: Iterable[tuple[BurstId, Event]], records: Records
+    ) -> None:
+        """Count events that the store has; `records` are those with them."""
+        for name, event in events:
+            burst = records.bursts.get(name)
+            if burst is not None:
+                self._count_event(burst, event)
+
+    def called(self, result: CallResult) -> None:
+        """Count a call of a provider that has ended."""
+        key = result.call.provider, result.call.verb.value
+        _add(self.calls, key, result.done_at - result.began_at)
+        if result.outcome not in WORKS:
+            self.call_errors[(*key, result.outcome.value)] += 1
+
+    def _count_event(self, burst: Burst, event: Event) -> None:
+        provider, offer = burst.lease.provider, burst.lease.offer
+        if event.name == "provision-start":
+            self.started[provider, offer] += 1
+        elif event.name == "reaped":
+            result = burst.result.value if burst.result else "completed"
+            self.ended[provider, offer, result] += 1
+        for stage, (begins, ends) in STAGES.items():
+            began = _last(burst.events, begins) if event.name == ends else None
+            if began is not None:
+                _add(self.stages, (provider, stage), event.timestamp - began)
+
+
+class CountedCalls:
+    """An executor whose results are counted. See `burst.runtime.executor.Executor`."""
+
+    def __init__(self, executor: Executor, tally: Tally) -> None:
+        self._executor = executor
+        self._tally = tally
+
+    def submit(self, call: QueuedCall) -> None:
+        """See `Executor`."""
+        self._executor.submit(call)
+
+    def collect(self) -> list[CallResult]:
+        """See `Executor`."""
+        results = self._executor.collect()
+        for result in results:
+            self._tally.called(result)
+        return results
+
+    def close(self) -> None:
+        """See `Executor`."""
+        self._executor.close()
+
+
+def _last(events: Sequence[Event], name: str) -> float | None:
+    times = (event.timestamp for event in reversed(events) if event.name == name)
+    return next(times, None)
+
+
+def _add(into: dict[_Key, Distribution], key: _Key, seconds: float) -> None:
+    into[key] = into.get(key, Distribution()).plus(seconds)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""What a daemon answers over HTTP while it begins, ticks, loses its lead and ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from burst.config import Settings, parse
+from burst.daemon import Daemon
+from burst.errors import ConfigError, LeadGone
+from burst.lead import Lead
+from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.tally import Tally
+from tests.embedded_instance import embedded_instance, free_port
+from tests.fakes import FakeLead
+from tests.http.clients import Answer, ask, bearer
+from tests.support.waiting import wait_until
+
+TOKEN = "a" * 40
+QUICK = {"cadence": "0.1s", "observe": "0.1s"}
+TICKS = "flux_burst_tick_duration_seconds_count"
+
+
+def number(text: str, name: str) -> float:
+    """Return the value of a metric without labels."""
+    for family in parse_text(text):
+        for sample in family.samples:
+            if sample.name == name and not sample.labels:
+                return float(sample.value)
+    raise AssertionError(f"{name} is not there")
+
+
+@contextmanager
+def running(daemon: Daemon) -> Iterator[list[BaseException]]:
+    """Run a daemon on a thread; it is stopped after the block."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            daemon.run()
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        daemon.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def settings(port: int, token: Path, **tables: object) -> Settings:
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    http = {"listen": f"127.0.0.1:{port}", "token_file": str(token)}
+    return parse({"http": http, **tables}, "x.toml")
+
+
+def is_up(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def own(port: int, path: str) -> Answer:
+    return ask(port, path, headers=bearer(TOKEN))
+
+
+def test_a_daemon_of_a_real_lead_answers_and_closes_when_it_stops(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with embedded_instance() as instance:
+        found = settings(port, tmp_path / "t", lead={"uri": instance.uri})
+        with running(Daemon(lambda: found, None)) as raised:
+            wait_until(lambda: is_up(port), "the port")
+            wait_until(lambda: ask(port, "/readyz").status == 200, "readiness")
+            assert ask(port, "/healthz").body == "ok\n"
+            assert ask(port, "/status").status == 401
+            shown = json.loads(own(port, "/status").body)
+            with closing(instance.lead()) as lead:
+                told = lead.call("status", {})
+            assert shown.keys() == told.keys()
+            assert shown["lead"] == told["lead"]
+            assert shown["daemon"] == told["daemon"]
+            assert shown["slots"] == told["slots"]
+            text = own(port, "/metrics").body
+            assert number(text, "flux_burst_lead_up") == 1
+            assert number(text, TICKS) >= 1
+            assert TOKEN not in text + json.dumps(shown)
+        assert not raised
+        assert not is_up(port)
+
+
+class LeavingLead(FakeLead):
+    """A lead that goes away when the test says so."""
+
+    leaves = False
+
+    def observe(self):
+        if self.leaves:
+            raise LeadGone("the connection was lost")
+        return super().observe()
+
+
+def test_while_the_lead_is_away_the_server_stays_and_is_not_ready(
+    tmp_path: Path,
+) -> None:
+    port, first, there = free_port(), LeavingLead(), threading.Event()
+    found = settings(port, tmp_path / "t", daemon=QUICK)
+    leads = iter([first])
+
+    def connector(_: str, __: str) -> Lead:
+        lead = next(leads, None)
+        if lead is None:
+            if not there.is_set():
+                raise LeadGone("nobody is there")
+            return FakeLead()
+        return lead
+
+    with running(Daemon(lambda: found, None, connector)) as raised:
+        wait_until(lambda: is_up(port) and ask(port, "/readyz").status == 200, "ready")
+        ticks = number(
+            own(port, "/metrics").body, "flux_burst_tick_duration_seconds_count"
+        )
+        first.leaves = True
+        first.wake()
+        wait_until(lambda: ask(port, "/readyz").status == 503, "503")
+        away = ask(port, "/readyz")
+        assert away.body == "the lead was lost: the connection was lost\n"
+        assert ask(port, "/healthz").status == 200
+        assert own(port, "/status").status == 503
+        text = own(port, "/metrics").body
+        assert number(text, "flux_burst_lead_up") == 0
+        assert "flux_burst_slots" not in text
+        there.set()
+        wait_until(lambda: ask(port, "/readyz").status == 200, "ready again")
+        # What was counted goes on: it is still the same process.
+        text = own(port, "/metrics").body
+        assert number(text, TICKS) > ticks
+    assert not raised
+
+
+def test_a_lead_that_cannot_be_read_is_not_ready(tmp_path: Path) -> None:
+    port, lead = free_port(), FakeLead()
+    lead.unreadable = True
+    found = settings(port, tmp_path / "t", daemon=QUICK)
+    with running(Daemon(lambda: found, None, lambda _, __: lead)):
+        wait_until(lambda: is_up(port), "the port")
+        told = "the lead cannot be read: job manager is reloading\n"
+        wait_until(lambda: ask(port, "/readyz").body == told, "why")
+        assert own(port, "/status").status == 200
+
+
+def test_a_port_that_is_taken_keeps_the_daemon_from_its_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        found = settings(other.getsockname()[1], tmp_path / "t")
+        lead = FakeLead()
+        daemon = Daemon(lambda: found, Path("x.toml"), lambda _, __: lead)
+        with pytest.raises(ConfigError, match=r"x\.toml: http\.listen: .*in use"):
+            daemon.run()
+    assert not hasattr(lead, "handler")
+
+
+def test_a_daemon_that_does_not_go_on_is_told_of() -> None:
+    now = [100.0]
+    state = DaemonState(Tally(), lambda: now[0])
+    state.beat(10.0)
+    now[0] += 310
+    assert state.why_stuck() == ""
+    now[0] += 1
+    assert state.why_stuck() == "the daemon has not gone on for 5.18m"
+    state.beat(10.0)
+    assert state.why_stuck() == ""
+    assert state.why_not_ready() == "no lead was reached yet"
+    assert state.served is None
+    lost: list[Served] = []
+    state.lose("it is gone")
+    assert state.why_not_ready() == "it is gone"
+    assert not lost

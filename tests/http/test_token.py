@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from burst.errors import ConfigError
+from burst.http.token import read_token
+
+GOOD = "a" * 32
+
+
+def read(path: Path) -> bytes:
+    return read_token(str(path), "http.token_file")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_file_that_only_we_can_read_is_taken(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{GOOD}\n")
+    path.chmod(mode)
+    assert read(path) == GOOD.encode()
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o620, 0o602, 0o666])
+def test_a_file_that_others_can_read_or_write_is_refused(
+    tmp_path: Path, mode: int
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(GOOD)
+    path.chmod(mode)
+    with pytest.raises(ConfigError, match=r"others may read it.*chmod 600"):
+        read(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="want of root, who may give files away")
+def test_a_file_of_another_user_is_refused_and_a_mounted_secret_is_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(GOOD)
+    path.chmod(0o400)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(ConfigError, match="another user's"):
+        read(path)
+    os.chown(path, 0, os.getegid())
+    path.chmod(0o440)
+    assert read(path) == GOOD.encode()
+
+
+@pytest.mark.parametrize("text", ["", "short", "a" * 2000, "a" * 20 + " b", "ä" * 20])
+def test_what_is_no_token_is_refused_without_being_told(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="no token of 16 to 1024") as raised:
+        read(path)
+    assert not text or text not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told_with_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"No such file.*openssl rand"):
+        read(tmp_path / "none")
+    with pytest.raises(ConfigError, match="Is a directory"):
+        read(tmp_path)
