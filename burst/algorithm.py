@@ -293,10 +293,15 @@ def draw(below: int, *seed: str | float) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % below
 
 
-def shuffled(values: Sequence[_T], *seed: str | float) -> list[_T]:
-    """Return the values in an order that is drawn as by `draw`."""
+def shuffled(
+    values: Sequence[_T], *seed: str | float, most: int | None = None
+) -> list[_T]:
+    """Return the values in an order that is drawn as by `draw`; only the first `most`
+    of it, if that is given.
+    """
     left = list(values)
-    for place in range(len(left) - 1, 0, -1):
-        other = draw(place + 1, *seed, place)
+    count = len(left) if most is None else min(most, len(left))
+    for place in range(count):
+        other = place + draw(len(left) - place, *seed, place)
         left[place], left[other] = left[other], left[place]
-    return left
+    return left[:count]

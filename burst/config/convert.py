@@ -36,10 +36,21 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of tables that have tables or durations in them."""
 
 
+class KeyProblem(ConfigError):
+    """One key of a table is wrong: `key` is its dotted path there, empty for the table;
+    `problem` is the text without where it is.
+    """
+
+    def __init__(self, where: str, key: str, problem: str, advice: str = "") -> None:
+        super().__init__(f"{where}: {key or 'table'}: {problem}", advice)
+        self.key = key
+        self.problem = problem
+
+
 def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
     """Return a Struct of the given type made of a TOML table.
 
-    Durations are declared as `Seconds`. Raises ConfigError that begins with `where`.
+    Durations are declared as `Seconds`. Raises KeyProblem that begins with `where`.
     """
     _refuse_unknown(table_type, table, where, "")
     try:
@@ -47,9 +58,7 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
     except msgspec.ValidationError as error:
         what, _, at = str(error).partition(" - at `$")
         key = at.rstrip("`").lstrip(".")
-        raise ConfigError(
-            f"{where}: {key or 'table'}: {_plain(what)}", _choices(table_type, key)
-        ) from error
+        raise KeyProblem(where, key, _plain(what), _choices(table_type, key)) from error
 
 
 def _decode(kind: type, value: Any) -> Any:
@@ -104,12 +113,14 @@ def _refuse_unknown(
         if key not in fields:
             close = difflib.get_close_matches(key, fields, 1)
             advice = f"did you mean {close[0]}?" if close else "known keys are "
-            raise ConfigError(
-                f"{where}: {path}: no such key",
+            raise KeyProblem(
+                where,
+                path,
+                "no such key",
                 advice if close else advice + ", ".join(sorted(fields)),
             )
         below = fields[key]
         if isinstance(below, type) and issubclass(below, Table):
             if not isinstance(value, Mapping):
-                raise ConfigError(f"{where}: {path}: expected a table [{path}]")
+                raise KeyProblem(where, path, f"expected a table [{path}]")
             _refuse_unknown(below, value, where, f"{path}.")

@@ -7,12 +7,16 @@ Keys have the words of the Ensemble Operator's Custom Resource where it has one.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from burst.config.convert import Seconds, Table
+
+NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+NAME_OF_JOBS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 class JobSpec(Table, frozen=True):

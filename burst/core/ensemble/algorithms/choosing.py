@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from burst.algorithm import JobGroup, MemberView, shuffled
+from burst.algorithm import JobGroup, MemberView, OptionProblem, shuffled
 
 JobOrder = Literal["", "random", "ascending", "descending"]
 """As the file has them, drawn at random, by their nodes from few or from many."""
@@ -22,6 +22,11 @@ def room_for_jobs(view: MemberView) -> int:
     return max(0, view.most - view.nodes_busy - view.nodes_waited_for)
 
 
+def usable(view: MemberView) -> list[JobGroup]:
+    """Return the groups whose jobs the member could run, once it has grown."""
+    return [group for group in view.jobs if group.nodes <= view.most]
+
+
 def all_left(groups: Iterable[JobGroup]) -> list[JobGroup]:
     """Return a group for each job that the file asks for and that is left."""
     return [group for group in groups for _ in range(group.left or 0)]
@@ -30,9 +35,12 @@ def all_left(groups: Iterable[JobGroup]) -> list[JobGroup]:
 def in_order(
     jobs: Sequence[JobGroup], order: JobOrder, *seed: str | float
 ) -> list[JobGroup]:
-    """Return the jobs in that order; those of equal size as the file has them."""
+    """Return the jobs in that order; those of equal size as the file has them.
+
+    Of a random order only as many as are submitted at once.
+    """
     if order == "random":
-        return shuffled(jobs, *seed)
+        return shuffled(jobs, *seed, most=MOST)
     if order:
         backwards = order == "descending"
         return sorted(jobs, key=lambda job: job.nodes, reverse=backwards)
@@ -54,3 +62,16 @@ def fitting(jobs: Iterable[JobGroup], nodes: int, most: int = MOST) -> list[str]
 def submitted(view: MemberView) -> int:
     """Return how many jobs were given out so far: it tells one draw from the next."""
     return sum(group.submitted for group in view.jobs)
+
+
+def never_submitted(view: MemberView, name: str) -> list[OptionProblem]:
+    """Return what is wrong with jobs of which the file says no count."""
+    endless = [group.name for group in view.jobs if group.left is None]
+    return [
+        OptionProblem(
+            "",
+            f"jobs {group} have count 0, of which {name} submits none",
+            "give them a count, or use more-jobs, workload-success or triggers",
+        )
+        for group in endless
+    ]

@@ -8,17 +8,19 @@ there. All members that are to take part have this algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory
+from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory, OptionProblem
 from burst.core.ensemble.algorithms.choosing import (
     MOST,
     all_left,
     fitting,
+    never_submitted,
     room_for_jobs,
+    usable,
 )
 from burst.core.ensemble.algorithms.idling import decide_end
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
@@ -44,10 +46,10 @@ class Cost:
         """Return what is to be done (`burst.algorithm.Algorithm`)."""
         size = decide_size(view, memory, now, self._options)
         idle = decide_end(view, memory, now, self._options)
-        pool = [group for group in view.jobs if group.shared]
+        pool = [group for group in usable(view) if group.shared]
         # While shared jobs are left it may yet be needed: the cheaper may be full.
         ends = idle.end and not any(group.left for group in pool)
-        own = [group for group in view.jobs if not group.shared]
+        own = [group for group in usable(view) if not group.shared]
         shared = [group for group in pool if self._takes(view, group)]
         names = [job.name for job in all_left(own)]
         if not names:
@@ -59,6 +61,10 @@ class Cost:
             memory={**size.memory, **idle.memory},
             why=idle.why if ends else size.why,
         )
+
+    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
+        """Return which jobs it would never submit."""
+        return never_submitted(view, "cost")
 
     def _takes(self, view: MemberView, group: JobGroup) -> bool:
         """Whether no other member with room for such a job is cheaper."""

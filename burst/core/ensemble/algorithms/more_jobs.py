@@ -26,6 +26,7 @@ from burst.core.ensemble.algorithms.choosing import (
     JobOrder,
     in_order,
     submitted,
+    usable,
 )
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
@@ -106,7 +107,7 @@ class MoreJobs:
 
     def _groups(self, view: MemberView) -> list[JobGroup]:
         names = self._options.jobs
-        return [group for group in view.jobs if not names or group.name in names]
+        return [group for group in usable(view) if not names or group.name in names]
 
     def _most(self, view: MemberView, now: float) -> int:
         """Return how many jobs may be submitted now."""

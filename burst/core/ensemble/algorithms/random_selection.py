@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import MemberDecision, MemberView, Memory, shuffled
-from burst.core.ensemble.algorithms.choosing import MOST, all_left, submitted
+from burst.algorithm import MemberDecision, MemberView, Memory, OptionProblem, shuffled
+from burst.core.ensemble.algorithms.choosing import (
+    MOST,
+    all_left,
+    never_submitted,
+    submitted,
+    usable,
+)
 from burst.core.ensemble.algorithms.idling import decide_end
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
 
@@ -35,8 +42,9 @@ class RandomSelection:
         chosen: list[str] = []
         if not view.queue.pending and not view.unconfirmed:
             seed = (self._options.seed, view.name, submitted(view))
-            left = shuffled(all_left(view.jobs), *seed)
-            chosen = [job.name for job in left[: self._options.select]]
+            left = all_left(usable(view))
+            drawn = shuffled(left, *seed, most=self._options.select)
+            chosen = [job.name for job in drawn]
         return MemberDecision(
             nodes=size.nodes,
             submit=tuple(chosen),
@@ -44,3 +52,7 @@ class RandomSelection:
             memory={**size.memory, **idle.memory},
             why=idle.why or size.why,
         )
+
+    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
+        """Return which jobs it would never submit."""
+        return never_submitted(view, "random-selection")

@@ -7,12 +7,13 @@ group has enough of them, groups get jobs in turn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory
-from burst.core.ensemble.algorithms.choosing import MOST
+from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory, OptionProblem
+from burst.core.ensemble.algorithms.choosing import MOST, never_submitted, usable
 from burst.core.ensemble.algorithms.idling import decide_end
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, shrink
 
@@ -59,15 +60,17 @@ class FastestRuntime:
             why=idle.why or why,
         )
 
+    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
+        """Return which jobs it would never submit."""
+        return never_submitted(view, "it")
+
     def _choose(self, view: MemberView) -> list[JobGroup]:
         most = 0 if view.unconfirmed else self._options.at_once - view.queue.active
         taken = dict.fromkeys((group.name for group in view.jobs), 0)
         chosen: list[JobGroup] = []
         while len(chosen) < most:
             line = [
-                group
-                for group in view.jobs
-                if group.nodes <= view.most and (group.left or 0) > taken[group.name]
+                group for group in usable(view) if (group.left or 0) > taken[group.name]
             ]
             if not line:
                 break

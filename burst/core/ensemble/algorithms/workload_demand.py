@@ -7,15 +7,19 @@ when nodes are free for a while it shrinks, and when all is done it ends.
 
 from __future__ import annotations
 
-from burst.algorithm import MemberDecision, MemberView, Memory
+from collections.abc import Sequence
+
+from burst.algorithm import MemberDecision, MemberView, Memory, OptionProblem
 from burst.core.ensemble.algorithms.choosing import (
     MOST,
     JobOrder,
     all_left,
     fitting,
     in_order,
+    never_submitted,
     room_for_jobs,
     submitted,
+    usable,
 )
 from burst.core.ensemble.algorithms.idling import YesNo, decide_end, is_yes
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
@@ -51,12 +55,18 @@ class WorkloadDemand:
             why=idle.why or size.why,
         )
 
+    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
+        """Return which jobs it would never submit."""
+        if not is_yes(self._options.submit):
+            return []
+        return never_submitted(view, "workload-demand")
+
     def _jobs(self, view: MemberView) -> list[str]:
         """Return all own jobs, and of shared ones as many as it can run."""
         if not is_yes(self._options.submit) or view.unconfirmed:
             return []
         seed = (self._options.seed, view.name, submitted(view))
-        jobs = in_order(all_left(view.jobs), self._options.order, *seed)
+        jobs = in_order(all_left(usable(view)), self._options.order, *seed)
         own = [job.name for job in jobs if not job.shared]
         shared = (job for job in jobs if job.shared)
         taken = fitting(shared, 0 if own else room_for_jobs(view))

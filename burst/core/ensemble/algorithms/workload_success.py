@@ -19,6 +19,7 @@ from burst.core.ensemble.algorithms.choosing import (
     all_left,
     fitting,
     room_for_jobs,
+    usable,
 )
 from burst.core.ensemble.algorithms.idling import decide_end
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
@@ -70,6 +71,8 @@ class WorkloadSuccess:
             most = min(most, options.at_once - active)
         if most <= 0 or view.unconfirmed:
             return []
-        endless: list[JobGroup] = [group for group in view.jobs if group.left is None]
-        line = [*all_left(view.jobs), *islice(cycle(endless), MOST)]
+        endless: list[JobGroup] = [
+            group for group in usable(view) if group.left is None
+        ]
+        line = [*all_left(usable(view)), *islice(cycle(endless), MOST)]
         return fitting(line, room_for_jobs(view), min(most, MOST))

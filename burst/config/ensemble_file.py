@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Reads the file of an ensemble, and says on which line what is wrong, what is right.
+
+TOML, or YAML in the form of the Ensemble Operator's Custom Resource; both have the same
+keys below `spec`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config.convert import Seconds, Table
+from burst.config.ensemble import (
+    NAME_OF_MEMBER,
+    EnsembleLimits,
+    EnsembleSpec,
+    JobSpec,
+    MemberSpec,
+)
+from burst.config.ensemble_jobs import JobReader
+from burst.config.ensemble_members import MemberDefaults, MemberReader
+from burst.config.file_source import (
+    FileSource,
+    KeyPath,
+    read_source,
+    with_durations,
+)
+
+
+class EnsembleFile(msgspec.Struct, frozen=True):
+    """An ensemble, and where in its file everything is."""
+
+    spec: EnsembleSpec
+    source: FileSource
+    places: Mapping[str, KeyPath]
+    """Of each member its table."""
+    options: Mapping[tuple[str, int], KeyPath]
+    """Of each member's algorithms, by their number, the table of options."""
+
+
+class _Top(Table, frozen=True, rename="camel"):
+    name: str = ""
+    check_seconds: Seconds = Seconds(10)
+    grow_window: Seconds = Seconds(30)
+    shrink_window: Seconds = Seconds(60)
+
+
+class _Command(Table, frozen=True):
+    command: tuple[str, ...]
+
+
+def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
+    """Return the ensemble in a file, checked but for the algorithms' options.
+
+    `providers` are the tables `[providers.NAME]` of the settings that are enabled.
+    Raises ConfigError with file, line, and what would be right.
+    """
+    source = read_source(path)
+    tables, root = _unwrapped(source)
+    members, jobs, algorithm, limits, custom = (
+        tables.pop(key, None)
+        for key in ("members", "jobs", "algorithm", "limits", "custom")
+    )
+    top = _read_top(source, tables, root)
+    reader = MemberReader(source, path.parent, providers)
+    algorithms = reader.read_algorithms(algorithm, (*root, "algorithm"))
+    defaults = MemberDefaults(top.name, top.grow_window, top.shrink_window, algorithms)
+    found = reader.read(members, (*root, "members"), defaults)
+    most = max(member.max for member in found)
+    shared = JobReader(source, path.parent).read(jobs, (*root, "jobs"), most)
+    _check_shared(source, found, shared, (*root, "jobs"))
+    spec = EnsembleSpec(
+        name=top.name,
+        members=tuple(found),
+        jobs=shared,
+        limits=_read_limits(source, limits, (*root, "limits"), found),
+        check=top.check_seconds,
+        custom=_read_custom(source, custom, (*root, "custom")),
+        directory=str(path.parent.absolute()),
+        notes=tuple(reader.notes),
+    )
+    return EnsembleFile(spec, source, reader.places, reader.options)
+
+
+def _read_top(source: FileSource, tables: Mapping[str, Any], root: KeyPath) -> _Top:
+    top = source.convert(_Top, with_durations(tables, ("checkSeconds",)), root)
+    if not NAME_OF_MEMBER.fullmatch(top.name):
+        raise source.wrong(
+            (*root, "name"),
+            f"{top.name!r} is not a name for an ensemble",
+            "use at most 40 lower-case letters, digits and dashes",
+        )
+    if not 0.1 <= top.check_seconds <= 3600:
+        raise source.wrong(
+            (*root, "checkSeconds"), "out of range", "from 0.1 to 3600 seconds"
+        )
+    return top
+
+
+def _unwrapped(source: FileSource) -> tuple[dict[str, Any], KeyPath]:
+    """Return the tables and where they are: in `spec` of a Custom Resource."""
+    tables = dict(source.tables)
+    if "spec" not in tables:
+        return tables, ()
+    spec = tables["spec"]
+    kind = tables.get("kind")
+    if kind not in (None, "Ensemble") or not isinstance(spec, Mapping):
+        raise source.wrong(("kind",), f"{kind!r} is no ensemble", "kind: Ensemble")
+    for key in tables:
+        if key not in ("apiVersion", "kind", "metadata", "spec"):
+            raise source.wrong((key,), "no such key", "put it below spec")
+    metadata = tables.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    return {"name": name, **spec}, ("spec",)
+
+
+def _read_limits(
+    source: FileSource, found: Any, path: KeyPath, members: Sequence[MemberSpec]
+) -> EnsembleLimits:
+    limits = source.convert(
+        EnsembleLimits, with_durations(found or {}, ("time",)), path
+    )
+    for key in ("nodes", "money", "time"):
+        if not getattr(limits, key) >= 0:
+            raise source.wrong((*path, key), "out of range", "at least 0")
+    least = sum(member.min for member in members)
+    if limits.nodes and limits.nodes < least:
+        raise source.wrong(
+            (*path, "nodes"),
+            f"{limits.nodes} is less than the members' min together",
+            f"at least {least}",
+        )
+    return limits
+
+
+def _check_shared(
+    source: FileSource,
+    members: Sequence[MemberSpec],
+    shared: Sequence[JobSpec],
+    path: KeyPath,
+) -> None:
+    """Refuse a shared name that a member has, too: which is meant?"""
+    for member in members:
+        own = {job.name for job in member.jobs}
+        for place, job in enumerate(shared):
+            if job.name in own:
+                raise source.wrong(
+                    (*path, place, "name"),
+                    f"member {member.name} has jobs {job.name}, too",
+                    "rename one of them",
+                )
+
+
+def _read_custom(
+    source: FileSource, found: Any, path: KeyPath
+) -> dict[str, tuple[str, ...]]:
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise source.wrong(
+            path, "expected a table of commands", 'such as save = ["save.sh"]'
+        )
+    return {
+        str(name): tuple(
+            shlex.split(command)
+            if isinstance(command, str)
+            else source.convert(_Command, {"command": command}, (*path, name)).command
+        )
+        for name, command in found.items()
+    }

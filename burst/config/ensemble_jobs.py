@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The tables `jobs` of an ensemble's file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config.ensemble import NAME_OF_JOBS, JobSpec
+from burst.config.file_source import FileSource, KeyPath, with_durations
+from burst.model.fsd import LONGEST
+
+MOST_JOBS = 100_000
+"""Jobs of one entry."""
+
+
+class JobReader(msgspec.Struct, frozen=True):
+    """Reads the tables `jobs` of one file."""
+
+    source: FileSource
+    directory: Path
+
+    def read(self, found: Any, path: KeyPath, most: int) -> tuple[JobSpec, ...]:
+        """Return the jobs for members of at most so many nodes. Raises ConfigError."""
+        jobs: list[JobSpec] = []
+        for place, table in enumerate(self.source.as_list(found, path)):
+            at = (*path, place)
+            named = with_durations(table, ("duration",))
+            job = self.source.convert(JobSpec, named, at)
+            self._check_job(job, at, most)
+            if any(job.name == other.name for other in jobs):
+                raise self.source.wrong(
+                    (*at, "name"), f"there are jobs {job.name} already", "rename them"
+                )
+            jobs.append(self._with_batch(job, (*at, "batch")) if job.batch else job)
+        return tuple(jobs)
+
+    def _check_job(self, job: JobSpec, at: KeyPath, most: int) -> None:
+        if not NAME_OF_JOBS.fullmatch(job.name):
+            raise self.source.wrong(
+                (*at, "name"),
+                f"{job.name!r} is not a name for jobs",
+                "use at most 63 letters, digits, _, - and .",
+            )
+        if bool(job.command) == bool(job.batch):
+            raise self.source.wrong(at, "needs either a command or a batch", "give one")
+        if job.command:
+            try:
+                shlex.split(job.command)
+            except ValueError as error:
+                raise self.source.wrong((*at, "command"), str(error)) from error
+        if job.commands:
+            raise self.source.wrong(
+                (*at, "commands"), "no such key", "did you mean command?"
+            )
+        if job.nodes > most:
+            raise self.source.wrong(
+                (*at, "nodes"),
+                f"{job.nodes} is more than max, {most}: such a job could never run",
+                f"at most {most}, or a larger max",
+            )
+        ranges = {
+            "nodes": (1, most),
+            "count": (0, MOST_JOBS),
+            "cores": (0, 1_000_000),
+            "duration": (0, LONGEST),
+        }
+        for key, (low, high) in ranges.items():
+            if not low <= getattr(job, key) <= high:
+                raise self.source.wrong(
+                    (*at, key), "out of range", f"{low} to {high:g}"
+                )
+        if job.tasks and job.tasks < job.nodes:
+            raise self.source.wrong(
+                (*at, "tasks"),
+                f"{job.tasks} tasks for {job.nodes} nodes",
+                "a node needs a task: leave tasks out for one each",
+            )
+
+    def _with_batch(self, job: JobSpec, path: KeyPath) -> JobSpec:
+        file = self.directory / job.batch
+        try:
+            lines = file.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.source.wrong(
+                path, f"{file} cannot be read: {error}", "one command a line"
+            ) from error
+        found = tuple(
+            line.strip() for line in lines if line.strip() and line.strip()[0] != "#"
+        )
+        if not found or len(found) > MOST_JOBS:
+            raise self.source.wrong(
+                path, f"{file} has {len(found)} commands", "1 to 100000"
+            )
+        if job.count != 1:
+            raise self.source.wrong(
+                (*path[:-1], "count"), "each line of batch is a job", "leave count out"
+            )
+        return msgspec.structs.replace(job, commands=found)
