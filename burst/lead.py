@@ -22,7 +22,7 @@ import msgspec
 
 from burst.config import IntakeSettings
 from burst.errors import BurstError, ConfigError
-from burst.model.active_job import ActiveJob, QueuePicture
+from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture
 from burst.model.banks import Associations
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
@@ -320,6 +320,12 @@ class JobSubmitter(Protocol):
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
         """Return the jobs of all users that have these names (`job.name`), ended ones
         too. Of several with one name it is the last. Raises LeadError.
+        """
+        ...
+
+    def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
+        """Return how these jobs ended; nothing of those that have not, or that the lead
+        does not know. Raises LeadError.
         """
         ...
 

@@ -11,6 +11,7 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
+from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
@@ -94,6 +95,12 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that were settled last; longer than they are among `bursts`."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
+    ensembles: Mapping[str, EnsembleState] = {}
+    """By name: those that run, and the last that ended."""
+    ensemble_starts: Mapping[str, EnsembleStart] = {}
+    """Of each of `ensembles`."""
+    ensemble_books: Mapping[str, MemberBook] = {}
+    """By `ENSEMBLE/MEMBER`."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
@@ -159,6 +166,9 @@ class Transaction:
             periods=dict(self.periods) if self.periods.changed else before.periods,
             settled=dict(self.settled) if self.settled.changed else before.settled,
             times=dict(self.times) if self.times.changed else before.times,
+            ensembles=before.ensembles,
+            ensemble_starts=before.ensemble_starts,
+            ensemble_books=before.ensemble_books,
             unreadable=before.unreadable,
         )
 

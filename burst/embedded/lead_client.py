@@ -26,11 +26,11 @@ from burst.lead import (
     RequestHandler,
     Store,
 )
-from burst.model.active_job import QueuePicture, picture_of
+from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import JobState, LeadIdentity, LeadView
 
 STORE = "burst.sqlite"
 """Name of the store's file in the lead's statedir, or else in its rundir."""
@@ -113,6 +113,16 @@ class EmbeddedLead:
         """Return the jobs that have these names."""
         with closing(EmbeddedClient(self._uri)) as client:
             return client.call(calls.FindJobs(tuple(names)), dict[str, JobId])
+
+    def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
+        """Return how these jobs ended."""
+        with closing(EmbeddedClient(self._uri)) as client:
+            known = client.call(calls.ListJobs(), list[calls.JobInfo])
+        return {
+            job.id: JobOutcome(job.result, job.t_start, job.t_finish)
+            for job in known
+            if job.id in jobs and job.state is JobState.INACTIVE
+        }
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """Set the urgency of each job to 0."""

@@ -33,7 +33,7 @@ from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
-from burst.flux.submit import find_jobs, submit_jobs
+from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
 from burst.lead import (
     JobFailures,
     MayBurst,
@@ -41,7 +41,7 @@ from burst.lead import (
     QueueListener,
     RequestHandler,
 )
-from burst.model.active_job import QueuePicture, picture_of
+from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.banks import Associations
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
@@ -187,6 +187,11 @@ class FluxLead:
         """See `burst.lead.JobSubmitter`."""
         with closing(Handle(self._uri)) as handle:
             return find_jobs(RpcClient(handle), names)
+
+    def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
+        """See `burst.lead.JobSubmitter`."""
+        with closing(Handle(self._uri)) as handle:
+            return job_outcomes(RpcClient(handle), jobs)
 
     def hold(self, jobs: Sequence[JobId]) -> JobFailures:
         """See `burst.lead.Lead`."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -10,10 +11,14 @@ import msgspec
 
 from burst.errors import BurstError, LeadError, LeadGone, Unreadable
 from burst.flux.handle import Handle
-from burst.flux.rpc import ANSWER_DEADLINE_S, RpcClient
+from burst.flux.rpc import ANSWER_DEADLINE_S, RequestFailed, RpcClient
 from burst.lead import NewJob
+from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 
+# As RFC 43 and libjob/job.h number them.
+_INACTIVE = 64
+_RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timeout"}
 # Of jobs that are sent before the first answer is awaited.
 _IN_FLIGHT = 256
 
@@ -39,6 +44,27 @@ def find_jobs(client: RpcClient, names: Collection[str]) -> dict[str, JobId]:
     }
     answer = client.ask("job-list.list", query)["jobs"]
     return {job["name"]: job["id"] for job in sorted(answer, key=lambda job: job["id"])}
+
+
+def job_outcomes(client: RpcClient, jobs: Collection[JobId]) -> dict[JobId, JobOutcome]:
+    """See `burst.lead.JobSubmitter`. By job-list.list-id (RFC 43)."""
+    attributes = ["state", "result", "t_run", "t_cleanup", "t_inactive"]
+    order = sorted(jobs)
+    answers = client.ask_all(
+        ("job-list.list-id", {"id": job, "attrs": attributes}) for job in order
+    )
+    found = {}
+    for job, answer in zip(order, answers, strict=True):
+        if isinstance(answer, RequestFailed) and answer.errnum == errno.ENOENT:
+            continue
+        if isinstance(answer, BurstError):
+            raise answer
+        told = answer["job"]
+        if told["state"] == _INACTIVE:
+            ended = told.get("t_cleanup") or told.get("t_inactive", 0.0)
+            result = _RESULTS.get(told.get("result", 0), "failed")
+            found[job] = JobOutcome(result, told.get("t_run", 0.0), ended)
+    return found
 
 
 def _send(handle: Handle, job: NewJob) -> Any:

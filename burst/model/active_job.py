@@ -55,6 +55,16 @@ class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
     not delay it."""
 
 
+class JobOutcome(msgspec.Struct, frozen=True):
+    """How a job ended."""
+
+    result: str
+    """completed, failed, canceled or timeout."""
+    t_start: float
+    """0 if it never ran."""
+    t_finish: float
+
+
 def picture_of(jobs: Iterable[ActiveJob], *, backfill: bool = False) -> QueuePicture:
     """Return the picture of these jobs."""
     running, pending = [], []

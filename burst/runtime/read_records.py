@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from burst.config import LimitSettings
+from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.lifecycle import quarantine, restore
 from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
@@ -29,12 +30,18 @@ SINGLE: Mapping[str, str] = {
     "ledger": "periods",
     "settled": "settled",
     "times": "times",
+    "ensemble": "ensembles",
+    "ensemble-start": "ensemble_starts",
+    "ensemble-book": "ensemble_books",
 }
 """Kinds of records that are one value each, and where Records has them."""
 _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ledger": Period,
     "settled": SettledBurst,
     "times": ProviderTimes,
+    "ensemble": EnsembleState,
+    "ensemble-start": EnsembleStart,
+    "ensemble-book": MemberBook,
 }
 """Those of them that are JSON, and the same whenever they are read."""
 _READ_ELSEWHERE = ("burst", "job", "meta", "forecast")

@@ -101,6 +101,34 @@ class SubmitContract(WithInstance):
         assert found == {"twice": ended, "waits": waits}
         assert submitter(lead).find_jobs([]) == {}
 
+    def test_how_jobs_ended(self, instance: Instance, lead: Lead, watch: Watch) -> None:
+        commands = [("true",), ("false",), ("sleep", "600"), ("true",)]
+        specs = [NewJob(jobspec("told", *words, nodes=1)) for words in commands]
+        held = NewJob(jobspec("held", "true"), urgency=0)
+        good, bad, runs, late, waits, gone = ids(
+            submitter(lead).submit_jobs([*specs, held, held])
+        )
+        for job in (good, bad):
+            watch.state(job, JobState.INACTIVE)
+        view = watch.state(runs, JobState.RUN)
+        instance.cancel(runs)
+        watch.state(runs, JobState.INACTIVE)
+        instance.cancel(gone)
+        watch.state(gone, JobState.INACTIVE)
+        watch.state(late, JobState.INACTIVE)
+        told = submitter(lead).outcomes([good, bad, runs, waits, gone, JobId(1)])
+        results = {job: outcome.result for job, outcome in told.items()}
+        assert results == {
+            good: "completed",
+            bad: "failed",
+            runs: "canceled",
+            gone: "canceled",
+        }
+        assert 0 < told[good].t_start <= told[good].t_finish
+        assert told[runs].t_start >= view.t_submit
+        assert told[gone].t_start == 0.0
+        assert submitter(lead).outcomes([]) == {}
+
     def test_jobs_are_submitted_from_another_thread(self, lead: Lead) -> None:
         found: list[JobId | BurstError] = []
 

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""Runs the ensembles that are on record, on a thread of its own.
+
+Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and has
+the next tick store what the step came to and begin what it asks of bursts. Then it
+submits jobs and runs commands, and has that confirmed. So algorithms delay no tick, and
+after a crash each of these is found to be done, or is done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from burst import log
+from burst.algorithm import Algorithm
+from burst.config.ensemble import EnsembleSpec
+from burst.core.ensemble import commands
+from burst.core.ensemble.answers import Asked
+from burst.core.ensemble.commands import StepTaken
+from burst.core.ensemble.controller import take_step
+from burst.core.ensemble.intents import Intent, JobRef, RunCustom, SubmitJobs
+from burst.core.ensemble.member_job import JobSite, job_name, make_job
+from burst.core.ensemble.read_members import (
+    JobsRead,
+    MemberState,
+    lost_jobs,
+    read_member,
+)
+from burst.core.ensemble.record import EnsembleRecord
+from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
+from burst.core.ensemble.views import is_due, make_views, take_in
+from burst.errors import BurstError, LeadError
+from burst.lead import JobSubmitter, NewJob
+from burst.model.active_job import JobOutcome
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView
+from burst.runtime.algorithm_calls import AlgorithmCalls
+from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.snapshot import Snapshot
+
+MakeAlgorithms = Callable[[EnsembleSpec], Mapping[str, Mapping[str, Algorithm]]]
+"""Makes the algorithms of each member, by their names, in the order of the file."""
+
+_LOOK_S = 0.5
+"""Pause between two looks at which ensembles are due."""
+_TICK_S = 30.0
+"""How long a step waits for the tick that stores it."""
+_CLOSE_S = 2.0
+
+
+class Ensembles:
+    """One thread. `start` and `close` are for the session's thread, `wake` for any."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        submitter: JobSubmitter,
+        make: MakeAlgorithms,
+        wake_engine: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._engine = engine
+        self._submitter = submitter
+        self._make = make
+        self._wake_engine = wake_engine
+        self._clock = clock
+        self._calls = AlgorithmCalls()
+        self._made: dict[str, _Running] = {}
+        self._said: dict[str, str] = {}
+        """By ensemble, or by member: the error that was logged last."""
+        self.refused: Mapping[str, str] = {}
+        """By `ENSEMBLE/MEMBER`: why the lead did not take a job at the last try."""
+        self._news = threading.Condition()
+        self._closing = False
+        self._woken = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to run what is on record."""
+        self._thread = threading.Thread(
+            target=self._run, name="burst-ensembles", daemon=True
+        )
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have new ensembles looked for now."""
+        with self._news:
+            self._woken = True
+            self._news.notify_all()
+
+    def close(self) -> None:
+        """End once the step that is under way is done; wait for that for a moment."""
+        with self._news:
+            self._closing = True
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closing:
+            self.look()
+            with self._news:
+                self._news.wait_for(lambda: self._closing or self._woken, _LOOK_S)
+                self._woken = False
+
+    def look(self) -> None:
+        """Take a step of each ensemble that is due."""
+        snapshot = self._engine().snapshot
+        if snapshot.world.lead is None:
+            return
+        if commands.lost_members(snapshot.records):
+            self._post(
+                lambda records, _, __, now: (
+                    commands.take_down_lost(records, now),
+                    None,
+                )
+            )
+        for name in snapshot.records.ensembles:
+            if commands.is_over(snapshot.records, name):
+                self._made.pop(name, None)
+                continue
+            try:
+                self._step_if_due(name, snapshot)
+            except BurstError as error:
+                self._say(name, str(error))
+            except Exception as error:  # noqa: BLE001 - one ensemble must not end others
+                if self._said.get(name) != repr(error):
+                    log.failure("ensemble %s: its step failed", name, error=error)
+                self._said[name] = repr(error)
+            else:
+                self._said.pop(name, None)
+
+    def _step_if_due(self, name: str, snapshot: Snapshot) -> None:
+        file = snapshot.records.ensemble_starts[name]
+        running = self._made.get(name)
+        if running is None or running.file is not file:
+            spec = file.spec
+            running = self._made[name] = _Running(file, spec, self._make(spec))
+        if self._clock() < running.due:
+            return
+        running.due = self._clock() + float(running.spec.check)
+        self._step(running, snapshot)
+
+    def _step(self, running: _Running, snapshot: Snapshot) -> None:
+        name, spec, now = running.spec.name, running.spec, snapshot.now
+        state = snapshot.records.ensembles[name]
+        read = self._read(running, state, snapshot)
+        readings = {member: found.reading for member, found in read.items()}
+        record = take_in(state.record, readings)
+        answers = {
+            member: self._calls.ask(
+                f"{name}/{member}",
+                running.algorithms.get(member, {}),
+                (view, record.members[member].memory),
+                now,
+            )
+            for member, view in make_views(spec, record, readings).items()
+            if is_due(record, member, now)
+        }
+        step = take_step(spec, record, Asked(readings, answers), now)
+        _log_changes(name, state.record, step.record)
+        taken = StepTaken(
+            record=step.record,
+            books={member: found.book for member, found in read.items()},
+            intents=step.intents,
+        )
+        self._post(
+            lambda records, world, settings, at: (
+                commands.apply_step(records, world, settings, taken, at),
+                None,
+            )
+        )
+        self._do(running, state.record, step.intents, snapshot)
+
+    def _read(
+        self, running: _Running, state: EnsembleState, snapshot: Snapshot
+    ) -> dict[str, MemberState]:
+        lead = snapshot.world.lead
+        assert lead is not None
+        records, name = snapshot.records, running.spec.name
+        found = {}
+        for member in state.record.members:
+            book = records.ensemble_books.get(f"{name}/{member}", MemberBook())
+            found[member] = read_member(
+                running.file.membership(member),
+                book,
+                records,
+                JobsRead(lead, self._outcomes(book, lead)),
+                snapshot.now,
+            )
+        return found
+
+    def _outcomes(self, book: MemberBook, lead: LeadView) -> Mapping[JobId, JobOutcome]:
+        lost = lost_jobs(book, lead)
+        return self._submitter.outcomes(lost) if lost else {}
+
+    def _do(
+        self,
+        running: _Running,
+        before: EnsembleRecord,
+        intents: Sequence[Intent],
+        snapshot: Snapshot,
+    ) -> None:
+        """Submit jobs and run commands; have what was done confirmed."""
+        done: list[Intent] = []
+        try:
+            for intent in intents:
+                if isinstance(intent, SubmitJobs):
+                    known = before.members.get(intent.member)
+                    earlier = set(known.unconfirmed) if known else set()
+                    jobs = self._submit(running, intent, earlier, snapshot)
+                    done.append(msgspec.structs.replace(intent, jobs=tuple(jobs)))
+                elif isinstance(intent, RunCustom):
+                    _run_command(running.spec, intent, snapshot.world.identity.uri)
+                    done.append(intent)
+        finally:
+            if done:
+                name = running.spec.name
+                self._post(
+                    lambda records, _, __, now: (
+                        commands.confirm_intents(records, name, done, now),
+                        None,
+                    )
+                )
+
+    def _submit(
+        self,
+        running: _Running,
+        intent: SubmitJobs,
+        earlier: set[JobRef],
+        snapshot: Snapshot,
+    ) -> list[JobRef]:
+        """Submit jobs of a member; return those that the lead has now.
+
+        `earlier` are those that were to be submitted before this step: the lead may
+        have them.
+        """
+        spec, file = running.spec, running.file
+        started = snapshot.records.ensembles[spec.name].record.started
+        names = {
+            ref: job_name(spec, intent.member, ref, started) for ref in intent.jobs
+        }
+        doubtful = [names[ref] for ref in intent.jobs if ref in earlier]
+        there = self._submitter.find_jobs(doubtful) if doubtful else {}
+        rest = [ref for ref in intent.jobs if names[ref] not in there]
+        site = _site_of(file, intent.member, snapshot)
+        jobs: list[NewJob] = [
+            make_job(file, intent.member, ref, names[ref], site) for ref in rest
+        ]
+        answers = self._submitter.submit_jobs(jobs) if jobs else []
+        self._note_refusal(f"{spec.name}/{intent.member}", answers)
+        taken = {
+            ref
+            for ref, answer in zip(rest, answers, strict=True)
+            if not isinstance(answer, BurstError)
+        }
+        return [ref for ref in intent.jobs if ref in taken or names[ref] in there]
+
+    def _note_refusal(self, member: str, answers: Sequence[JobId | BurstError]) -> None:
+        refused = [str(answer) for answer in answers if isinstance(answer, BurstError)]
+        if refused:
+            self._say(member, f"the lead takes no job: {refused[0]}")
+            self.refused = {**self.refused, member: refused[0]}
+        elif member in self.refused:
+            self._said.pop(member, None)
+            self.refused = {k: v for k, v in self.refused.items() if k != member}
+
+    def _post(self, command: EngineCommand) -> None:
+        """Have the next tick carry out a command. Raises what it raises, LeadError."""
+        future = self._engine().post(command)
+        self._wake_engine()
+        try:
+            future.result(_TICK_S)
+        except TimeoutError:
+            raise LeadError(f"the daemon took no tick for {_TICK_S:g} s") from None
+
+    def _say(self, name: str, text: str) -> None:
+        if self._said.get(name) != text:
+            log.say("ensemble %s: %s", name, text, level=logging.WARNING)
+        self._said[name] = text
+
+
+class _Running:
+    """An ensemble with what was made of its file."""
+
+    def __init__(
+        self,
+        file: EnsembleStart,
+        spec: EnsembleSpec,
+        algorithms: Mapping[str, Mapping[str, Algorithm]],
+    ) -> None:
+        self.file, self.spec, self.algorithms = file, spec, algorithms
+        self.due = 0.0
+
+
+def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
+    """Return what the member's jobs are fitted to."""
+    hosts = file.slots[member]
+    shapes = {slot.hosts[0]: slot.shape for slot in snapshot.world.slots}
+    shape = shapes.get(hosts[0])
+    if shape is None:
+        raise LeadError(
+            f"{member}: the lead has no rank slot that begins with {hosts[0]} any more",
+            "end the ensemble and start it again",
+        )
+    return JobSite(snapshot.settings.intake.attribute, shape)
+
+
+def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:
+    for member, now in after.members.items():
+        was = before.members.get(member)
+        if now.ended is not None and (was is None or was.ended is None):
+            log.say("ensemble %s: %s ends: %s", name, member, now.why)
+        elif was is None or was.nodes != now.nodes:
+            old = was.nodes if was else 0
+            log.say(
+                "ensemble %s: %s has %d nodes, after %d: %s",
+                name,
+                member,
+                now.nodes,
+                old,
+                now.why,
+            )
+        if now.trouble is not None and (was is None or was.trouble is None):
+            log.say(
+                "ensemble %s: %s stays as it is: %s",
+                name,
+                member,
+                now.trouble.what,
+                level=logging.WARNING,
+            )
+
+
+def _run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
+    """Start a command of the file; its exit status goes to the log."""
+    told = {
+        "BURST_ENSEMBLE": spec.name,
+        "BURST_MEMBER": intent.member,
+        "BURST_COMMAND_NUMBER": str(intent.number),
+        "FLUX_URI": uri,
+    }
+    label = f"ensemble {spec.name}: command {intent.command} of {intent.member}"
+    try:
+        process = subprocess.Popen(
+            list(spec.custom[intent.command]),
+            cwd=spec.directory or "/",
+            env={**os.environ, **told},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.say("%s cannot be run: %s", label, error, level=logging.WARNING)
+        return
+
+    def wait() -> None:
+        status = process.wait()
+        level = logging.WARNING if status else logging.INFO
+        log.say("%s ended with status %d", label, status, level=level)
+
+    threading.Thread(target=wait, name="burst-custom", daemon=True).start()

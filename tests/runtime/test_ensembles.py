@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles from their start to their end, on an engine that is run by hand."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.algorithm import MemberDecision, MemberView, Memory
+from burst.core.ensemble import commands
+from burst.errors import BurstError
+from burst.model.active_job import JobOutcome
+from burst.model.lead import JobState
+from tests.builders import identity
+from tests.fakes import FakeLead
+from tests.runtime.ensemble_site import MEMBER, EnsembleSite
+from tests.support.waiting import wait_until
+
+JOBS = {"jobs": [{"name": "md", "command": "run --fast", "count": 0, "nodes": 1}]}
+ONE = {"members": [{**MEMBER, **JOBS}]}
+TWO = {"members": [{**MEMBER, **JOBS}, {**MEMBER, "name": "b"}]}
+
+
+def test_a_member_is_made_grows_shrinks_and_ends() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.step(2)
+    assert site.live("a") == 1
+    says.says = MemberDecision(nodes=3, why="more jobs wait")
+    site.step(12)
+    assert site.live("a") == 3
+    assert site.member("a").nodes == 3
+    says.says = MemberDecision(nodes=1, why="nodes are free")
+    site.step(12)
+    assert site.live("a") == 1
+    says.says = MemberDecision(end=True, why="all is done")
+    site.step(6)
+    assert site.live("a") == 0
+    assert site.sim.engine.snapshot.records.live == []
+    # It is final.
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    assert site.sim.engine.snapshot.records.live == []
+    assert site.member("a").why == "all is done"
+
+
+def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
+    site = EnsembleSite()
+    says = site.up(**TWO)["a"]
+    says.says = MemberDecision(submit=("md", "md"))
+    site.step()
+    says.says = MemberDecision()
+    (first, second) = site.sim.lead.jobs.values()
+    assert first.name.startswith("sweep.a.md.0-")
+    assert first.preferences.member == "sweep/a"
+    site.step(4)
+    ran = [job for job in site.sim.lead.jobs.values() if job.t_start]
+    assert ran
+    hosts = {
+        host
+        for burst in site.sim.engine.snapshot.records.live
+        if burst.lease.member and burst.lease.member.name == "sweep/a"
+        for host in burst.lease.hosts
+    }
+    known = site.sim.lead.known.hosts
+    assert {known[rank] for job in ran for rank in job.ranks} <= hosts
+    site.end_job(first.id)
+    site.step(2)
+    site.end_job(second.id, "failed")
+    site.step(2)
+    (tally,) = {view.tally.finished: view.tally for view in says.saw[-1:]}.values()
+    assert (tally.finished, tally.success, tally.failed) == (2, 1, 1)
+    assert tally.events == {"submit": 2, "start": 2, "finish": 2, "exception": 1}
+    assert says.saw[-1].queue.inactive == 2
+
+
+def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.lost = True
+    site.step()
+    assert len(site.sim.lead.jobs) == 1
+    says.says = MemberDecision()
+    site.lead.lost = False
+    site.restart()
+    site.step(3)
+    assert len(site.sim.lead.jobs) == 1, "it was found by its name"
+    assert site.lead.searched
+    assert says.saw[-1].tally.events["submit"] == 1
+    (job,) = site.sim.lead.jobs.values()
+    # It ends, and is forgotten by the lead, while no daemon runs.
+    assert job.t_start
+    site.lead.ended[job.id] = JobOutcome("completed", job.t_start, job.t_start + 5)
+    del site.sim.lead.jobs[job.id]
+    site.restart()
+    site.step(2)
+    tally = says.saw[-1].tally
+    assert (tally.success, tally.duration.mean) == (1, 5.0)
+
+
+def test_what_the_lead_does_not_take_is_tried_again_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.refuses = "the queue is disabled"
+    site.step(3)
+    assert site.sim.lead.jobs == {}
+    assert caplog.text.count("the queue is disabled") == 1
+    says.says = MemberDecision()
+    site.lead.refuses = ""
+    site.step()
+    assert len(site.sim.lead.jobs) == 1
+
+
+def test_an_algorithm_that_raises_leaves_its_member_as_it_is() -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO)
+    site.step(3)
+    both["a"].error = ZeroDivisionError("oh")
+    both["a"].says = both["b"].says = MemberDecision(nodes=2)
+    site.step(12)
+    assert (site.live("a"), site.live("b")) == (1, 2)
+    trouble = site.member("a").trouble
+    assert trouble
+    assert "ZeroDivisionError" in trouble.what
+    both["a"].error = None
+    site.step(24)
+    assert site.live("a") == 2
+
+
+def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    running = site.sim.lead.running()
+    assert len(running) == 1
+    site.down()
+    site.step(3)
+    assert site.sim.lead.running() == running
+    waiting = [j for j in site.sim.lead.jobs.values() if j.id not in running]
+    assert {job.state for job in waiting} == {JobState.INACTIVE}
+    assert site.live("a") == 0
+    site.end_job(running[0])
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+    store = site.sim.lead.disk.records
+    for key in [key for key in store if key.startswith("ensemble")]:
+        del store[key]
+    site.restart()
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="an ensemble sweep is there already"):
+        site.up(**ONE)
+    site.down()
+    site.step(4)
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+
+
+def test_each_member_needs_a_slot() -> None:
+    site = EnsembleSite()
+    three = [{**MEMBER, "name": name} for name in "abc"]
+    with pytest.raises(BurstError, match="no rank slot of 3 nodes is left for it"):
+        site.up(members=three)
+
+
+def test_custom_commands_are_run_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    out = tmp_path_factory.mktemp("custom")
+    site = EnsembleSite()
+    says = site.up(
+        **ONE,
+        directory=str(out),
+        custom={"tell": ["sh", "-c", "echo $BURST_MEMBER >> told"]},
+    )["a"]
+    says.says = MemberDecision(custom=("tell",), why="it is time")
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    told = out / "told"
+    wait_until(told.exists, "the command")
+    assert told.read_text().splitlines() == ["a"]
+
+
+def test_all_of_it_is_json() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(submit=("md",), memory={"since": 1.5})
+    site.step(3)
+    for key, text in site.sim.lead.disk.records.items():
+        if key.startswith("ensemble"):
+            assert msgspec.json.decode(text)
+
+
+def test_commands_on_what_is_not_there() -> None:
+    site = EnsembleSite()
+    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
+        site.down()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="no ensemble other; known ones: sweep"):
+        site.down("other")
+
+
+def test_a_member_that_cannot_grow_says_why() -> None:
+    site = EnsembleSite(limits={"max_nodes": 2})
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    site.step(8)
+    assert site.live("a") == 2, "as many as there can be"
+    state = site.sim.engine.snapshot.records.ensembles["sweep"]
+    assert "limit of 2 nodes in all: 2 in use" in state.refused["a"]
+    site.sim.tables["limits"] = {"max_nodes": 8}
+    site.restart()
+    site.step(6)
+    assert site.live("a") == 3
+    assert site.sim.engine.snapshot.records.ensembles["sweep"].refused == {}
+
+
+def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.sim.lead.unreadable = True
+    site.step(3)
+    assert says.saw == []
+    site.sim.lead.unreadable = False
+    site.step()
+    assert says.saw
+
+
+def test_a_step_that_finds_the_lead_gone_is_taken_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+
+    def blind(view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        site.sim.lead.unreadable = True
+        return MemberDecision(nodes=2)
+
+    says.decide = blind  # type: ignore[method-assign]
+    site.step(3)
+    assert site.live("a") == 0
+    assert caplog.text.count("ensemble sweep: the lead cannot be read") == 1
+
+
+def test_what_ended_long_ago_is_forgotten() -> None:
+    site = EnsembleSite()
+    for number in range(commands.KEPT_ENDED + 3):
+        site.up(**ONE, name=f"n{number}")
+        site.down(f"n{number}")
+        site.step()
+    records = site.sim.engine.snapshot.records
+    assert len(records.ensembles) == commands.KEPT_ENDED + 1
+    assert records.ensembles.keys() == records.ensemble_starts.keys()
+    assert {key.partition("/")[0] for key in records.ensemble_books} <= set(
+        records.ensembles
+    )
+
+
+def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None:
+    lead = identity()
+    ours = frozenset(range(2, 10))
+    kept = msgspec.structs.replace(
+        lead,
+        properties={**lead.properties, "local": ours, "far": frozenset((2, 3, 4, 5))},
+    )
+    site = EnsembleSite(
+        lead=FakeLead(known=kept),
+        providers={"local": {"type": "fake"}, "far": {"type": "fake"}},
+    )
+    site.up(**ONE)
+    (hosts,) = site.sim.engine.snapshot.records.ensemble_starts["sweep"].slots.values()
+    assert hosts
+
+
+def test_a_member_whose_slot_is_gone_gets_no_jobs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(submit=("md",))
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3]")
+    site.restart()
+    site.step(2)
+    assert "no rank slot that begins with burst-0-0 any more" in caplog.text
+    assert site.sim.lead.jobs == {}
