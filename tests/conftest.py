@@ -21,7 +21,8 @@ from tests.kubernetes.access import GIVEN, WANTED
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter() for mark in ("flux", "kubernetes", "e2e", "kind", "minutes")
+    mark: Counter()
+    for mark in ("flux", "kubernetes", "e2e", "kind", "minutes", "prometheus")
 }
 
 _LONGEST = "tests/machine/test_machine.py"
@@ -62,6 +63,24 @@ def _logger_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
 
 
+def _missing() -> dict[str, str]:
+    """Return the marks whose tests cannot run on this machine, and for want of what."""
+    missing = {}
+    if not {GIVEN, WANTED} & os.environ.keys():
+        missing["kubernetes"] = f"want of a Kubernetes (make e2e, or {WANTED}=1)"
+    if not shutil.which("flux"):
+        missing["flux"] = "want of a real Flux (flux on PATH)"
+    if not (shutil.which("prometheus") and shutil.which("promtool")):
+        missing["prometheus"] = "want of Prometheus (Debian's package prometheus)"
+    if "KUBELAB" not in os.environ:
+        missing["e2e"] = "want of real nodes (make e2e)"
+    if "KINDLAB_IMAGE" not in os.environ:
+        missing["kind"] = "want of a docker for kind (make e2e)"
+    if MONTH not in os.environ:
+        missing["minutes"] = f"want of minutes (make e2e, or {MONTH}=1000)"
+    return missing
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
     items.sort(key=lambda item: not _is_long(item))
@@ -71,17 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = "kubernetes" if shared else item.path.as_posix()
         group = item.nodeid if _is_long(item) else group
         item.add_marker(pytest.mark.xdist_group(group))
-    missing = {}
-    if not {GIVEN, WANTED} & os.environ.keys():
-        missing["kubernetes"] = f"want of a Kubernetes (make e2e, or {WANTED}=1)"
-    if not shutil.which("flux"):
-        missing["flux"] = "want of a real Flux (flux on PATH)"
-    if "KUBELAB" not in os.environ:
-        missing["e2e"] = "want of real nodes (make e2e)"
-    if "KINDLAB_IMAGE" not in os.environ:
-        missing["kind"] = "want of a docker for kind (make e2e)"
-    if MONTH not in os.environ:
-        missing["minutes"] = f"want of minutes (make e2e, or {MONTH}=1000)"
+    missing = _missing()
     for item in items:
         for mark, reason in missing.items():
             if item.get_closest_marker(mark):

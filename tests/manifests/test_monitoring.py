@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""Dashboard and alerts name metrics that there are, and fire when they should."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from burst.config import parse
+from tests.manifests.monitoring import (
+    CASES,
+    PART,
+    SERIES,
+    filled,
+    labels_in,
+    panels,
+    queries,
+    rule_groups,
+    rules,
+    series_in,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("query", [*queries()])
+def test_each_query_asks_for_what_there_is(query: str) -> None:
+    named = series_in(query)
+    assert named
+    assert named <= SERIES.keys()
+    known = set().union(*(SERIES[name] for name in named))
+    assert labels_in(query) <= known
+
+
+def test_each_metric_is_on_the_dashboard() -> None:
+    shown = set().union(*(series_in(query) for query in queries()))
+    told = {name.removesuffix("_bucket").removesuffix("_sum") for name in shown}
+    told = {name.removesuffix("_count") for name in told}
+    every = {
+        name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
+        for name in SERIES
+    }
+    assert told == every
+
+
+def test_panels_have_names_and_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in panels():
+        assert panel["title"]
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken
+        taken |= cells
+    assert len({panel["id"] for panel in panels()}) == len(panels())
+
+
+def test_each_alert_has_a_case_and_is_documented_with_what_to_do() -> None:
+    assert [rule["alert"] for rule in rules()] == list(CASES)
+    text = (ROOT / "docs" / "monitoring.md").read_text("utf-8")
+    for rule in rules():
+        begin = f"| `{rule['alert']}` |"
+        (row,) = (line for line in text.splitlines() if line.startswith(begin))
+        assert f"| {rule['labels']['severity']} |" in row
+        assert rule["annotations"]["description"] in row
+
+
+def component() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((PART / "kustomization.yaml").read_text())
+    return found
+
+
+def test_probe_and_settings_are_of_one_port_and_the_probe_needs_no_token() -> None:
+    text = (PART / "kustomization.yaml").read_text()
+    lines = text.partition("[http]")[2].splitlines()[1:3]
+    settings = " ".join(line.removeprefix("#") for line in lines)
+    assert settings.split() == [
+        *("listen", "=", '"0.0.0.0:9779"'),
+        *("token_file", "=", '"/etc/burst/http/token"'),
+    ]
+    http = {"listen": "0.0.0.0:9779", "token_file": "/etc/burst/http/token"}
+    assert parse({"http": http}, "x").http.listen
+    job = yaml.safe_load(component()["patches"][0]["patch"])
+    pod = job["spec"]["template"]["spec"]
+    (daemon,) = pod["initContainers"]
+    assert daemon["ports"] == [{"name": "http", "containerPort": 9779}]
+    probe = daemon["livenessProbe"]
+    assert probe == {"exec": None, "httpGet": {"path": "/healthz", "port": "http"}}
+    (mount,) = daemon["volumeMounts"]
+    assert mount["mountPath"] == "/etc/burst/http"
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="want of kubectl")
+def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> None:
+    site = tmp_path / "manifests"
+    shutil.copytree(ROOT / "manifests", site)
+    overlay = site / "overlays" / "plain" / "kustomization.yaml"
+    made = yaml.safe_load(overlay.read_text())
+    made["components"].append("../../parts/monitoring")
+    overlay.write_text(json.dumps(made))
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(overlay.parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    objects = list(yaml.safe_load_all(done.stdout))
+    by_kind = {each["kind"]: each for each in objects}
+    (job,) = (each for each in objects if each["kind"] == "Job")
+    pod = job["spec"]["template"]["spec"]
+    (daemon,) = (c for c in pod["initContainers"] if c["name"] == "burst")
+    assert "exec" not in daemon["livenessProbe"]
+    assert daemon["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert daemon["livenessProbe"]["periodSeconds"] == 60
+    assert {"burst-http-token"} <= {
+        volume.get("secret", {}).get("secretName") for volume in pod["volumes"]
+    }
+    policy = by_kind["NetworkPolicy"]["spec"]
+    ports = [rule["ports"][0]["port"] for rule in policy["ingress"]]
+    assert ports == [8050, 9779]
+    selected = by_kind["PodMonitor"]["spec"]["selector"]["matchLabels"]
+    assert selected == policy["podSelector"]["matchLabels"]
+    (dashboard,) = (
+        each for each in objects if each["metadata"]["name"] == "burst-dashboard"
+    )
+    assert json.loads(dashboard["data"]["flux-burst.json"])["panels"] == panels()
+
+
+@pytest.mark.prometheus
+def test_each_alert_fires_when_it_should_and_then_only(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(json.dumps(rule_groups()))
+    tests: list[dict[str, Any]] = []
+    for rule in rules():
+        case, name = CASES[rule["alert"]], rule["alert"]
+        expected = {
+            "exp_labels": {**rule["labels"], **case.labels},
+            "exp_annotations": {
+                key: filled(text, case.labels)
+                for key, text in rule["annotations"].items()
+            },
+        }
+        for series, fired in ((case.fires, [expected]), (case.calm, [])):
+            tests.append(
+                {
+                    "interval": "1m",
+                    "input_series": [
+                        {"series": key, "values": values}
+                        for key, values in series.items()
+                    ],
+                    "alert_rule_test": [
+                        {"eval_time": "110m", "alertname": name, "exp_alerts": fired}
+                    ],
+                }
+            )
+    script = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
+    (tmp_path / "tests.yml").write_text(json.dumps(script))
+    for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
+        done = subprocess.run(
+            ["promtool", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert len(tests) == 2 * len(rules()) >= 26
