@@ -15,6 +15,8 @@ from burst.cli import (
     doctor,
     down,
     enable,
+    ensemble,
+    ensemble_replay,
     explain,
     gc,
     keygen,
@@ -54,6 +56,7 @@ for command in (
     doctor.doctor,
     down.down,
     enable.enable,
+    ensemble.ensemble,
     explain.explain,
     gc.gc,
     keygen.keygen,
@@ -83,6 +86,8 @@ for command in (
     lead_sweep.sweep,
 ):
     lead.lead.add_command(command)
+
+ensemble.ensemble.add_command(ensemble_replay.replay)
 
 
 def main() -> None:

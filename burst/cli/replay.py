@@ -60,7 +60,7 @@ _COLUMNS = (
 )
 
 
-class _Duration(click.ParamType[float]):
+class Duration(click.ParamType[float]):
     """Seconds, as Flux writes durations."""
 
     name = "duration"
@@ -68,6 +68,7 @@ class _Duration(click.ParamType[float]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        """Return seconds."""
         try:
             seconds = parse_fsd(value)
         except ValueError as error:
@@ -77,7 +78,7 @@ class _Duration(click.ParamType[float]):
         return seconds
 
 
-class _Finite(click.FloatRange):
+class Finite(click.FloatRange):
     """A number from 0 on that has an end, and is one: NaN passes each comparison."""
 
     def __init__(self) -> None:
@@ -86,6 +87,7 @@ class _Finite(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        """Return the number."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a number from 0 on", param, ctx)
@@ -96,7 +98,7 @@ def _duration_option(
     name: str, text: str, default: str | None = None
 ) -> Callable[[_Command], _Command]:
     return click.option(
-        name, type=_Duration(), help=text, default=default, show_default=True
+        name, type=Duration(), help=text, default=default, show_default=True
     )
 
 
@@ -114,7 +116,7 @@ def _duration_option(
     "--worth",
     multiple=True,
     metavar="X",
-    type=_Finite(),
+    type=Finite(),
     help="Try one worth for all jobs: hours saved for each node-hour bought. May be"
     " repeated.",
 )
@@ -143,7 +145,7 @@ def _duration_option(
 )
 @click.option(
     "--price",
-    type=_Finite(),
+    type=Finite(),
     help="Of a node and hour. Default: that of the offer of --policy that is bought, or"
     " else 1.",
 )
