@@ -17,12 +17,13 @@ from hypothesis import HealthCheck, settings
 from tests.e2e.programs import MONTH
 from tests.flux_instance import FluxInstance, flux_instance
 from tests.kubernetes.access import GIVEN, WANTED
+from tests.report_page.chromium import find_chromium
 
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
+_PROGRAMS = ("flux", "prometheus", "chromium")
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter()
-    for mark in ("flux", "kubernetes", "e2e", "kind", "minutes", "prometheus")
+    mark: Counter() for mark in (*_PROGRAMS, "kubernetes", "e2e", "kind", "minutes")
 }
 
 _LONGEST = "tests/machine/test_machine.py"
@@ -72,6 +73,8 @@ def _missing() -> dict[str, str]:
         missing["flux"] = "want of a real Flux (flux on PATH)"
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         missing["prometheus"] = "want of Prometheus (Debian's package prometheus)"
+    if not find_chromium():
+        missing["chromium"] = "want of a browser (chromium on PATH)"
     if "KUBELAB" not in os.environ:
         missing["e2e"] = "want of real nodes (make e2e)"
     if "KINDLAB_IMAGE" not in os.environ:

@@ -127,6 +127,21 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
     return burst
 
 
+def expect_here(burst: Burst, starts: Mapping[JobId, float]) -> Burst:
+    """Return the burst with when jobs of it were expected to start on own nodes.
+
+    What was noted of a job before stays. It is no event: nothing follows from it.
+    """
+    noted = {
+        job: msgspec.structs.replace(times, here=starts[job])
+        for job, times in burst.times.items()
+        if job in starts and times.here is None
+    }
+    if not noted:
+        return burst
+    return msgspec.structs.replace(burst, times={**burst.times, **noted})
+
+
 def apply(burst: Burst, event: Event) -> Burst:
     """Return the burst after the event. Never raises; see `step`."""
     return step(burst, event)[0]

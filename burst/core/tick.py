@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
+from burst.core import lifecycle
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.placement.judging_turns import Backlog, take_turns
@@ -239,9 +241,24 @@ def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
             assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():
         tx.record(burst, "assign", {"jobs": its_jobs})
+    _note_forecasts(tx, [*assigned, *(p.lease.id for p in plan.proposals)], world)
     tx.awaited = plan.awaited
     for ending in sorted(plan.ending):
         drain_for_job(tx, tx.bursts[ending])
+
+
+def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> None:
+    """Note when the jobs of these bursts were expected to start on own nodes.
+
+    It is for people, who ask later what was gained.
+    """
+    forecasts = world.forecasts or {}
+    for name in bursts:
+        burst = tx.bursts[name]
+        found = {job: forecasts[job].expected for job in burst.jobs & forecasts.keys()}
+        # To the second: a forecast is not exact, and a job's record is to be short.
+        starts = {job: round(at, 0) for job, at in found.items() if math.isfinite(at)}
+        tx.bursts[name] = lifecycle.expect_here(burst, starts)
 
 
 def _drop_oldest(tx: Transaction) -> None:

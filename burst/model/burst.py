@@ -144,6 +144,9 @@ class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     finished: float | None = None
     result: str = ""
     """As Flux names it, `unknown` where it is not known; empty until it ended."""
+    here: float | None = None
+    """When it was expected to start on own nodes, by the forecast at the time at which
+    it was assigned to the burst; None: that was not known, or never."""
 
 
 class JobSums(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,6 +18,7 @@ import msgspec
 from burst import __version__
 from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
+from burst.core.past_bursts import PastBursts
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
 from burst.core.waiting_jobs import WaitingJobs
@@ -34,10 +35,13 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 from burst.runtime.ledger_archive import ArchivedRows
-from burst.runtime.service_requests import CostRequest, parse_job
+from burst.runtime.service_requests import CostRequest, ReportRequest, parse_job
 from burst.runtime.snapshot import Snapshot
 
 Row = dict[str, Any]
+# So many bursts that are on record no more are in a report, and so many waiting jobs.
+_MOST_REPORTED = 2_000
+_MOST_WAITING = 200
 
 
 def describe_process(since: float, config: str = "") -> Row:
@@ -186,6 +190,47 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
             for state in states
             if userid is None or names_user(state.budget, userid, userids)
         ],
+    }
+
+
+def report_of(
+    snapshot: Snapshot, asked: ReportRequest, userid: int | None = None
+) -> Row:
+    """Return what happened since a day, for this user or, if None, for the owner.
+
+    The page of `burst.report_page` is made of it. Raises StoreError if the archive
+    cannot be read, BurstError for a day that no calendar has.
+    """
+    since, archived = 0.0, ArchivedRows([])
+    if asked.since:
+        since = _begin_of(asked.since)
+        if snapshot.archive is not None:
+            archived = snapshot.archive.read(since, _MOST_REPORTED)
+    past = PastBursts(
+        snapshot.records,
+        snapshot.world,
+        tuple(archived.rows),
+        since,
+        snapshot.now,
+        userid,
+    )
+    shown = status(snapshot, None)
+    grades = snapshot.forecasts.grades if snapshot.forecasts else {}
+    return {
+        "now": snapshot.now,
+        "since": asked.since,
+        "lead": shown["lead"]["uri"],
+        "bursts": past.bursts(),
+        "jobs": past.jobs(),
+        "waiting": waiting_jobs(snapshot, _MOST_WAITING, userid),
+        "providers": shown["providers"],
+        "forecasts": [
+            {"group": name, **grade_row(grade)}
+            for name, grade in grades.items()
+            if userid is None or name == ALL
+        ],
+        "cost": cost_of(snapshot, CostRequest("provider", asked.since), userid),
+        "left_out": archived.left_out,
     }
 
 

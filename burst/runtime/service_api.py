@@ -33,6 +33,7 @@ from burst.runtime.service_requests import (
     CostRequest,
     NamedRequest,
     PolicyRequest,
+    ReportRequest,
     StatusRequest,
     demand_of,
     parse_job,
@@ -68,6 +69,7 @@ class ServiceApi:
             "explain": self._explain,
             "cost": self._cost,
             "output": self._output,
+            "report": self._report,
             "release": self._release,
             "request-job": self._request_job,
             "plan": self._owner_only(self._plan),
@@ -151,6 +153,13 @@ class ServiceApi:
         return service_answers.cost_of(
             snapshot,
             read_request(request, CostRequest),
+            None if request.owner else request.userid,
+        )
+
+    def _report(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        return service_answers.report_of(
+            snapshot,
+            read_request(request, ReportRequest),
             None if request.owner else request.userid,
         )
 

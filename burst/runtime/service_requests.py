@@ -57,6 +57,13 @@ class CostRequest(msgspec.Struct):
     """A day; empty for all that is known."""
 
 
+class ReportRequest(msgspec.Struct):
+    """What `burst report` asks for."""
+
+    since: Annotated[str, msgspec.Meta(pattern=r"^(\d{4}-\d\d-\d\d)?\Z")] = ""
+    """A day; empty for what is on record, without the archive."""
+
+
 class PolicyRequest(msgspec.Struct):
     """Which rules `burst policy check` is about."""
 

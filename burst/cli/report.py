@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""`burst report`: what happened, in short or as a page."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.text import Text
+
+from burst.cli.colours import HEAD, WRONG, print_text
+from burst.cli.listing import Row, counted, money, print_json
+from burst.cli.offline_records import read_records
+from burst.cli.target import Target, target_options
+from burst.cli.watch_rows import clean, span_text
+from burst.errors import BurstError, NoDaemon
+from burst.report_page import render_report
+from burst.report_page.figures import failures, results, sums, waits_of
+from burst.runtime import service_answers
+from burst.runtime.service_requests import ReportRequest
+
+_DAYS = 7
+_FAILURES = 5
+
+
+@click.command()
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help=f"Bursts made on that day (UTC) or later; default: the last {_DAYS} days.",
+)
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write a page that needs no network and no script; - for standard output.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@target_options
+def report(
+    since: datetime.datetime | None, page: Path | None, as_json: bool, target: Target
+) -> None:
+    """Tell what happened: bursts, waits with and without them, money, failures.
+
+    With --html as a page with a timeline, to be read on a screen or on paper. Users
+    other than the instance owner get what concerns their own jobs. Without a daemon,
+    the owner gets what is on record.
+    """
+    found = _ask(target, (since or _days_ago()).date().isoformat())
+    if as_json:
+        print_json(found)
+    if page is not None:
+        _write(page, render_report(found))
+    if page is None and not as_json:
+        for line in _lines(found):
+            print_text(line)
+
+
+def _days_ago() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=_DAYS - 1)
+
+
+def _ask(target: Target, since: str) -> dict[str, Any]:
+    asked = {"since": since}
+    with target.lead() as lead:
+        try:
+            return lead.call("report", asked, timeout=60.0)
+        except NoDaemon as error:
+            snapshot = read_records(lead, target, error)
+            wanted = msgspec.convert(asked, ReportRequest)
+            return service_answers.report_of(snapshot, wanted)
+
+
+def _write(page: Path, text: str) -> None:
+    if str(page) == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        page.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BurstError(
+            f"{page}: cannot be written: {error.strerror}", "name another file"
+        ) from error
+    click.echo(f"{page}: written; open it in a browser", err=True)
+
+
+def _lines(found: Row) -> Iterator[Text]:
+    """Yield the report in short."""
+    counts = ", ".join(f"{count} {how}" for how, count in results(found).items())
+    bursts = counted(len(found["bursts"]), "burst")
+    told = f"{bursts} since {found['since']}" + (f": {counts}" if counts else "")
+    yield Text(told, HEAD)
+    yield from map(Text, _waits(found))
+    yield from map(Text, _money(found))
+    wrong = failures(found)
+    for row in wrong[:_FAILURES]:
+        note = row["note"] or "the reason is on record no more"
+        told = (
+            f"{row['id']} of {row['provider']}/{row['offer']} {row['result']}: {note}"
+        )
+        yield Text(clean(told), WRONG)
+    if len(wrong) > _FAILURES:
+        yield Text(f"{len(wrong) - _FAILURES} more failed; --html lists them", WRONG)
+    if found["left_out"]:
+        yield Text(f"{found['left_out']} earlier bursts are left out")
+
+
+def _waits(found: Row) -> Iterator[str]:
+    waits = waits_of(found)
+    if waits is None:
+        yield "no job has started on a burst"
+        return
+    median, slow = span_text(waits.median), span_text(waits.slow)
+    jobs = counted(waits.jobs, "job")
+    yield f"{jobs} started on bursts: half within {median}, 9 of 10 within {slow}"
+    if waits.known:
+        here, took = span_text(waits.median_here), span_text(waits.median_known)
+        told = f"of {waits.known} a start here was forecast: half would have waited"
+        yield f"{told} {here}, and waited {took}"
+    else:
+        yield "when they would have started here is not on record"
+
+
+def _money(found: Row) -> Iterator[str]:
+    total = sums(found)
+    settled, wasted = total.get("settled", 0.0), total.get("wasted", 0.0)
+    if settled or total.get("reserved"):
+        yield (
+            f"{money(settled)} settled, of it {money(wasted)} wasted;"
+            f" {money(total['reserved'])} reserved"
+        )

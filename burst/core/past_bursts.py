@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""What happened, for `burst report`: bursts and jobs, one by one, ready for JSON.
+
+Of bursts that are on record, all is known; of older ones what their settled row says.
+Times are seconds since the epoch, amounts are in the unit of the prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from burst.core.cost import cost
+from burst.core.records import Records
+from burst.core.report import Row, burst_row
+from burst.core.world import World
+from burst.core.worth.ledger import PaidBurst, SettledBurst
+from burst.core.worth.money import to_units
+from burst.model.burst import Burst, BurstId, JobTimes
+from burst.model.jobid import JobId, format_f58
+
+
+class PastBursts(msgspec.Struct, frozen=True):
+    """What the rows are made of."""
+
+    records: Records
+    world: World
+    archived: tuple[SettledBurst, ...]
+    """Settled bursts, some of which may be on record too."""
+    since: float
+    """Bursts that were made then or later."""
+    now: float
+    userid: int | None = None
+    """Of this user alone; None: of all."""
+
+    def bursts(self) -> list[Row]:
+        """Return a row for each burst, those made first first."""
+        settled = self._settled()
+        rows = [
+            self._row(b, settled.get((b.id, b.lease.created))) for b in self._seen()
+        ]
+        on_record = {(b.id, b.lease.created) for b in self.records.bursts.values()}
+        rows += [
+            _settled_row(row)
+            for key, row in settled.items()
+            if key not in on_record and self._is_theirs(row)
+        ]
+        return sorted(rows, key=lambda row: (row["made"], row["id"]))
+
+    def jobs(self) -> list[Row]:
+        """Return a row for each job of these bursts that is known, by submission.
+
+        `here` is when it was expected to start on own nodes as it was assigned to the
+        burst; None where no forecast was known then.
+        """
+        users = self._users()
+        rows: dict[JobId, Row] = {}
+        for burst in self._seen():
+            for job, times in (*burst.sums.recent, *burst.times.items()):
+                if self.userid in (None, users.get(job)):
+                    row = rows.setdefault(job, _job_row(job, times, users.get(job)))
+                    row["bursts"].append(burst.id)
+        return sorted(rows.values(), key=lambda row: (row["submitted"], row["id"]))
+
+    def _seen(self) -> Iterator[Burst]:
+        for burst in self.records.bursts.values():
+            theirs = self.userid is None or self.userid in burst.lease.userids
+            if theirs and burst.lease.created >= self.since:
+                yield burst
+
+    def _settled(self) -> dict[tuple[BurstId, float], SettledBurst]:
+        rows: Iterable[SettledBurst]
+        rows = (*self.archived, *self.records.settled.values())
+        return {(row.burst, row.made): row for row in rows if row.made >= self.since}
+
+    def _is_theirs(self, row: PaidBurst) -> bool:
+        users = {payer.userid for payer in row.payers}
+        return self.userid is None or self.userid in users
+
+    def _users(self) -> dict[JobId, int | None]:
+        """Return whose jobs are, where the lead or the accounts still know it."""
+        paid = (*self.archived, *self.records.settled.values())
+        users = {
+            share.job: share.payer.userid
+            for row in (*paid, *self.records.entries.values())
+            for share in row.shares
+            if share.job is not None
+        }
+        lead = self.world.lead
+        return users | {
+            job.id: job.userid for job in (lead.jobs if lead else {}).values()
+        }
+
+    def _row(self, burst: Burst, settled: SettledBurst | None) -> Row:
+        told = burst_row(burst, self.world, self.now)
+        kept = ("id", "provider", "offer", "nodes", "state", "result", "note", "states")
+        return {key: told[key] for key in kept} | {
+            "made": burst.lease.created,
+            "ended": None if burst.live else burst.since,
+            "ended_jobs": dict(burst.sums.results),
+            "cost": round(cost(burst, self.now), 6),
+            "wasted": to_units(settled.costs.wasted) if settled else None,
+        }
+
+
+def _settled_row(row: SettledBurst) -> Row:
+    """Return what is known of a burst whose record is gone."""
+    reclaimed, raced = row.reclaimed and "reclaimed", row.raced and "raced"
+    return {
+        "id": row.burst,
+        "provider": row.provider,
+        "offer": row.offer,
+        "nodes": row.nodes,
+        "state": "inactive",
+        "result": reclaimed or raced or None,
+        "note": "",
+        "states": [],
+        "made": row.made,
+        "ended": row.ended,
+        "ended_jobs": {},
+        "cost": to_units(row.costs.total),
+        "wasted": to_units(row.costs.wasted),
+    }
+
+
+def _job_row(job: JobId, times: JobTimes, userid: int | None) -> Row:
+    return {
+        "id": format_f58(job),
+        "userid": userid,
+        "bursts": [],
+        "submitted": times.submitted,
+        "here": times.here,
+        "started": times.started,
+        "finished": times.finished,
+        "result": times.result,
+    }

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""How numbers are written in a report."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+
+def span(seconds: float) -> str:
+    """Return a duration for people, such as 4m48s; past an hour, to the minute."""
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def amount(money: float) -> str:
+    """Return an amount; of less than a hundredth its first two digits."""
+    return f"{money:,.2f}" if abs(money) >= 0.01 or not money else f"{money:.2g}"
+
+
+def when(seconds: float) -> str:
+    """Return a time, seconds since the epoch, in UTC."""
+    time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(seconds: float, *, days: bool) -> str:
+    """Return a time for an axis in UTC: with its day if the axis has several."""
+    time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return time.strftime("%m-%d %H:%M" if days else "%H:%M:%S")
+
+
+def quantile(sorted_values: Sequence[float], part: float) -> float:
+    """Return what that part of the values does not exceed; there is at least one."""
+    return sorted_values[min(len(sorted_values) - 1, int(part * len(sorted_values)))]
