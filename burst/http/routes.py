@@ -17,6 +17,7 @@ import msgspec
 Method = Literal["GET", "POST"]
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FINAL_NAME = "/{name}"
 

@@ -93,6 +93,16 @@ def test_a_daemon_of_a_real_lead_answers_and_closes_when_it_stops(
             assert shown["lead"] == told["lead"]
             assert shown["daemon"] == told["daemon"]
             assert shown["slots"] == told["slots"]
+            assert ask(port, "/").status == 401
+            page = own(port, "/")
+            assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+            assert told["lead"]["uri"] in page.body
+            assert 'http-equiv="refresh"' in page.body
+            assert "since 2026-01-01" in own(port, "/?since=2026-01-01").body
+            for bad in ("since=2026-02-30", "since=%3Cscript%3E"):
+                refused = own(port, f"/?{bad}")
+                assert refused.status == 400
+                assert refused.headers["Content-Type"].startswith("text/plain")
             text = own(port, "/metrics").body
             assert number(text, "flux_burst_lead_up") == 1
             assert number(text, TICKS) >= 1
