@@ -165,6 +165,7 @@ class Daemon:
                 return None
             session = self._make_session(lead)
             session.start()
+            session.run_ensembles()
         except BaseException:
             if session:
                 session.close()

@@ -17,6 +17,7 @@ from burst.cli import (
     enable,
     ensemble,
     ensemble_replay,
+    ensemble_run,
     explain,
     gc,
     keygen,
@@ -90,6 +91,8 @@ for command in (
     lead.lead.add_command(command)
 
 ensemble.ensemble.add_command(ensemble_replay.replay)
+for command in (ensemble_run.up, ensemble_run.status, ensemble_run.down):
+    ensemble.ensemble.add_command(command)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -73,9 +74,7 @@ class Ensembles:
         self._calls = AlgorithmCalls()
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
-        """By ensemble, or by member: the error that was logged last."""
-        self.refused: Mapping[str, str] = {}
-        """By `ENSEMBLE/MEMBER`: why the lead did not take a job at the last try."""
+        """By ensemble: the error that was logged last."""
         self._news = threading.Condition()
         self._closing = False
         self._woken = False
@@ -176,7 +175,7 @@ class Ensembles:
                 None,
             )
         )
-        self._do(running, state.record, step.intents, snapshot)
+        self._do(running, state, step.intents, snapshot)
 
     def _read(
         self, running: _Running, state: EnsembleState, snapshot: Snapshot
@@ -203,31 +202,38 @@ class Ensembles:
     def _do(
         self,
         running: _Running,
-        before: EnsembleRecord,
+        before: EnsembleState,
         intents: Sequence[Intent],
         snapshot: Snapshot,
     ) -> None:
         """Submit jobs and run commands; have what was done confirmed."""
-        done: list[Intent] = []
+        name, done = running.spec.name, list[Intent]()
+        refused: dict[str, str] = {}
         try:
             for intent in intents:
                 if isinstance(intent, SubmitJobs):
-                    known = before.members.get(intent.member)
+                    known = before.record.members.get(intent.member)
                     earlier = set(known.unconfirmed) if known else set()
-                    jobs = self._submit(running, intent, earlier, snapshot)
-                    done.append(msgspec.structs.replace(intent, jobs=tuple(jobs)))
+                    found = self._submit(running, intent, earlier, snapshot)
+                    jobs = tuple(found.taken)
+                    done.append(msgspec.structs.replace(intent, jobs=jobs))
+                    if found.refused:
+                        refused[intent.member] = found.refused
                 elif isinstance(intent, RunCustom):
                     _run_command(running.spec, intent, snapshot.world.identity.uri)
                     done.append(intent)
         finally:
-            if done:
-                name = running.spec.name
+            if done or refused != before.jobs_refused:
                 self._post(
                     lambda records, _, __, now: (
-                        commands.confirm_intents(records, name, done, now),
+                        commands.confirm_intents(records, name, done, refused, now),
                         None,
                     )
                 )
+        for member, why in refused.items():
+            if before.jobs_refused.get(member) != why:
+                text = "ensemble %s: the lead does not take a job of %s: %s"
+                log.say(text, name, member, why, level=logging.WARNING)
 
     def _submit(
         self,
@@ -235,8 +241,8 @@ class Ensembles:
         intent: SubmitJobs,
         earlier: set[JobRef],
         snapshot: Snapshot,
-    ) -> list[JobRef]:
-        """Submit jobs of a member; return those that the lead has now.
+    ) -> _Answered:
+        """Submit jobs of a member; return what the lead has now.
 
         `earlier` are those that were to be submitted before this step: the lead may
         have them.
@@ -254,22 +260,16 @@ class Ensembles:
             make_job(file, intent.member, ref, names[ref], site) for ref in rest
         ]
         answers = self._submitter.submit_jobs(jobs) if jobs else []
-        self._note_refusal(f"{spec.name}/{intent.member}", answers)
         taken = {
             ref
             for ref, answer in zip(rest, answers, strict=True)
             if not isinstance(answer, BurstError)
         }
-        return [ref for ref in intent.jobs if ref in taken or names[ref] in there]
-
-    def _note_refusal(self, member: str, answers: Sequence[JobId | BurstError]) -> None:
         refused = [str(answer) for answer in answers if isinstance(answer, BurstError)]
-        if refused:
-            self._say(member, f"the lead takes no job: {refused[0]}")
-            self.refused = {**self.refused, member: refused[0]}
-        elif member in self.refused:
-            self._said.pop(member, None)
-            self.refused = {k: v for k, v in self.refused.items() if k != member}
+        return _Answered(
+            [ref for ref in intent.jobs if ref in taken or names[ref] in there],
+            refused[0] if refused else "",
+        )
 
     def _post(self, command: EngineCommand) -> None:
         """Have the next tick carry out a command. Raises what it raises, LeadError."""
@@ -284,6 +284,15 @@ class Ensembles:
         if self._said.get(name) != text:
             log.say("ensemble %s: %s", name, text, level=logging.WARNING)
         self._said[name] = text
+
+
+class _Answered(NamedTuple):
+    """What became of jobs that were to be submitted."""
+
+    taken: list[JobRef]
+    """Those that the lead has."""
+    refused: str
+    """Why it did not take another; empty if it took all."""
 
 
 class _Running:

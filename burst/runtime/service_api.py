@@ -7,7 +7,7 @@ instance owner's. Answers to reads come from the last tick, without waiting for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 
@@ -27,6 +27,7 @@ from burst.runtime import service_answers
 from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, jobs_of
+from burst.runtime.service_ensembles import EnsembleApi
 from burst.runtime.service_requests import (
     MAX_NAME,
     BurstRequest,
@@ -62,7 +63,7 @@ class ServiceApi:
         self._wake = wake
         self._reload = reload
         self._served_by = served_by
-        self._methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
+        self._methods: dict[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
             "intake": self._intake,
             "status": self._status,
@@ -79,6 +80,10 @@ class ServiceApi:
             "gc": self._owner_only(self._gc),
             "enable": self._owner_only(self._enable),
             "reload": self._owner_only(self._do_reload),
+        }
+        ensembles = EnsembleApi(self._carry_out)
+        self._methods |= {
+            name: self._owner_only(method) for name, method in ensembles.methods.items()
         }
 
     def holder(self) -> Row:

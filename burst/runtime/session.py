@@ -17,14 +17,16 @@ from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
 from burst.core.worth.marks import marking
 from burst.errors import ConfigError, LeadGone, StoreError, Unreadable
-from burst.lead import Accounting, Lead, WholeQueue
+from burst.lead import Accounting, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
+from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
+from burst.runtime.ensembles import Ensembles
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.job_recorder import JobRecorder
@@ -108,6 +110,11 @@ class Session:
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._log_not_enabled()
         served_by = describe_process(self.clock(), process.config)
+        self._ensembles = (
+            Ensembles(lambda: self.engine, lead, load_algorithms, self.wake, self.clock)
+            if isinstance(lead, JobSubmitter)
+            else None
+        )
         self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
 
     @property
@@ -142,6 +149,11 @@ class Session:
         self._read_banks()
         self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
+
+    def run_ensembles(self) -> None:
+        """Begin to run the ensembles on record, and those that are started later."""
+        if self._ensembles is not None:
+            self._ensembles.start()
 
     def tick(self, longest: float | None = None) -> None:
         """Take one tick, then wait until the next is due, at most `longest` seconds.
@@ -201,6 +213,8 @@ class Session:
 
     def close(self) -> None:
         """End. Bursts stay as they are."""
+        if self._ensembles is not None:
+            self._ensembles.close()
         if self._forecaster is not None:
             self._forecaster.close()
         if self._recorder is not None:

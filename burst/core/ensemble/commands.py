@@ -147,13 +147,25 @@ def apply_step(
 
 
 def confirm_intents(
-    records: Records, name: str, intents: Iterable[Intent], now: float
+    records: Records,
+    name: str,
+    intents: Iterable[Intent],
+    refused: Mapping[str, str],
+    now: float,
 ) -> TickResult:
-    """Record that jobs were submitted and commands run."""
+    """Record that jobs were submitted and commands run.
+
+    `refused` is why the lead did not take a job, by member.
+    """
     record = records.ensembles[name].record
     for intent in intents:
         record = controller.confirm(record, intent)
-    return _result(Transaction(_with_record(records, name, record), now))
+    records = _with_record(records, name, record)
+    state = msgspec.structs.replace(records.ensembles[name], jobs_refused=refused)
+    records = msgspec.structs.replace(
+        records, ensembles={**records.ensembles, name: state}
+    )
+    return _result(Transaction(records, now))
 
 
 def is_over(records: Records, name: str) -> bool:

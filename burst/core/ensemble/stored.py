@@ -72,6 +72,8 @@ class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
     record: EnsembleRecord
     refused: Mapping[str, str] = {}
     """By member: why it could not be made larger when that was last tried."""
+    jobs_refused: Mapping[str, str] = {}
+    """By member: why the lead did not take a job when that was last tried."""
 
 
 def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:

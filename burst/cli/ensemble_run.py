@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble up`, `status` and `down`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from burst.cli.colours import state_style
+from burst.cli.listing import (
+    Column,
+    Listing,
+    Row,
+    fsd,
+    listing_options,
+    print_json,
+    print_rows,
+)
+from burst.cli.target import Target, target_options
+from burst.config.ensemble_file import load_ensemble
+from burst.core.ensemble.stored import spec_tables
+from burst.lead import Lead
+from burst.model.decision import moment
+from burst.runtime.algorithm_registry import load_algorithms
+
+_KEPT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
+    *("LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV"),
+)
+"""Variables that jobs of an ensemble have from whoever starts it. Others may hold
+secrets, and would be kept for as long as the ensemble is on record."""
+_EVERY_S = 0.5
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@target_options
+def up(file: Path, target: Target) -> None:
+    """Start the ensemble of FILE. `burst ensemble check` says first what it would do.
+
+    Its jobs run as the user of the daemon and have these variables of your environment,
+    and no others: PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ, LD_LIBRARY_PATH,
+    PYTHONPATH, VIRTUAL_ENV.
+    """
+    with target.lead() as lead:
+        status = lead.call("status", {})
+        loaded = load_ensemble(file, [row["name"] for row in status["providers"]])
+        load_algorithms(loaded.spec, loaded)
+        for note in loaded.spec.notes:
+            click.echo(note, err=True)
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        asked = {"tables": spec_tables(loaded.spec), "environment": environment}
+        row = lead.call("ensemble-up", asked, timeout=60.0)
+    members = ", ".join(row["members"])
+    click.echo(f"ensemble {row['name']} is started: {members}")
+    click.echo(f"burst ensemble status {row['name']} shows it", err=True)
+
+
+@click.command()
+@click.argument("name", default="")
+@target_options
+@listing_options
+def status(name: str, target: Target, listing: Listing) -> None:
+    """Show the ensembles and their members, or those of NAME.
+
+    --json prints the state of each member in the words of the Ensemble Operator:
+    nodes, queue, waiting, nextJobs, counts, metrics; and member, jobs.
+    """
+    with target.lead() as lead:
+        found = lead.call("ensemble-status", {"name": name})["ensembles"]
+    if listing.as_json:
+        print_json({"ensembles": found})
+        return
+    if not found:
+        click.echo("there is no ensemble; burst ensemble up FILE starts one")
+    for row in found:
+        print_ensemble(row, listing)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--note", default="", help="Reason, kept in the record.")
+@click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
+@target_options
+def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
+    """End the ensemble NAME, for good: jobs that wait are canceled.
+
+    Jobs that run go on to their end; then the nodes are taken down.
+    """
+    with target.lead() as lead:
+        lead.call("ensemble-down", {"name": name, "note": note}, timeout=60.0)
+        if not no_wait:
+            _wait_for_end(lead, name)
+            click.echo(f"ensemble {name} has ended; nothing of it is left")
+        else:
+            click.echo(f"ensemble {name} is being taken down")
+
+
+def print_ensemble(row: Row, listing: Listing) -> None:
+    """Print one ensemble and its members."""
+    words = (
+        f"{row['name']}: {row['state']} since {moment(row['ended'] or row['started'])}"
+    )
+    spent = f", {row['spent']:g} spent" if row["spent"] else ""
+    why = f": {row['why']}" if row["why"] else ""
+    click.echo(f"{words}{spent}{why}")
+    print_rows(list(row["members"].values()), _MEMBERS, listing)
+
+
+def _wait_for_end(lead: Lead, name: str) -> None:
+    console = Console(stderr=True)
+    try:
+        with console.status(f"{name}: ending") as spinner:
+            for row in _rows(lead, name):
+                spinner.update(_line(row))
+                if row["state"] == "ended":
+                    return
+    except KeyboardInterrupt:
+        click.echo(f"\n{name} goes on to end; burst ensemble status shows it", err=True)
+        raise
+
+
+def _rows(lead: Lead, name: str) -> Iterator[Row]:
+    while True:
+        yield lead.call("ensemble-status", {"name": name})["ensembles"][0]
+        time.sleep(_EVERY_S)
+
+
+def _line(row: Row) -> str:
+    left = [
+        f"{burst['id']} {burst['state']}"
+        for member in row["members"].values()
+        for burst in member["member"]["bursts"]
+    ]
+    return f"{row['name']}: {', '.join(left) or 'its jobs are being canceled'}"
+
+
+def _jobs(row: Row) -> str:
+    queue = row.get("queue")
+    if queue is None:
+        return "-"
+    waiting = queue["sched"] + queue["priority"] + queue["depend"] + queue["new"]
+    tallies = [group["tally"] for group in row["jobs"].values()]
+    ended = sum(tally["finished"] for tally in tallies)
+    failed = sum(tally["failed"] for tally in tallies)
+    text = f"{waiting} wait, {queue['run']} run, {ended} ended"
+    return f"{text}, {failed} of them failed" if failed else text
+
+
+def _nodes(row: Row) -> str:
+    member = row["member"]
+    if "nodes" not in row:
+        return str(member["nodes"])
+    return f"{row['nodes']['node_up_count']}/{member['nodes']}"
+
+
+def _member_state(row: Row) -> str:
+    member = row["member"]
+    if member["trouble"]:
+        return "stopped"
+    if member["ended"] is None:
+        return "running"
+    return "ending" if member["bursts"] else "ended"
+
+
+def _note(row: Row) -> str:
+    member = row["member"]
+    found: Any = member["trouble"] or member["waits_for"] or member["why"]
+    return str(found or "-")
+
+
+_MEMBERS = (
+    Column("MEMBER", lambda row: row["member"]["name"]),
+    Column("PROVIDER", lambda row: row["member"]["provider"]),
+    Column(
+        "STATE", _member_state, lambda row: state_style({"state": _member_state(row)})
+    ),
+    Column("FOR", lambda row: fsd(round(time.time() - row["member"]["started"]))),
+    Column("NODES", _nodes),
+    Column("JOBS", _jobs),
+    Column("NOTE", _note),
+)

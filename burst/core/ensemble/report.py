@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles as people and programs are shown them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burst.core.ensemble.commands import is_over
+from burst.core.ensemble.read_members import JobsRead, bursts_of, read_member
+from burst.core.ensemble.state import ensemble_state
+from burst.core.ensemble.stored import MemberBook
+from burst.core.ensemble.views import make_views, take_in
+from burst.core.records import Records
+from burst.core.world import World
+from burst.model.burst import Burst
+from burst.model.ranks import format_hostlist
+
+
+def ensemble_row(
+    records: Records,
+    world: World,
+    name: str,
+    now: float,
+) -> dict[str, Any]:
+    """Return the state of an ensemble, `ensemble_state` with what is ours beside it.
+
+    Of the ensemble `state`: running, ending, or ended; of each member `provider`,
+    `slot`, `bursts`, and under `waits_for` why it is not as large as it is to be, or
+    has not all its jobs. Without a lead that can be read, members have only what is on
+    record.
+    """
+    kept, start = records.ensembles[name], records.ensemble_starts[name]
+    spec = start.spec
+    readings = {}
+    if world.lead is not None:
+        read = JobsRead(world.lead, {})
+        readings = {
+            member: read_member(
+                start.membership(member),
+                records.ensemble_books.get(f"{name}/{member}", MemberBook()),
+                records,
+                read,
+                now,
+            ).reading
+            for member in kept.record.members
+        }
+    record = take_in(kept.record, readings)
+    row = ensemble_state(record, make_views(spec, record, readings), now)
+    row["state"] = _state(records, name)
+    providers = {member.name: member.provider for member in spec.members}
+    for member, shown in row["members"].items():
+        hosts = start.slots.get(member, ())
+        why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
+        shown["member"] |= {
+            "provider": providers.get(member, ""),
+            "slot": format_hostlist(hosts) if hosts else "",
+            "bursts": [
+                _burst(burst) for burst in bursts_of(records, start.membership(member))
+            ],
+            "waits_for": why,
+        }
+    return row
+
+
+def _burst(burst: Burst) -> dict[str, Any]:
+    return {
+        "id": burst.id,
+        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "nodes": burst.lease.nodes,
+    }
+
+
+def _state(records: Records, name: str) -> str:
+    if records.ensembles[name].record.ended is None:
+        return "running"
+    return "ended" if is_over(records, name) else "ending"

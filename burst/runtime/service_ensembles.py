@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""The methods of the service `burst` about ensembles; the instance owner's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from burst.config import Settings
+from burst.config.convert import convert
+from burst.config.ensemble import EnsembleSpec
+from burst.core.ensemble import commands
+from burst.core.ensemble.commands import NewEnsemble
+from burst.core.ensemble.report import ensemble_row
+from burst.core.records import Records
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.errors import BurstError
+from burst.lead import ServiceRequest
+from burst.runtime.algorithm_registry import load_algorithms
+from burst.runtime.engine import EngineCommand
+from burst.runtime.service_requests import MAX_NAME, read_request
+from burst.runtime.snapshot import Snapshot
+
+Row = dict[str, Any]
+_Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+
+
+class EnsembleRequest(msgspec.Struct):
+    """What requests about ensembles say."""
+
+    name: _Name = ""
+    note: str = ""
+    tables: dict[str, Any] = {}
+    """The file, as `spec_tables` returns it."""
+    environment: dict[str, str] = {}
+    """Of its jobs."""
+
+
+class EnsembleApi:
+    """Answers requests about ensembles, on several threads."""
+
+    def __init__(self, carry_out: Callable[[EngineCommand], Row]) -> None:
+        """`carry_out` has the next tick carry out a command, and waits for it."""
+        self._carry_out = carry_out
+        self.methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]] = {
+            "ensemble-up": self._up,
+            "ensemble-down": self._down,
+            "ensemble-status": self._status,
+        }
+
+    def _up(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        asked = read_request(request, EnsembleRequest)
+        spec = convert(EnsembleSpec, asked.tables, "ensemble")
+        _check(spec, snapshot)
+        new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=asked.environment)
+
+        def command(
+            records: Records, world: World, _: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made = commands.begin_ensemble(records, world, new, now)
+            return made, ensemble_row(made.records, world, spec.name, now)
+
+        return self._carry_out(command)
+
+    def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
+        asked = read_request(request, EnsembleRequest)
+        why = asked.note or "ended by hand"
+
+        def command(
+            records: Records, world: World, _: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made = commands.take_down_ensemble(records, asked.name, why, now)
+            return made, ensemble_row(made.records, world, asked.name, now)
+
+        return self._carry_out(command)
+
+    def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        asked = read_request(request, EnsembleRequest)
+        return ensembles_answer(snapshot, asked.name)
+
+
+def ensembles_answer(snapshot: Snapshot, name: str = "") -> Row:
+    """Return the ensembles that are on record, or the one of that name.
+
+    Raises BurstError for an unknown name.
+    """
+    known = snapshot.records.ensembles
+    if name and name not in known:
+        names = ", ".join(sorted(known)) or "none"
+        raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
+    order = sorted(known, key=lambda each: known[each].record.started)
+    rows = [
+        ensemble_row(snapshot.records, snapshot.world, each, snapshot.now)
+        for each in ([name] if name else order)
+    ]
+    return {"ensembles": rows}
+
+
+def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
+    """Raise BurstError for what this daemon cannot run."""
+    providers = snapshot.world.providers
+    for member in spec.members:
+        if member.provider not in providers:
+            raise BurstError(
+                f"member {member.name}: there is no provider {member.provider}",
+                f"the daemon has {', '.join(providers) or 'none'}",
+            )
+    load_algorithms(spec)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble of two members from its start to its end, whatever the lead is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.cli.cli_harness import CliHarness
+from tests.support.waiting import wait_until
+
+FILE = """
+name = "sweep"
+checkSeconds = "0.3s"
+growWindow = "0.5s"
+shrinkWindow = "0.5s"
+
+[[members]]
+name = "md"
+provider = "local"
+min = 1
+max = 3
+jobs = [{ name = "step", command = "sleep 1", count = 6 }]
+algorithm = [
+    { name = "workload-demand", options = { scaleUpStrategy = "total" } },
+    { name = "stop", options = { successTarget = 6 } },
+]
+
+[[members]]
+name = "post"
+provider = "local"
+min = 1
+max = 1
+jobs = [{ name = "plot", command = "false", count = 2 }]
+algorithm = [
+    { name = "more-jobs", options = {} },
+    { name = "stop", options = { failureTarget = 2 } },
+]
+"""
+
+
+def ensemble(cli: CliHarness) -> Any:
+    """The one ensemble, as `burst ensemble status --json` has it."""
+    (row,) = cli.run("ensemble", "status", "--json").json["ensembles"]
+    return row
+
+
+def run_to_its_end(cli: CliHarness, directory: Path) -> dict[str, Any]:
+    """Start the ensemble, see it grow and end by itself; return how large it was."""
+    file = directory / "sweep.toml"
+    file.write_text(FILE)
+    assert "sweep" in cli.run("ensemble", "check", str(file)).lines[0]
+    said = cli.run("ensemble", "up", str(file))
+    assert said.lines == ["ensemble sweep is started: md, post"]
+    largest = 0
+
+    def over() -> bool:
+        nonlocal largest
+        row = ensemble(cli)
+        member = row["members"]["md"]
+        largest = max(largest, member.get("nodes", {}).get("node_up_count", 0))
+        return bool(row["state"] == "ended")
+
+    wait_until(over, lambda: f"its end: {ensemble(cli)}", limit=120.0)
+    return {"largest": largest, "row": ensemble(cli)}
