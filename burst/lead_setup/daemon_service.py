@@ -37,14 +37,20 @@ if flux queue start --quiet --queue={queue}; then touch {once}; fi
 _UNIT = """\
 # SPDX-License-Identifier: MIT
 # For a lead that systemd starts: instead of rc1.d/burst-daemon, so leave FLUX_RC_EXTRA
-# out of its environment then. Goes to /etc/systemd/system.
+# out of its environment then. Goes to /etc/systemd/system. If the lead's socket is not
+# that of the system instance, set FLUX_URI by `systemctl edit burst`.
 [Unit]
 Description=Lends nodes to a Flux instance
 After=flux.service
 PartOf=flux.service
 
 [Service]
+# The owner of the lead: nobody else can be its daemon.
+User={user}
 {before}ExecStart={daemon}
+ExecReload=/bin/kill -HUP $MAINPID
+# Local followers are in this unit's control group, and outlive the daemon.
+KillMode=process
 Restart=on-failure
 RestartSec=5s
 
@@ -68,9 +74,13 @@ def rc1_queue_script(directory: Path, queue: str) -> str:
     return _QUEUES.format(once=shlex.quote(str(once)), queue=shlex.quote(queue))
 
 
-def systemd_unit(directory: Path, before: Path | None = None) -> str:
-    """Return a unit for systemd; `before` is a program to run ahead of the daemon."""
+def systemd_unit(directory: Path, user: str, before: Path | None = None) -> str:
+    """Return a unit for systemd, which runs the daemon as that user.
+
+    `before` is a program to run ahead of the daemon.
+    """
     return _UNIT.format(
+        user=user,
         daemon=shlex.join(_command(directory)),
         before=f"ExecStartPre={shlex.quote(str(before))}\n" if before else "",
     )

@@ -28,6 +28,7 @@ from burst.lead_setup.daemon_service import (
 )
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
+from burst.lead_setup.own_host import own_user
 from burst.lead_setup.provider_table import provider_table
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
@@ -169,7 +170,7 @@ def _install(directory: Path, choice: IntakeChoice) -> LeadExtras:
         name = "rc1.d/burst-queues"
         programs[name] = rc1_queue_script(directory, choice.local_queue)
         before = directory / "flux" / name
-    more = {**programs, "burst.service": systemd_unit(directory, before)}
+    more = {**programs, "burst.service": systemd_unit(directory, own_user(), before)}
     extra = install_intake(directory, choice, more)
     for name in programs:
         (directory / "flux" / name).chmod(0o755)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The unit by which systemd starts the daemon."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from burst.lead_setup.daemon_service import systemd_unit
+from burst.lead_setup.own_host import own_user
+
+
+def test_the_owner_runs_it_and_followers_outlive_it() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read_string(systemd_unit(Path("/srv/lead"), "flux", Path("/srv/queues")))
+    service = unit["Service"]
+    assert service["User"] == "flux"
+    assert service["KillMode"] == "process"
+    assert service["ExecStart"].endswith(" -m burst daemon -c /srv/lead/burst.toml")
+    assert service["ExecStartPre"] == "/srv/queues"
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+def test_systemd_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "burst.service"
+    text = systemd_unit(Path("/srv/lead"), own_user())
+    for wrong in ("", "Nonsense=1\n"):
+        path.write_text(text.replace("[Install]", f"{wrong}[Install]"))
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # Of other units, which this host may lack, it tells besides.
+        found = [line for line in done.stderr.splitlines() if str(path) in line]
+        assert bool(found) == bool(wrong), done.stderr
