@@ -75,6 +75,7 @@ def _plain(what: str) -> str:
     """Return msgspec's words in those of TOML."""
     names = {"str": "text in quotes", "int": "whole number", "bool": "true or false"}
     what = what.replace("Invalid enum value", "unknown value").replace("`", "")
+    what = what.replace(" | null", "")
     if what == "Invalid RFC3339 encoded date":
         return "expected a date such as 2026-12-31"
     return re.sub(r"\b(str|int|bool)\b", lambda found: names[found[0]], what)

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from burst.config.convert import Seconds, Table
 
 NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -126,9 +124,3 @@ class EnsembleSpec(Table, frozen=True):
             if each.name == name:
                 return each
         raise KeyError(name)
-
-
-def as_builtins(spec: EnsembleSpec) -> dict[str, Any]:
-    """Return it as JSON has it, to be kept beside the record."""
-    found: dict[str, Any] = msgspec.to_builtins(spec)
-    return found

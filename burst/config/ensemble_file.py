@@ -48,6 +48,11 @@ class _Top(Table, frozen=True, rename="camel"):
     check_seconds: Seconds = Seconds(10)
     grow_window: Seconds = Seconds(30)
     shrink_window: Seconds = Seconds(60)
+    members: Any = None
+    jobs: Any = None
+    algorithm: Any = None
+    limits: Any = None
+    custom: Any = None
 
 
 class _Command(Table, frozen=True):
@@ -62,25 +67,21 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     """
     source = read_source(path)
     tables, root = _unwrapped(source)
-    members, jobs, algorithm, limits, custom = (
-        tables.pop(key, None)
-        for key in ("members", "jobs", "algorithm", "limits", "custom")
-    )
     top = _read_top(source, tables, root)
     reader = MemberReader(source, path.parent, providers)
-    algorithms = reader.read_algorithms(algorithm, (*root, "algorithm"))
+    algorithms = reader.read_algorithms(top.algorithm, (*root, "algorithm"))
     defaults = MemberDefaults(top.name, top.grow_window, top.shrink_window, algorithms)
-    found = reader.read(members, (*root, "members"), defaults)
+    found = reader.read(top.members, (*root, "members"), defaults)
     most = max(member.max for member in found)
-    shared = JobReader(source, path.parent).read(jobs, (*root, "jobs"), most)
+    shared = JobReader(source, path.parent).read(top.jobs, (*root, "jobs"), most)
     _check_shared(source, found, shared, (*root, "jobs"))
     spec = EnsembleSpec(
         name=top.name,
         members=tuple(found),
         jobs=shared,
-        limits=_read_limits(source, limits, (*root, "limits"), found),
+        limits=_read_limits(source, top.limits, (*root, "limits"), found),
         check=top.check_seconds,
-        custom=_read_custom(source, custom, (*root, "custom")),
+        custom=_read_custom(source, top.custom, (*root, "custom")),
         directory=str(path.parent.absolute()),
         notes=tuple(reader.notes),
     )

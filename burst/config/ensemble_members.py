@@ -32,6 +32,10 @@ class _Member(Table, frozen=True, rename="camel"):
     share: float = 1.0
     grow_window: Seconds | None = None
     shrink_window: Seconds | None = None
+    jobs: Any = None
+    algorithm: Any = None
+    minicluster: Any = None
+    sidecar: Any = None
 
 
 class MemberDefaults(msgspec.Struct, frozen=True):
@@ -52,6 +56,7 @@ class MemberReader:
         self._source = source
         self._jobs = JobReader(source, directory)
         self._providers = providers
+        self._sized_by: dict[KeyPath, KeyPath] = {}
         self.notes: list[str] = []
         self.places: dict[str, KeyPath] = {}
         self.options: dict[tuple[str, int], KeyPath] = {}
@@ -77,9 +82,8 @@ class MemberReader:
         if not isinstance(found, Mapping):
             raise self._source.wrong(path, "expected a table", "write [[members]]")
         table = dict(found)
-        jobs, algorithm = table.pop("jobs", None), table.pop("algorithm", None)
         minicluster = self._minicluster(table, path)
-        if table.pop("sidecar", None) is not None:
+        if "sidecar" in table:
             self.notes.append(
                 f"{self._source.at(*path, 'sidecar')}: not used: the daemon reads the"
                 " member's queue without a sidecar"
@@ -88,8 +92,8 @@ class MemberReader:
         name = raw.name or f"{defaults.ensemble}-{path[-1]}"
         most = self._sizes(raw, path)
         algorithms = (
-            self.read_algorithms(algorithm, (*path, "algorithm"))
-            if algorithm is not None
+            self.read_algorithms(raw.algorithm, (*path, "algorithm"))
+            if raw.algorithm is not None
             else defaults.algorithms
         )
         least = 1 if raw.min is None else raw.min
@@ -102,7 +106,7 @@ class MemberReader:
             min=least,
             max=most,
             share=raw.share,
-            jobs=self._jobs.read(jobs, (*path, "jobs"), most),
+            jobs=self._jobs.read(raw.jobs, (*path, "jobs"), most),
             algorithms=tuple(each for each, _ in algorithms),
             grow_window=_either(raw.grow_window, defaults.grow_window),
             shrink_window=_either(raw.shrink_window, defaults.shrink_window),
@@ -164,6 +168,7 @@ class MemberReader:
                         (*at, "spec", theirs), f"{ours} is set, too", "remove one"
                     )
                 table[ours] = spec.pop(theirs)
+                self._sized_by[*path, ours] = (*at, "spec", theirs)
         return spec
 
     def _sizes(self, raw: _Member, path: KeyPath) -> int:
@@ -171,24 +176,30 @@ class MemberReader:
         least = 1 if raw.min is None else raw.min
         if least < 0:
             raise self._source.wrong(
-                (*path, "min"), f"{least} is less than 0", "at least 0"
+                self._key(path, "min"), f"{least} is less than 0", "at least 0"
             )
         most = raw.max if raw.max is not None else max(least, raw.size or 1)
         if most < max(least, 1):
             raise self._source.wrong(
-                (*path, "max"),
+                self._key(path, "max"),
                 f"{most} is less than min, {least}" if least else f"{most} is no size",
                 f"at least {max(least, 1)}",
             )
         if raw.size is not None and not least <= raw.size <= most:
             raise self._source.wrong(
-                (*path, "size"), f"{raw.size} is out of range", f"{least} to {most}"
+                self._key(path, "size"),
+                f"{raw.size} is out of range",
+                f"{least} to {most}",
             )
         if not 0 < raw.share < math.inf:
             raise self._source.wrong(
                 (*path, "share"), "out of range", "a number above 0"
             )
         return most
+
+    def _key(self, path: KeyPath, name: str) -> KeyPath:
+        """Return where a size is: the member's own, or that of its MiniCluster."""
+        return self._sized_by.get((*path, name), (*path, name))
 
     def _provider(self, name: str, path: KeyPath) -> str:
         known = sorted(self._providers)

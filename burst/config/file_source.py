@@ -132,7 +132,9 @@ def _toml_keys(text: str) -> Iterator[tuple[KeyPath, int]]:
             continue
         key = _KEY.match(line) if begins else None
         if key:
-            yield (*table, *_names(f"{key[1]} = 0\n")), number
+            names = _names(f"{key[1]} = 0\n")
+            for end in range(1, len(names) + 1):
+                yield (*table, *names[:end]), number
         open_text, depth = _left_open(line, open_text, depth)
 
 

@@ -17,8 +17,6 @@ MOST = 200
 
 def room_for_jobs(view: MemberView) -> int:
     """Return how many nodes the member could yet give to jobs, by growing, too."""
-    if view.unconfirmed:
-        return 0
     return max(0, view.most - view.nodes_busy - view.nodes_waited_for)
 
 
