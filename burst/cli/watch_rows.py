@@ -114,11 +114,12 @@ def _before(row: Row) -> Text:
     That it was new is left out: it lasts for milliseconds.
     """
     told = Text("; ".join(filter(None, (_idle(row), clean(row["note"])))))
-    earlier = Text(" > ", QUIET).join(
-        Text(f"{one['state']} {span_text(then['at'] - one['at'])}", state_style(one))
-        for one, then in pairwise(row["states"])
-        if one["state"] != "new"
-    )
+    earlier = Text()
+    for one, then in pairwise(row["states"]):
+        if one["state"] != "new":
+            earlier.append(" > " if earlier else "", QUIET)
+            lasted = span_text(then["at"] - one["at"])
+            earlier.append(f"{one['state']} {lasted}", state_style(one))
     return Text("; ").join(text for text in (told, earlier) if text)
 
 

@@ -165,9 +165,8 @@ def _table(section: Section, share: int, selected: int | None) -> list[Text]:
     for number, item in enumerate(seen, first):
         mark = "> " if number == selected else "  "
         line = _line(item.cells, widths, mark)
-        if number == selected:
-            line.stylize("reverse")
-        lines.append(line)
+        # Reversed, several colours in one line are hard to read.
+        lines.append(Text(line.plain, "reverse") if number == selected else line)
     if not items and share:
         lines.append(Text("  none", QUIET))
     return lines

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""The pictures of the README: that they can be made again, and those that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.demo.pictures import DOCS, make_pictures
+
+SVG = "{http://www.w3.org/2000/svg}"
+LARGEST = 60_000
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("pictures")
+    make_pictures(directory)
+    return directory
+
+
+def words(picture: Path) -> str:
+    """Return the text of a picture, once it is known to be one that fetches nothing."""
+    text = picture.read_text(encoding="utf-8")
+    assert len(text) < LARGEST
+    assert re.findall("https?://[^\"' ]*", text) == ["http://www.w3.org/2000/svg"]
+    assert "url(" not in text.replace("url(#", "")
+    assert "@font-face" not in text
+    root = ElementTree.fromstring(text)
+    assert root.tag == f"{SVG}svg"
+    found = " ".join(part.text or "" for part in root.iter(f"{SVG}text"))
+    return found.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("name", ["watch.svg", "timeline.svg"])
+def test_those_in_the_readme_are_there_and_fetch_nothing(name: str) -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+    assert f"(docs/{name})" in readme
+    assert "burst-0-" in words(DOCS / name)
+
+
+def test_the_screen_shows_bursts_online_and_slots(made: Path) -> None:
+    told = words(made / "watch.svg")
+
+    # On a busy machine one may be gone before the other is online.
+    assert told.count("online ") >= 1
+    assert "leased" in told
+    assert "local 1 core" in told
+
+
+def test_the_timeline_shows_both_bursts_and_their_jobs(made: Path) -> None:
+    told = words(made / "timeline.svg")
+
+    assert len(re.findall("burst-[01]-[0-9a-f]{6}", told)) == 2
+    assert told.count("job ƒ") == 2
+    assert "online" in told
