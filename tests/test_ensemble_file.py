@@ -14,6 +14,7 @@ import pytest
 
 from burst.algorithm import MemberDecision
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
+from burst.config.ensemble_supported import check_supported
 from burst.config.file_source import read_source
 from burst.core.ensemble.views import fresh_view
 from burst.errors import ConfigError
@@ -439,3 +440,20 @@ def test_without_the_file_the_member_is_said(
 ) -> None:
     with pytest.raises(ConfigError, match=what):
         plugged(write, f"algorithm = {algorithm}", lines=False)
+
+
+def test_what_no_daemon_does_yet_is_refused_with_its_line(write: Write) -> None:
+    file = load(write(TOML))
+    with pytest.raises(ConfigError) as caught:
+        check_supported(file.spec, file)
+    assert ":40: " in caught.value.what
+    assert "isolated bursts are not supported yet" in caught.value.what
+    joined = load(write(TOML.replace('"isolated"', '"joined"')))
+    with pytest.raises(ConfigError) as caught:
+        check_supported(joined.spec, joined)
+    assert "minicluster.spec.containers: it is not used" in caught.value.what
+    assert "in the provider's table" in caught.value.advice
+    with pytest.raises(ConfigError, match="member large-0: minicluster"):
+        check_supported(joined.spec)
+    plain = TOML.replace('"isolated"', '"joined"').replace("minicluster.", "# ")
+    check_supported(load(write(plain)).spec)

@@ -22,6 +22,7 @@ from burst.cli.listing import (
 from burst.cli.target import Target, target_options
 from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
+from burst.config.ensemble_supported import check_supported
 from burst.model.fsd import format_fsd
 from burst.runtime.algorithm_registry import Algorithms, load_algorithms
 
@@ -70,6 +71,7 @@ def read_file(path: Path, target: Target) -> tuple[EnsembleFile, Algorithms]:
     tables = target.settings().providers
     enabled = [name for name, table in tables.items() if table.enabled]
     file = load_ensemble(path, enabled)
+    check_supported(file.spec, file)
     return file, load_algorithms(file.spec, file)
 
 

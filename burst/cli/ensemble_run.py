@@ -24,6 +24,7 @@ from burst.cli.listing import (
 )
 from burst.cli.target import Target, target_options
 from burst.config.ensemble_file import load_ensemble
+from burst.config.ensemble_supported import check_supported
 from burst.core.ensemble.stored import spec_tables
 from burst.lead import Lead
 from burst.model.decision import moment
@@ -51,6 +52,7 @@ def up(file: Path, target: Target) -> None:
     with target.lead() as lead:
         status = lead.call("status", {})
         loaded = load_ensemble(file, [row["name"] for row in status["providers"]])
+        check_supported(loaded.spec, loaded)
         load_algorithms(loaded.spec, loaded)
         for note in loaded.spec.notes:
             click.echo(note, err=True)

@@ -12,6 +12,7 @@ import msgspec
 from burst.config import Settings
 from burst.config.convert import convert
 from burst.config.ensemble import EnsembleSpec
+from burst.config.ensemble_supported import check_supported
 from burst.core.ensemble import commands
 from burst.core.ensemble.commands import NewEnsemble
 from burst.core.ensemble.report import ensemble_row
@@ -109,4 +110,5 @@ def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
                 f"member {member.name}: there is no provider {member.provider}",
                 f"the daemon has {', '.join(providers) or 'none'}",
             )
+    check_supported(spec)
     load_algorithms(spec)
