@@ -37,7 +37,8 @@ from burst.model.lead import LeadIdentity
 from burst.runtime.alive_file import AliveFile
 from burst.runtime.connect import connect
 from burst.runtime.daemon_state import DaemonState, Served
-from burst.runtime.reload import SettingsReloader
+from burst.runtime.notifier import Notifier
+from burst.runtime.reload import PreparedChange, SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.tally import Tally
@@ -74,6 +75,7 @@ class Daemon:
         self._tally = Tally()
         self._state = DaemonState(self._tally)
         self._http = HttpService(self._state)
+        self._notifier = Notifier(self._wakeup.wake)
         self._stopping = False
         self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
@@ -91,10 +93,19 @@ class Daemon:
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
         finally:
+            self._notifier.close()
             self._http.close()
 
-    def _prepare(self, settings: Settings) -> HttpChange:
-        return self._http.prepare(settings.http)
+    def _prepare(self, settings: Settings) -> PreparedChange:
+        """Make ready what is not of a session. Raises ConfigError."""
+        tell = self._notifier.prepare(settings.notify)
+        http = self._http.prepare(settings.http)
+
+        def commit() -> None:
+            http.commit()
+            tell()
+
+        return HttpChange(commit, http.abandon)
 
     def _run(self) -> None:
         session = self._connect_first()
@@ -188,13 +199,14 @@ class Daemon:
                 self._settings,
                 self._wakeup,
                 self._reloads.ask,
-                DaemonProcess(path, self._tally),
+                DaemonProcess(path, self._tally, self._notifier),
             )
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
 
     def _serve(self, session: Session) -> None:
         """Tick until told to stop, or until the connection to the lead is lost."""
+        self._notifier.lead_back()
         engine, why = session.engine, "the daemon is stopping"
         self._state.serve(Served(lambda: engine.snapshot, session.api.holder()))
         try:
@@ -204,6 +216,7 @@ class Daemon:
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
             why = f"the lead was lost: {error}"
+            self._notifier.lead_lost(str(error), session.clock())
         finally:
             self._state.lose(why)
             self._reloads.cancel()

@@ -114,6 +114,8 @@ def notices(found: Row) -> list[Text]:
     for orphan in found["orphans"]:
         text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
         lines.append(Text(f"{text}; burst gc", NOTICE))
+    for why in found.get("untold", {}).values():
+        lines.append(Text(f"notices cannot be told: {why}", WRONG))
     for key, why in found["unreadable"].items():
         lines.append(Text(f"record {key} cannot be read: {why}", WRONG))
     return lines

@@ -10,6 +10,7 @@ from burst.config.convert import Seconds, convert
 from burst.config.file import RANGES, effective, load, parse, read_settings, read_toml
 from burst.config.http import HttpSettings, ListenAddress, parse_listen
 from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
+from burst.config.notify import NotifySettings
 from burst.config.policy import PolicyMatch, PolicyRule
 from burst.config.tables import (
     LONGEST_OWNER,
@@ -38,6 +39,7 @@ __all__ = [
     "LimitSettings",
     "ListenAddress",
     "Mode",
+    "NotifySettings",
     "PlanSettings",
     "PolicyMatch",
     "PolicyRule",

@@ -18,6 +18,7 @@ import msgspec
 from burst.config.convert import Seconds, convert
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
+from burst.config.notify import check_notify
 from burst.config.policy import parse_policy
 from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
 from burst.errors import ConfigError
@@ -98,6 +99,7 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
     settings = convert(Settings, tables, where)
     _check_ranges(settings, where)
     check_http(settings.http, where)
+    check_notify(settings.notify, where)
     found = {
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()

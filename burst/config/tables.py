@@ -12,6 +12,7 @@ import msgspec
 from burst.config.convert import Seconds, SecondsOrOff, Table
 from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
+from burst.config.notify import NotifySettings
 from burst.config.policy import PolicyRule, Preset, default_rule
 
 Mode = Literal["hold", "queue", "scheduler"]
@@ -261,6 +262,7 @@ class Settings(Table, frozen=True):
     limits: LimitSettings = LimitSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
     http: HttpSettings = HttpSettings()
+    notify: NotifySettings = NotifySettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
     policy: tuple[PolicyRule, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from burst import log
 from burst.config import HttpSettings, parse_listen
+from burst.kits.secret_file import read_secret
 from burst.runtime.daemon_state import DaemonState
 
 if TYPE_CHECKING:
@@ -27,12 +28,9 @@ class HttpService:
 
         What listens now goes on until then. Raises ConfigError.
         """
-        # What is imported takes a tenth of a second, which most daemons do without.
-        from burst.http.token import read_token  # noqa: PLC0415
-
         token = None
         if settings.listen and settings.token_file:
-            token = read_token(settings.token_file, "http.token_file")
+            token = read_secret(settings.token_file, "http.token_file")
         if settings.listen == self._listen:
             return HttpChange(lambda: self._use_token(token))
         made = self._listen_at(settings.listen, token) if settings.listen else None
@@ -63,6 +61,7 @@ class HttpService:
             self._server.token = token
 
     def _listen_at(self, listen: str, token: bytes | None) -> HttpServer:
+        # This takes a tenth of a second, which most daemons do without.
         from burst.http.daemon_routes import daemon_routes  # noqa: PLC0415
         from burst.http.routes import Routes  # noqa: PLC0415
         from burst.http.server import HttpServer  # noqa: PLC0415

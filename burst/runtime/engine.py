@@ -123,6 +123,8 @@ class Engine:
         self._records = self._record_store.load(now, self._config.settings.limits)
         if self._forecaster is not None:
             self._forecaster.restore(self._record_store.forecast_texts)
+        if self._beside.notifier is not None:
+            self._beside.notifier.restore(self._record_store.notice_text)
         self._snapshot = msgspec.structs.replace(self._snapshot, records=self._records)
         for key, why in self._records.unreadable.items():
             log.say(
@@ -182,6 +184,7 @@ class Engine:
             reaps=self._tracker.orphans,
             forecasts=forecasts,
             archive=self._beside.archiver.archive if self._beside.archiver else None,
+            untold=self._beside.notifier.troubles if self._beside.notifier else {},
         )
         self._tell_side_threads(world, result)
         if view is not None and not self._lead_silent:
@@ -267,6 +270,7 @@ class Engine:
         """Give them what this tick saw and recorded; store what forecasts learned."""
         if self._beside.archiver is not None:
             self._beside.archiver.keep(self._records.settled)
+        self._tell_notices()
         if self._forecaster is None:
             return
         self._forecaster.observe(self._records, world, result)
@@ -279,6 +283,22 @@ class Engine:
             raise
         except (StoreError, LeadError) as error:
             log.say("what forecasts have learned was not stored: %s", error)
+
+    def _tell_notices(self) -> None:
+        """Have told what a person must know; store what was told."""
+        notifier = self._beside.notifier
+        text = notifier.tick(self._snapshot) if notifier is not None else None
+        if notifier is None or text is None:
+            return
+        try:
+            self._record_store.write_notices(text)
+        except LeadGone:
+            raise
+        except (StoreError, LeadError) as error:
+            text = "which notices were told was not stored: %s"
+            log.say(text, error, level=logging.WARNING)
+        else:
+            notifier.stored()
 
     def _observe(self) -> tuple[LeadView | None, str]:
         trouble = self._snapshot.world.trouble

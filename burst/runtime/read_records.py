@@ -44,7 +44,7 @@ _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ensemble-book": MemberBook,
 }
 """Those of them that are JSON, and the same whenever they are read."""
-_READ_ELSEWHERE = ("burst", "job", "meta", "forecast")
+_READ_ELSEWHERE = ("burst", "job", "meta", "forecast", "notice")
 
 
 def read_records(

@@ -12,6 +12,7 @@
 | `ledger/PERIOD` | what was settled of the bursts of a day (2026-11-22) or month |
 | `settled/BURST` | what one of the last bursts has cost |
 | `times/PROVIDER` | how long its bursts took to come and to go |
+| `notice/told` | which notices were told, and to whom |
 
 A transaction has only the records that changed: its size depends on what happened and
 not on what is known.
@@ -39,6 +40,8 @@ SCHEMA = 1
 _SCHEMA_KEY = "meta/schema"
 FORECAST = "forecast/"
 """Begins the keys of what forecasts have learned, which no tick decides on."""
+NOTICES = "notice/told"
+"""Which notices were told, which no tick decides on either."""
 
 
 class RecordStore:
@@ -48,6 +51,8 @@ class RecordStore:
         self._store = store
         self.forecast_texts: Mapping[str, str] = {}
         """What forecasts have learned, by key, as it was when it was read."""
+        self.notice_text: str | None = None
+        """Which notices were told, as it was when it was read; None for none."""
         self._old_form: frozenset[BurstId] = frozenset()
         """Bursts whose record is of the first version: it is written whole."""
         self._left: Mapping[str, list[str]] = {}
@@ -68,6 +73,7 @@ class RecordStore:
         self.forecast_texts = {
             key: text for key, text in texts.items() if key.startswith(FORECAST)
         }
+        self.notice_text = texts.get(NOTICES)
         records, self._old_form = read_records(texts, now, limits)
         self._left = {
             key: [job for job in texts if job.startswith(f"job{key[5:]}/")]
@@ -110,6 +116,10 @@ class RecordStore:
     def write_forecast(self, texts: Mapping[str, str]) -> None:
         """Keep what forecasts have learned. Raises StoreError, Unreadable."""
         self._store.write(texts)
+
+    def write_notices(self, text: str) -> None:
+        """Keep which notices were told. Raises StoreError, Unreadable."""
+        self._store.write({NOTICES: text})
 
     def _differ_bursts(
         self,

@@ -77,6 +77,7 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
         "totals": totals,
         "daemon": daemon,
         "pending": pending,
+        "untold": dict(snapshot.untold),
         "forecasts": _forecasts(snapshot),
         "banks_unverified": (
             unverified_banks(snapshot) if snapshot.settings.uses_banks else ""

@@ -145,6 +145,7 @@ class ServiceApi:
         ]
         row["totals"] = burst_totals(row["bursts"], snapshot)
         row |= {"orphans": [], "unreadable": {}, "pending": len(mine), "budgets": []}
+        row["untold"] = {}
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:

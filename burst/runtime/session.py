@@ -33,6 +33,7 @@ from burst.runtime.job_recorder import JobRecorder
 from burst.runtime.lead_upkeep import prepare_intake
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.notifier import Notifier
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
@@ -66,6 +67,8 @@ class DaemonProcess(NamedTuple):
     """Path of the settings file, which `burst status` shows; empty for none."""
     tally: Tally | None = None
     """What counts for all sessions of the process; None for a new one."""
+    notifier: Notifier | None = None
+    """What tells notices for all sessions of the process."""
 
 
 class Session:
@@ -105,7 +108,13 @@ class Session:
             if isinstance(lead, Accounting)
             else None
         )
-        beside = SideThreads(self._forecaster, self._archiver, self._banks, self._tally)
+        beside = SideThreads(
+            self._forecaster,
+            self._archiver,
+            self._banks,
+            self._tally,
+            process.notifier,
+        )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._log_not_enabled()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.notifier import Notifier
 from burst.runtime.tally import Tally
 
 
@@ -18,6 +19,7 @@ class SideThreads(NamedTuple):
     archiver: LedgerArchiver | None = None
     banks: BankReader | None = None
     tally: Tally | None = None
+    notifier: Notifier | None = None
 
 
 NO_SIDE_THREADS = SideThreads()

@@ -37,5 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The last call for each orphan that is or was deleted."""
     forecasts: Forecasts | None = None
     """What is known of when jobs start on own nodes."""
+    untold: Mapping[str, str] = {}
+    """By the key of `[notify]` that says whom: why the last notice was not told."""
     archive: LedgerArchive | None = None
     """Where bursts are that were settled, also those that are on record no more."""

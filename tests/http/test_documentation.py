@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 
-from burst.config import HttpSettings
+from burst.config import HttpSettings, NotifySettings
 from burst.http.daemon_routes import daemon_routes
 from burst.http.metrics.catalog import CATALOG, PREFIX
 from burst.runtime.daemon_state import DaemonState
+from burst.runtime.notifier import LEAD_LOST
 from burst.runtime.tally import Tally
 
-TEXT = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text("utf-8")
+TOP = Path(__file__).parents[2]
+TEXT = (TOP / "docs" / "monitoring.md").read_text("utf-8")
 
 
 def rows(title: str) -> list[list[str]]:
@@ -46,5 +49,13 @@ def test_the_table_has_each_route() -> None:
 
 
 def test_each_setting_is_told() -> None:
-    for field in msgspec.structs.fields(HttpSettings):
-        assert f"\n{field.name} = " in TEXT
+    for table in (HttpSettings, NotifySettings):
+        for field in msgspec.structs.fields(table):
+            assert f"\n{field.name} = " in TEXT or f"`{field.name}`" in TEXT
+
+
+def test_the_table_has_each_kind_of_notice() -> None:
+    code = (TOP / "burst" / "core" / "notices.py").read_text("utf-8")
+    made = set(re.findall(r'id=f"([a-z]+)/', code))
+    made |= {"budget-warn", "budget-spent", LEAD_LOST}
+    assert {row[0].strip("`").partition("/")[0] for row in rows("notice")} == made

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from burst.errors import ConfigError
-from burst.http.token import read_token
+from burst.kits.secret_file import read_secret
 
 GOOD = "a" * 32
 
 
 def read(path: Path) -> bytes:
-    return read_token(str(path), "http.token_file")
+    return read_secret(str(path), "http.token_file")
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What a person must know, and of that what was not told yet. Pure; see `runtime`.
+
+Each condition is told once. It is told again only after it was over and has come back,
+which is not decided by what cannot be read: a provider that does not answer shows no
+orphans, and that is no end of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from burst.core.orphans import SURE_AFTER, Orphan
+from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.records import Records
+from burst.core.world import World
+from burst.core.worth.budget import BudgetState
+from burst.core.worth.money import format_money
+from burst.model.burst import Burst
+from burst.model.decision import moment
+
+REPEATED = 3
+"""So many bursts of one offer in a row that did not come up are told of."""
+Severity = Literal["warning", "critical"]
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition that a person must know of."""
+
+    id: str
+    """What it is about, such as `breaker/gke`: the same for as long as it lasts."""
+    severity: Severity
+    text: str
+    """A sentence without a full stop."""
+    advice: str
+    """What to do."""
+    settle: float = 0.0
+    """It is told once it has lasted so many seconds."""
+    kept_until: float = 0.0
+    """Before then it does not count as over: else what goes up and down around a limit
+    would be told each time. Seconds since the epoch."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of condition it is."""
+        return self.id.partition("/")[0]
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """A notice that was told."""
+
+    at: float
+    kept_until: float = 0.0
+
+
+def find_notices(
+    records: Records,
+    orphans: Iterable[Orphan],
+    budgets: Sequence[BudgetState],
+    now: float,
+) -> dict[str, Notice]:
+    """Return what a person must know of now, by id."""
+    found = [*_of_providers(records, now), *_of_budgets(budgets)]
+    for burst in records.live:
+        found += _of_burst(burst, now)
+    found += (_of_orphan(orphan) for orphan in orphans)
+    return {notice.id: notice for notice in found}
+
+
+def still_told(
+    told: Mapping[str, Told], found: Mapping[str, Notice], world: World, now: float
+) -> dict[str, Told]:
+    """Return what needs not be told again: it lasts, or may do so."""
+    return {
+        name: entry
+        for name, entry in told.items()
+        if name in found or entry.kept_until > now or _is_unknown(name, world)
+    }
+
+
+def due_notices(
+    found: Mapping[str, Notice],
+    told: Mapping[str, Told],
+    since: Mapping[str, float],
+    now: float,
+) -> list[Notice]:
+    """Return what is to be told now; `since` says since when each condition lasts."""
+    return [
+        notice
+        for name, notice in found.items()
+        if name not in told and now - since.get(name, now) >= notice.settle
+    ]
+
+
+def _is_unknown(name: str, world: World) -> bool:
+    """Tell whether it cannot be read at present if a condition lasts."""
+    kind, _, rest = name.partition("/")
+    view = world.providers.get(rest.partition("/")[0]) if kind == "orphan" else None
+    return view is not None and bool(view.trouble or not view.read_at)
+
+
+def _of_providers(records: Records, now: float) -> Iterator[Notice]:
+    for name, health in records.health.items():
+        if health.disabled:
+            yield Notice(
+                id=f"disabled/{name}",
+                severity="critical",
+                text=f"provider {name} is disabled: {health.disabled}",
+                advice=f"mend that, then burst enable {name}",
+            )
+        if health.until:
+            failures = max(health.failed.values(), default=0)
+            yield Notice(
+                id=f"breaker/{name}",
+                severity="warning",
+                text=f"provider {name} failed {failures} times in a row: it gets no"
+                " bursts for a while",
+                advice=f"burst status says why; burst enable {name} ends the pause",
+            )
+        for offer, aside in health.offers.items():
+            if aside.failures >= REPEATED and not aside.nodes and aside.until > now:
+                yield Notice(
+                    id=f"failing/{name}/{offer}",
+                    severity="warning",
+                    text=f"{aside.failures} bursts of {name}/{offer} in a row did not"
+                    " come up",
+                    advice="burst status -a lists them, burst explain BURST says why",
+                    kept_until=aside.until,
+                )
+
+
+def _of_burst(burst: Burst, now: float) -> Iterator[Notice]:
+    where = f"burst {burst.id} of provider {burst.lease.provider}"
+    if burst.quarantined:
+        yield Notice(
+            id=f"quarantine/{burst.id}",
+            severity="critical",
+            text=f"{where} is quarantined, nothing is done to it: {burst.quarantined}",
+            advice=f"burst explain {burst.id}; burst down {burst.id} takes it down",
+        )
+    if is_overdue(burst):
+        yield Notice(
+            id=f"overdue/{burst.id}/{burst.state.value}",
+            severity="warning",
+            text=f"{where} is in state {burst.state.value} past its deadline",
+            advice=f"burst explain {burst.id} says what it waits for",
+        )
+    if is_past_lease(burst, now):
+        yield Notice(
+            id=f"lease/{burst.id}",
+            severity="critical",
+            text=f"{where} is not gone, and its lease ended {moment(burst.lease.end)}",
+            advice="look at the provider, and delete what is left there",
+        )
+
+
+def _of_orphan(orphan: Orphan) -> Notice:
+    return Notice(
+        id=f"orphan/{orphan.provider}/{orphan.burst}",
+        severity="warning",
+        text=f"provider {orphan.provider} shows {orphan.burst}: {orphan.why}",
+        advice="it may cost money; burst gc lists it, burst gc --yes deletes it",
+        settle=SURE_AFTER,
+    )
+
+
+def _of_budgets(budgets: Sequence[BudgetState]) -> Iterator[Notice]:
+    for state in budgets:
+        # One with the limit 0 is meant so.
+        if not state.limit or not state.warns:
+            continue
+        spent = not state.left
+        yield Notice(
+            id=f"budget-{'spent' if spent else 'warn'}/{state.budget}",
+            severity="critical" if spent else "warning",
+            text=f"budget {state.budget}: {format_money(state.used)} of"
+            f" {format_money(state.limit)} is settled or reserved until"
+            f" {moment(state.window.ends)}",
+            advice="burst cost says what for"
+            + ("; nothing more is bought that it matches" if spent else ""),
+            kept_until=state.window.ends,
+        )

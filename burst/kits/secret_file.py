@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""A secret in a file that nobody else can read, such as a token."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from burst.errors import ConfigError
+
+SHORTEST = 16
+"""Of a token, in characters. `openssl rand -hex 32` makes one of 64."""
+_LONGEST = 1024
+_MAKE_ONE = "`umask 077; openssl rand -hex 32 > FILE` makes one"
+
+
+def read_secret(path: str, key: str) -> bytes:
+    """Return the secret in a file, one line of it, that nobody else can read.
+
+    The file is the daemon's user's with mode 0600 or 0400; or root's, with at most
+    reading for a group of this process, as Secrets are mounted in pods. `key` names the
+    setting. Raises ConfigError.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            _check_file(found, f"{key}: {path}")
+            text = file.read(_LONGEST + 2)
+    except OSError as error:
+        raise ConfigError(
+            f"{key}: {path}: cannot be read: {error.strerror}", _MAKE_ONE
+        ) from error
+    token = text.strip()
+    if not SHORTEST <= len(token) <= _LONGEST or not all(33 <= c <= 126 for c in token):
+        raise ConfigError(
+            f"{key}: {path}: has no token of {SHORTEST} to {_LONGEST} printable"
+            " characters without spaces",
+            _MAKE_ONE,
+        )
+    return token
+
+
+def _check_file(found: os.stat_result, where: str) -> None:
+    ours = found.st_uid == os.geteuid()
+    mode = stat.S_IMODE(found.st_mode)
+    groups = {os.getegid(), *os.getgroups()}
+    mounted = found.st_uid == 0 and mode & 0o037 == 0 and found.st_gid in groups
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{where}: is no regular file", _MAKE_ONE)
+    if not ((ours and mode & 0o077 == 0) or mounted):
+        raise ConfigError(
+            f"{where}: others may read it, or it is another user's",
+            "chmod 600, and chown to the daemon's user",
+        )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Has each notice told once to each whom the settings name, over restarts, too.
+
+What was told is kept in the store. A notice is recorded as told once it was, so one on
+its way when the daemon dies is told again by the next, with the same id.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from burst import __version__, log
+from burst.config import NotifySettings
+from burst.config.notify import why_no_webhook
+from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
+from burst.core.worth.accounts import budgets_at
+from burst.errors import ConfigError
+from burst.kits.secret_file import read_secret
+from burst.runtime.notice_sender import (
+    CommandSink,
+    NoticeSender,
+    NoticeSink,
+    WebhookSink,
+)
+from burst.runtime.snapshot import Snapshot
+
+_AGAIN_AFTER_S = 600.0
+"""A notice that could not be told is tried again after so long, if it lasts."""
+_MOST = 20
+"""On their way at a time: where there are thousands, those who are told need time."""
+_LAST_S = 15.0
+"""For what is on its way when the daemon ends."""
+LEAD_LOST = "lead-lost"
+
+_ToldBySink = dict[str, dict[str, Told]]
+
+
+class Notifier:
+    """Use from the daemon's thread. It lives as long as the process."""
+
+    def __init__(self, wake: Callable[[], None], first_pause: float = 1.0) -> None:
+        """`wake` is called, on any thread, once a notice was told or failed."""
+        self._wake = wake
+        self._first_pause = first_pause
+        self._senders: dict[str, NoticeSender] = {}
+        self._told: _ToldBySink = {}
+        self._stored: _ToldBySink = {}
+        self._since: dict[str, float] = {}
+        self._again: dict[tuple[str, str], float] = {}
+        self._troubles: dict[str, str] = {}
+        self._owner = ""
+        self._lost: Notice | None = None
+        """The last loss of the lead; kept in memory, as there is no store then."""
+
+    def prepare(self, settings: NotifySettings) -> Callable[[], None]:
+        """Read what the settings name; return what goes on by it.
+
+        Raises ConfigError.
+        """
+        sinks = read_sinks(settings)
+
+        def commit() -> None:
+            for name, sender in list(self._senders.items()):
+                if sinks.get(name) != sender.sink:
+                    del self._senders[name]
+                    self._troubles.pop(name, None)
+                    sender.close()
+            for name, sink in sinks.items():
+                if name not in self._senders:
+                    sender = NoticeSender(sink, self._wake, self._first_pause)
+                    self._senders[name] = sender
+            self._again = {}
+
+        return commit
+
+    def restore(self, text: str | None) -> None:
+        """Go on with what an earlier daemon has told; None for nothing."""
+        try:
+            self._told = msgspec.json.decode(text or "{}", type=_ToldBySink)
+        except msgspec.MsgspecError as error:
+            text = (
+                "which notices were told cannot be read; those that last are told: %s"
+            )
+            log.say(text, error, level=logging.WARNING)
+            self._told = {}
+        self._stored = {name: dict(told) for name, told in self._told.items()}
+
+    def tick(self, snapshot: Snapshot) -> str | None:
+        """Have told what is due; return what is to be stored, None if nothing is new.
+
+        It waits for nobody. Call `stored` once the store has it.
+        """
+        if not self._senders and not self._told:
+            return None
+        now, world = snapshot.now, snapshot.world
+        self._owner = world.identity.owner
+        states = budgets_at(snapshot.records, snapshot.settings, world.userids, now)
+        found = find_notices(snapshot.records, snapshot.orphans, states.states(), now)
+        self._since = {name: self._since.get(name, now) for name in found}
+        for sink in self._told.keys() - self._senders.keys():
+            del self._told[sink]
+        for name, sender in self._senders.items():
+            self._collect(name, sender, found, now)
+            told = still_told(self._told.get(name, {}), found, world, now)
+            self._told[name] = told
+            for notice in due_notices(found, told, self._since, now):
+                self._send(name, sender, notice, now)
+        self._told = {name: told for name, told in self._told.items() if told}
+        if self._told == self._stored:
+            return None
+        return msgspec.json.encode(self._told).decode()
+
+    def stored(self) -> None:
+        """Note that the store has what `tick` returned."""
+        self._stored = {name: dict(told) for name, told in self._told.items()}
+
+    def lead_lost(self, why: str, now: float) -> None:
+        """Have told that the lead was lost, once until it is back."""
+        if self._lost is not None:
+            return
+        self._lost = Notice(
+            id=LEAD_LOST,
+            severity="critical",
+            text=f"the daemon lost its lead: {why}",
+            advice="bursts that run stay; look at the lead's broker",
+        )
+        for sender in self._senders.values():
+            sender.send(LEAD_LOST, self._body(self._lost, now))
+
+    def lead_back(self) -> None:
+        """Note that a lead is served again."""
+        self._lost = None
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """By whom notices are to be told: why the last could not be."""
+        return dict(self._troubles)
+
+    def close(self) -> None:
+        """End; wait a while for what is on its way."""
+        for sender in self._senders.values():
+            sender.close(_LAST_S if sender.pending else 0.0)
+        self._senders = {}
+
+    def _collect(
+        self, name: str, sender: NoticeSender, found: Mapping[str, Notice], now: float
+    ) -> None:
+        for sent in sender.collect():
+            before = self._troubles.get(name, "")
+            if sent.why:
+                self._again[name, sent.name] = now + _AGAIN_AFTER_S
+                self._troubles[name] = sent.why
+                if sent.why != before:
+                    text = "notice %s could not be told: %s; it is tried again"
+                    log.say(text, sent.name, sent.why, level=logging.WARNING)
+                continue
+            if self._troubles.pop(name, ""):
+                log.say("notices are told again by notify.%s", name)
+            # One that is over meanwhile is dropped again, if that is known.
+            kept = found[sent.name].kept_until if sent.name in found else 0.0
+            self._told.setdefault(name, {})[sent.name] = Told(now, kept)
+
+    def _send(
+        self, name: str, sender: NoticeSender, notice: Notice, now: float
+    ) -> None:
+        waits = self._again.get((name, notice.id), 0.0) > now
+        if notice.id in sender.pending or waits or len(sender.pending) >= _MOST:
+            return
+        sender.send(notice.id, self._body(notice, now))
+
+    def _body(self, notice: Notice, now: float) -> bytes:
+        """Return the JSON of a notice. Chat services show what is under `text`."""
+        row = {
+            "id": notice.id,
+            "kind": notice.kind,
+            "severity": notice.severity,
+            "text": f"{notice.text}; {notice.advice}",
+            "what": notice.text,
+            "advice": notice.advice,
+            "at": now,
+            "since": self._since.get(notice.id, now),
+            "owner": self._owner,
+            "host": socket.gethostname(),
+            "version": __version__,
+        }
+        return msgspec.json.encode(row) + b"\n"
+
+
+def read_sinks(settings: NotifySettings) -> dict[str, NoticeSink]:
+    """Return whom the settings name, by the key that does. Raises ConfigError."""
+    sinks: dict[str, NoticeSink] = {}
+    if settings.command:
+        sinks["command"] = CommandSink(settings.command, settings.timeout)
+    url = settings.webhook
+    if settings.webhook_file:
+        key = "notify.webhook_file"
+        url = read_secret(settings.webhook_file, key).decode()
+        if why := why_no_webhook(url):
+            raise ConfigError(f"{key}: {settings.webhook_file}: what it has {why}")
+    if url:
+        token = ""
+        if settings.token_file:
+            token = read_secret(settings.token_file, "notify.token_file").decode()
+        sinks["webhook"] = WebhookSink(url, token, settings.timeout)
+    return sinks

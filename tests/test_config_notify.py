@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.config import parse
+from burst.errors import ConfigError
+
+
+def test_nobody_is_told_by_default() -> None:
+    assert not parse({}, "x").notify.is_on
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"command": ["page", "-t"]},
+        {"webhook": "https://alerts.site.org/burst", "token_file": "/t"},
+        {"webhook": "http://127.0.0.1:8080/x", "timeout": "3s"},
+        {"webhook": "http://localhost/x"},
+        {"webhook": "http://[::1]:1/x"},
+        {"webhook_file": "/run/secret/url"},
+    ],
+)
+def test_what_may_be(table: dict[str, Any]) -> None:
+    assert parse({"notify": table}, "x").notify.is_on
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({"command": [""]}, r"notify\.command: names no program"),
+        ({"command": "page"}, r"notify\.command"),
+        ({"webhook": "http://alerts.site.org/x"}, "in the clear"),
+        ({"webhook": "ftp://alerts.site.org/x"}, "no URL of http or https"),
+        ({"webhook": "https:///x"}, "no URL of http or https"),
+        ({"webhook": "https://a b\n/x"}, "no URL"),
+        ({"webhook": "https://host:99999/x"}, "is no URL"),
+        ({"webhook": "https://me:hunter2@host/x"}, "has a password in it"),
+        ({"webhook": "https://a/x", "webhook_file": "/t"}, "is set, too"),
+        ({"command": ["a"], "token_file": "/t"}, "no webhook that it is for"),
+        ({"command": ["a"], "timeout": "0s"}, "out of range"),
+        ({"command": ["a"], "timeout": "1h"}, "out of range"),
+    ],
+)
+def test_what_may_not_is_told_without_its_secrets(
+    table: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why) as raised:
+        parse({"notify": table}, "x")
+    assert "hunter2" not in str(raised.value)
