@@ -208,7 +208,8 @@ class Daemon:
         """Tick until told to stop, or until the connection to the lead is lost."""
         self._notifier.lead_back()
         engine, why = session.engine, "the daemon is stopping"
-        self._state.serve(Served(lambda: engine.snapshot, session.api.holder()))
+        api = session.api
+        self._state.serve(Served(lambda: engine.snapshot, api.holder(), api.answer))
         try:
             while not self._stopping:
                 self._tick(session)

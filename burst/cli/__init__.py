@@ -91,7 +91,13 @@ for command in (
     lead.lead.add_command(command)
 
 ensemble.ensemble.add_command(ensemble_replay.replay)
-for command in (ensemble_run.up, ensemble_run.status, ensemble_run.down):
+for command in (
+    ensemble_run.up,
+    ensemble_run.status,
+    ensemble_run.submit,
+    ensemble_run.resize,
+    ensemble_run.down,
+):
     ensemble.ensemble.add_command(command)
 
 

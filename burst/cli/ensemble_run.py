@@ -17,6 +17,7 @@ from burst.cli.listing import (
     Column,
     Listing,
     Row,
+    counted,
     fsd,
     listing_options,
     print_json,
@@ -83,6 +84,40 @@ def status(name: str, target: Target, listing: Listing) -> None:
         click.echo("there is no ensemble; burst ensemble up FILE starts one")
     for row in found:
         print_ensemble(row, listing)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("member")
+@click.argument("jobs")
+@click.option("--count", type=int, default=1, help="How many; default: 1.")
+@target_options
+def submit(name: str, target: Target, **asked: str | int) -> None:
+    """Submit further jobs for MEMBER of the ensemble NAME: those of an entry JOBS.
+
+    Jobs that the file does not have are submitted with flux submit
+    --setattr=burst.member=NAME/MEMBER.
+    """
+    with target.lead() as lead:
+        lead.call("ensemble-submit", {"name": name, **asked}, timeout=60.0)
+    what = counted(int(asked["count"]), "job")
+    click.echo(f"{what} of {asked['jobs']} are being submitted for {asked['member']}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("member")
+@click.argument("nodes", type=int)
+@target_options
+def resize(name: str, member: str, nodes: int, target: Target) -> None:
+    """Have MEMBER of the ensemble NAME grow or shrink to NODES now.
+
+    Its algorithms go on to decide, and may change that again.
+    """
+    asked = {"name": name, "member": member, "nodes": nodes}
+    with target.lead() as lead:
+        lead.call("ensemble-resize", asked, timeout=60.0)
+    click.echo(f"{name}/{member} is to have {counted(nodes, 'node')}")
 
 
 @click.command()

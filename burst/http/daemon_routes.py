@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from burst.errors import BurstError, StoreError
+from burst.http.ensemble_routes import ensemble_routes
 from burst.http.metrics.collector import DaemonCollector
 from burst.http.routes import (
     HTML,
@@ -68,6 +69,7 @@ def daemon_routes(state: DaemonState) -> list[Route]:
         return HttpResponse(body=page.encode(), content_type=HTML)
 
     return [
+        *ensemble_routes(state),
         Route(path="/healthz", handler=healthz, access=Access.ANYONE),
         Route(path="/readyz", handler=readyz, access=Access.ANYONE),
         Route(path="/metrics", handler=metrics, access=Access.TOKEN),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from burst.lead import ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import Tally
@@ -26,6 +27,8 @@ class Served(NamedTuple):
     """Returns the last one."""
     process: Mapping[str, Any]
     """As `describe_process` returns it."""
+    answer: Callable[[ServiceRequest], dict[str, Any]]
+    """The service `burst`. May take as long as a tick. Raises BurstError, Denied."""
 
 
 class DaemonState:

@@ -20,6 +20,7 @@ import msgspec
 
 from burst import log
 from burst.algorithm import Algorithm
+from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble import commands
 from burst.core.ensemble.answers import Asked
@@ -36,6 +37,9 @@ from burst.core.ensemble.read_members import (
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.ensemble.views import is_due, make_views, take_in
+from burst.core.records import Records
+from burst.core.tick import TickResult
+from burst.core.world import World
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter, NewJob
 from burst.model.active_job import JobOutcome
@@ -163,18 +167,28 @@ class Ensembles:
             if is_due(record, member, now)
         }
         step = take_step(spec, record, Asked(readings, answers), now)
-        _log_changes(name, state.record, step.record)
         taken = StepTaken(
+            before=state.record,
             record=step.record,
             books={member: found.book for member, found in read.items()},
             intents=step.intents,
         )
-        self._post(
-            lambda records, world, settings, at: (
-                commands.apply_step(records, world, settings, taken, at),
-                None,
-            )
-        )
+        outdated = False
+
+        def apply(
+            records: Records, world: World, settings: Settings, at: float
+        ) -> tuple[TickResult, None]:
+            nonlocal outdated
+            outdated = commands.is_outdated(records, taken)
+            if outdated:
+                return commands.unchanged(records), None
+            return commands.apply_step(records, world, settings, taken, at), None
+
+        self._post(apply)
+        if outdated:
+            running.due = 0.0
+            return
+        _log_changes(name, state.record, step.record)
         self._do(running, state, step.intents, snapshot)
 
     def _read(

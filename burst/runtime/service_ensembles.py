@@ -34,6 +34,13 @@ class EnsembleRequest(msgspec.Struct):
     """What requests about ensembles say."""
 
     name: _Name = ""
+    member: _Name = ""
+    jobs: _Name = ""
+    """Of `submit`: which entry of `jobs` of the file."""
+    count: int = 1
+    """Of `submit`: how many."""
+    nodes: int = 0
+    """Of `resize`: how many it is to have."""
     note: str = ""
     tables: dict[str, Any] = {}
     """The file, as `spec_tables` returns it."""
@@ -51,6 +58,8 @@ class EnsembleApi:
             "ensemble-up": self._up,
             "ensemble-down": self._down,
             "ensemble-status": self._status,
+            "ensemble-submit": self._submit,
+            "ensemble-resize": self._resize,
         }
 
     def _up(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
@@ -76,6 +85,33 @@ class EnsembleApi:
         ) -> tuple[TickResult, Row]:
             made = commands.take_down_ensemble(records, asked.name, why, now)
             return made, ensemble_row(made.records, world, asked.name, now)
+
+        return self._carry_out(command)
+
+    def _submit(self, request: ServiceRequest, _: Snapshot) -> Row:
+        asked = read_request(request, EnsembleRequest)
+        return self._change(
+            asked.name,
+            lambda records, _: commands.submit_jobs(
+                records, asked.name, asked.member, asked.jobs, asked.count
+            ),
+        )
+
+    def _resize(self, request: ServiceRequest, _: Snapshot) -> Row:
+        asked = read_request(request, EnsembleRequest)
+        return self._change(
+            asked.name,
+            lambda records, now: commands.resize_member(
+                records, asked.name, asked.member, asked.nodes, now
+            ),
+        )
+
+    def _change(self, name: str, change: Callable[[Records, float], Records]) -> Row:
+        def command(
+            records: Records, world: World, _: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made = commands.unchanged(change(records, now))
+            return made, ensemble_row(made.records, world, name, now)
 
         return self._carry_out(command)
 

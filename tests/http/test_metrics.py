@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from burst.errors import StoreError
 from burst.http.metrics.catalog import CATALOG, PREFIX
 from burst.http.metrics.collector import DaemonCollector
 from burst.http.metrics.from_snapshot import LIVE_STATES
+from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
 from burst.runtime.daemon_state import DaemonState, Served
@@ -33,6 +35,11 @@ from tests.sim import Sim
 Found = dict[tuple[str, ...], float]
 
 
+def no_answer(request: ServiceRequest) -> NoReturn:
+    """Stand for a service that these tests do not ask."""
+    raise AssertionError(request)
+
+
 class Watched(Sim):
     """A simulation whose metrics are read as Prometheus would."""
 
@@ -44,7 +51,7 @@ class Watched(Sim):
     def boot(self):
         self.beside = SideThreads(tally=self.tally)
         super().boot()
-        self.shown.serve(Served(lambda: self.engine.snapshot, {}))
+        self.shown.serve(Served(lambda: self.engine.snapshot, {}, no_answer))
 
     def runs_calls(self):
         return CountedCalls(self.executor, self.tally)
@@ -220,7 +227,7 @@ def test_calls_of_providers_are_counted_with_their_errors() -> None:
 def changed(sim: Watched, **parts: object) -> None:
     """Show metrics of the last snapshot with other parts."""
     snapshot = msgspec.structs.replace(sim.engine.snapshot, **parts)
-    sim.shown.serve(Served(lambda: snapshot, {}))
+    sim.shown.serve(Served(lambda: snapshot, {}, no_answer))
 
 
 def test_health_of_providers() -> None:

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from burst.algorithm import MemberDecision, MemberView, Memory
 from burst.core.ensemble import commands
+from burst.core.records import Records
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.lead import JobState
@@ -301,3 +305,92 @@ def test_a_member_whose_slot_is_gone_gets_no_jobs(
     site.step(2)
     assert "no rank slot that begins with burst-0-0 any more" in caplog.text
     assert site.sim.lead.jobs == {}
+
+
+def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.step(3)
+    assert site.live("a") == 1
+
+    def meanwhile(view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        site.down()
+        return MemberDecision(nodes=3)
+
+    says.decide = meanwhile  # type: ignore[method-assign]
+    site.step()
+    assert site.member("a").ended is not None
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def change(site: EnsembleSite, make: Callable[[Records, float], Records]) -> None:
+    site.command(
+        lambda records, _, __, now: (commands.unchanged(make(records, now)), None)
+    )
+
+
+def test_a_person_submits_jobs_of_the_file() -> None:
+    site = EnsembleSite()
+    site.up(
+        members=[
+            {**MEMBER, "jobs": [{"name": "md", "command": "run", "count": 3}]},
+            {**MEMBER, "name": "b"},
+        ],
+        jobs=[{"name": "all", "command": "run", "count": 0}],
+    )
+
+    def submit(member: str, group: str, count: int) -> None:
+        change(
+            site,
+            lambda records, _: commands.submit_jobs(
+                records, "sweep", member, group, count
+            ),
+        )
+
+    submit("a", "md", 2)
+    with pytest.raises(BurstError, match="earlier jobs of sweep/a are not submitted"):
+        submit("a", "md", 1)
+    site.step()
+    assert len(site.lead.names) == 2
+    with pytest.raises(BurstError, match="of md the file has 1 jobs left, not 2"):
+        submit("a", "md", 2)
+    submit("b", "all", 5)
+    site.step()
+    assert len(site.lead.names) == 7
+    for wrong, says in (
+        (("b", "md", 1), "sweep/b has no jobs md; it has all"),
+        (("a", "md", 0), "0 jobs cannot be submitted; 1 to 200"),
+        (("c", "md", 1), "there is no sweep/c; known ones: sweep/a, sweep/b"),
+    ):
+        with pytest.raises(BurstError, match=re.escape(says)):
+            submit(*wrong)
+    site.down()
+    with pytest.raises(BurstError, match="sweep/a has ended: by hand"):
+        submit("a", "md", 1)
+
+
+def test_a_person_resizes_a_member() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    site.step(3)
+
+    def resize(nodes: int) -> None:
+        change(
+            site,
+            lambda records, now: commands.resize_member(
+                records, "sweep", "a", nodes, now
+            ),
+        )
+
+    resize(2)
+    site.step(6)
+    assert site.live("a") == 2
+    assert site.member("a").why == "resized by hand"
+    with pytest.raises(BurstError, match="the file allows 1 to 3"):
+        resize(4)
+    with pytest.raises(BurstError, match="there is no other/a; known ones: none"):
+        change(
+            site,
+            lambda records, now: commands.resize_member(records, "other", "a", 1, now),
+        )

@@ -20,9 +20,17 @@ from burst.core.commands import (
     request_member,
 )
 from burst.core.ensemble import controller
-from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
+from burst.core.ensemble.answers import Wish
+from burst.core.ensemble.giving import give_jobs
+from burst.core.ensemble.intents import (
+    SUBMIT_MOST,
+    EndMember,
+    Intent,
+    ResizeMember,
+)
 from burst.core.ensemble.read_members import bursts_of
 from burst.core.ensemble.record import EnsembleRecord
+from burst.core.ensemble.sizes import resized
 from burst.core.ensemble.stored import (
     EnsembleStart,
     EnsembleState,
@@ -54,6 +62,8 @@ class NewEnsemble(msgspec.Struct, frozen=True, kw_only=True):
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     """What a step came to, and what was read of the members for it."""
 
+    before: EnsembleRecord
+    """On which the step rests."""
     record: EnsembleRecord
     books: Mapping[str, MemberBook]
     intents: tuple[Intent, ...]
@@ -101,6 +111,71 @@ def take_down_ensemble(records: Records, name: str, why: str, now: float) -> Tic
         raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
     ended = controller.end_all(state.record, why, now)
     return _result(Transaction(_with_record(records, name, ended), now))
+
+
+def submit_jobs(
+    records: Records, name: str, member: str, group: str, count: int
+) -> Records:
+    """Give further jobs of an entry of `jobs` to a member. Raises BurstError."""
+    state = _running(records, name, member)
+    spec = records.ensemble_starts[name].spec
+    known = [job.name for job in (*spec.member(member).jobs, *spec.jobs)]
+    if group not in known:
+        raise BurstError(
+            f"{name}/{member} has no jobs {group}",
+            f"it has {', '.join(known) or 'none'}",
+        )
+    if state.record.members[member].unconfirmed:
+        raise BurstError(
+            f"earlier jobs of {name}/{member} are not submitted yet",
+            "burst ensemble status says why, if it lasts",
+        )
+    if not 0 < count <= SUBMIT_MOST:
+        raise BurstError(f"{count} jobs cannot be submitted", f"1 to {SUBMIT_MOST}")
+    wish = Wish(submit=((group, False),) * count, memory={})
+    record = give_jobs(spec, state.record, member, wish)
+    given = len(record.members[member].unconfirmed)
+    if given < count:
+        raise BurstError(
+            f"of {group} the file has {given} jobs left, not {count}",
+            "count = 0 in the file is for as many as are submitted",
+        )
+    return _with_record(records, name, record)
+
+
+def resize_member(
+    records: Records, name: str, member: str, nodes: int, now: float
+) -> Records:
+    """Have a member grow or shrink now; its algorithm may change that again.
+
+    Raises BurstError.
+    """
+    state = _running(records, name, member)
+    spec = records.ensemble_starts[name].spec.member(member)
+    if not spec.min <= nodes <= spec.max:
+        raise BurstError(
+            f"{nodes} nodes cannot be had for {name}/{member}",
+            f"the file allows {spec.min} to {spec.max}",
+        )
+    before = state.record.members[member]
+    after = resized(before, nodes, "resized by hand", now)
+    members = {**state.record.members, member: after}
+    record = msgspec.structs.replace(state.record, members=members)
+    return _with_record(records, name, record)
+
+
+def unchanged(records: Records) -> TickResult:
+    """Return the result that has these records, and nothing to be done."""
+    return _result(Transaction(records, 0.0))
+
+
+def is_outdated(records: Records, step: StepTaken) -> bool:
+    """Tell whether a person has changed the ensemble since a step was begun.
+
+    Such a step is not applied: it would take that back.
+    """
+    state = records.ensembles.get(step.record.name)
+    return state is None or state.record != step.before
 
 
 def apply_step(
@@ -197,6 +272,18 @@ def take_down_lost(records: Records, now: float) -> TickResult:
     for burst in lost_members(records):
         take_down(tx, burst, "its ensemble is not on record any more")
     return _result(tx)
+
+
+def _running(records: Records, name: str, member: str) -> EnsembleState:
+    """Return the state of an ensemble of which a member runs. Raises BurstError."""
+    state = records.ensembles.get(name)
+    known = state.record.members if state else {}
+    if state is None or member not in known:
+        names = ", ".join(f"{name}/{each}" for each in known) or "none"
+        raise BurstError(f"there is no {name}/{member}", f"known ones: {names}")
+    if known[member].ended is not None:
+        raise BurstError(f"{name}/{member} has ended: {known[member].why}")
+    return state
 
 
 class _Resize:

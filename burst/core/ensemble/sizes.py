@@ -60,7 +60,7 @@ def decide_sizes(
     for name, size in nodes.items():
         if size != live[name].nodes and size >= specs[name].min:
             why = _why(wishes[name], specs[name], size)
-            members[name] = _resized(live[name], size, why, now)
+            members[name] = resized(live[name], size, why, now)
     return msgspec.structs.replace(record, members=members)
 
 
@@ -151,7 +151,8 @@ def _why(wish: Wish, spec: MemberSpec, size: int) -> str:
     return f"{wish.why}; of {wanted} nodes the limits and its fair share leave {size}"
 
 
-def _resized(member: MemberRecord, size: int, why: str, now: float) -> MemberRecord:
+def resized(member: MemberRecord, size: int, why: str, now: float) -> MemberRecord:
+    """Return a member that is to have another number of nodes."""
     if size > member.nodes:
         return msgspec.structs.replace(member, nodes=size, why=why, grown=now)
     return msgspec.structs.replace(member, nodes=size, why=why, shrunk=now)

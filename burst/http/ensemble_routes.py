@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles over HTTP: their state, and what a program may ask for them.
+
+    GET  /ensembles           {"ensembles": [...]}, as `burst ensemble status --json`
+    GET  /ensembles/NAME      the same of one
+    POST /ensembles/NAME      {"action": "submit", "member": "md", "jobs": "step"}
+
+The actions are those of the commands: `submit` (member, jobs, count), `resize` (member,
+nodes), `start-broker` (member), which is to grow by one node, `down` (note), and
+`save`, which writes the state into a file beside the lead's state.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from burst.errors import BurstError, Denied
+from burst.http.routes import (
+    HttpRequest,
+    HttpResponse,
+    Route,
+    json_response,
+    text_response,
+)
+from burst.kits.atomic_file import write_atomically
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.service_ensembles import ensembles_answer
+
+_BODY_MOST = 1 << 16
+
+
+class EnsembleAction(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a POST."""
+
+    action: Literal["submit", "resize", "start-broker", "down", "save"]
+    member: str = ""
+    jobs: str = ""
+    count: int = 1
+    nodes: int = 0
+    note: str = ""
+
+
+def ensemble_routes(state: DaemonState) -> list[Route]:
+    """Return the routes about ensembles of a daemon in that state."""
+
+    def show(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        try:
+            return json_response(ensembles_answer(served.snapshot(), request.name))
+        except BurstError as error:
+            return text_response(str(error), 404)
+
+    def act(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        try:
+            asked = msgspec.json.decode(request.body, type=EnsembleAction)
+            return json_response(_carry_out(served, request.name, asked))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return text_response(str(error), 400)
+        except Denied as error:
+            return text_response(str(error), 403)
+        except BurstError as error:
+            return text_response(str(error), 409)
+
+    return [
+        Route(path="/ensembles", handler=show),
+        Route(path="/ensembles/{name}", handler=show),
+        Route(
+            path="/ensembles/{name}", handler=act, method="POST", body_limit=_BODY_MOST
+        ),
+    ]
+
+
+def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, Any]:
+    """Do what is asked; return the ensemble. Raises BurstError."""
+    if asked.action == "save":
+        return _save(served, name)
+    payload = {**msgspec.to_builtins(asked), "name": name}
+    method = asked.action
+    if asked.action == "start-broker":
+        record = served.snapshot().records.ensembles.get(name)
+        member = record.record.members.get(asked.member) if record else None
+        if member is None:
+            raise BurstError(f"there is no {name}/{asked.member}")
+        method, payload["nodes"] = "resize", member.nodes + 1
+    request = ServiceRequest(f"ensemble-{method}", payload, os.geteuid(), owner=True)
+    return served.answer(request)
+
+
+def _save(served: Served, name: str) -> dict[str, Any]:
+    """Write the state of an ensemble into a file; return its path."""
+    snapshot = served.snapshot()
+    found = ensembles_answer(snapshot, name)["ensembles"][0]
+    directory = snapshot.world.identity.statedir
+    if not directory:
+        raise BurstError(
+            "the lead keeps no state, so there is no place for the file",
+            "GET /ensembles/NAME has the same",
+        )
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(snapshot.now))
+    path = Path(directory) / f"ensemble-{name}-{stamp}.json"
+    try:
+        write_atomically(path, msgspec.json.encode(found), private=True)
+    except OSError as error:
+        raise BurstError(f"{path} cannot be written: {error}") from error
+    return {"file": str(path)}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""What is answered about ensembles, and what a program may ask for them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.cli_harness import CliHarness, open_harness
+from tests.embedded_instance import embedded_instance, free_port
+from tests.http.clients import Answer, ask, bearer
+from tests.support.waiting import wait_until
+
+FILE = """
+name = "sweep"
+checkSeconds = "0.2s"
+
+[[members]]
+name = "md"
+provider = "local"
+min = 1
+max = 3
+jobs = [{ name = "step", command = "true", count = 0 }]
+algorithm = [{ name = "stop", options = { disableTermination = true } }]
+"""
+TOKEN = "b" * 40
+HEADERS = bearer(TOKEN)
+
+
+def written(cli: CliHarness, directory: Path) -> int:
+    """Write settings with HTTP; return the port."""
+    port, token = free_port(), directory / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    http = {"listen": f"127.0.0.1:{port}", "token_file": str(token)}
+    cli.write(http=http)
+    return port
+
+
+def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
+    with embedded_instance() as instance, open_harness(instance) as cli:
+        port = written(cli, tmp_path)
+        file = tmp_path / "sweep.toml"
+        file.write_text(FILE)
+
+        def get(path: str = "/ensembles/sweep") -> Any:
+            found = ask(port, path, headers=HEADERS)
+            assert found.status == 200, found
+            return json.loads(found.body)["ensembles"]
+
+        def post(name: str = "sweep", **body: Any) -> Answer:
+            text = json.dumps(body).encode()
+            return ask(port, f"/ensembles/{name}", "POST", text, HEADERS)
+
+        def has_nodes(count: int) -> None:
+            def up() -> bool:
+                nodes = get()[0]["members"]["md"]["nodes"]
+                return bool(nodes["node_up_count"] == count)
+
+            wait_until(up, lambda: f"{count} nodes: {get()}")
+
+        with cli.daemon():
+            assert get("/ensembles") == []
+            assert ask(port, "/ensembles/sweep", headers=HEADERS).status == 404
+            assert cli.run("ensemble", "up", str(file)).status == 0
+            (row,) = get()
+            assert row["state"] == "running"
+            assert row == {**row, **get("/ensembles")[0], "members": row["members"]}
+            has_nodes(1)
+            done = post(action="start-broker", member="md")
+            assert done.status == 200, done
+            has_nodes(2)
+            assert post(action="resize", member="md", nodes=9).status == 409
+            assert post(action="resize", member="x", nodes=1).status == 409
+            assert post(action="start-broker", member="x").status == 409
+            assert post(action="delete").status == 400
+            assert post(action="down", force=True).status == 400
+            assert post("other", action="down").status == 409
+
+            def submitted() -> bool:
+                answer = post(action="submit", member="md", jobs="step", count=2)
+                assert answer.status in (200, 409), answer
+                return answer.status == 200
+
+            wait_until(submitted, "no other job to be unconfirmed")
+            saved = post(action="save")
+            if saved.status == 200:
+                path = Path(json.loads(saved.body)["file"])
+                assert json.loads(path.read_text())["name"] == "sweep"
+                assert path.stat().st_mode & 0o077 == 0
+            else:
+                assert "keeps no state" in saved.body
+            assert post(action="down", note="by a program").status == 200
+            wait_until(lambda: get()[0]["state"] == "ended", lambda: f"{get()}")
+            assert get()[0]["why"] == "by a program"
+
+
+@pytest.mark.parametrize("headers", [{}, bearer("c" * 40)])
+def test_nothing_is_told_without_the_token(
+    headers: dict[str, str], tmp_path: Path
+) -> None:
+    with embedded_instance() as instance, open_harness(instance) as cli:
+        port = written(cli, tmp_path)
+        with cli.daemon():
+            for method, body in (("GET", None), ("POST", b'{"action": "down"}')):
+                found = ask(port, "/ensembles/sweep", method, body, headers)
+                assert found.status in (401, 403), found
+            huge = b'{"note": "' + b"x" * (1 << 17) + b'"}'
+            began = time.monotonic()
+            found = ask(port, "/ensembles/sweep", "POST", huge, HEADERS)
+            assert found.status == 413, found
+            assert time.monotonic() - began < 10

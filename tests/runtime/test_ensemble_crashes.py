@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles under crashes of the daemon, lost answers and moody algorithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from burst.algorithm import MemberDecision
+from burst.model.lead import JobState
+from tests.fakes import Crash
+from tests.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+
+JOBS = {"jobs": [{"name": "md", "command": "run", "count": 6, "nodes": 1}]}
+MEMBERS = [{**MEMBER, **JOBS, "grow_window": "1s", "shrink_window": "1s"}]
+DECISIONS = st.builds(
+    MemberDecision,
+    nodes=st.none() | st.integers(-2, 9),
+    submit=st.lists(st.just("md"), max_size=3).map(tuple),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["step", "step", "restart", "before", "after", "lost", "end"]),
+        DECISIONS,
+    ),
+    max_size=12,
+)
+
+
+def act(site: EnsembleSite, what: str) -> None:
+    """Have something go wrong, and the daemon started again where it died."""
+    if what in ("before", "after"):
+        site.sim.lead.disk.crash = what
+    site.lead.lost = what == "lost"
+    try:
+        site.step()
+    except Crash:
+        site.restart()
+    finally:
+        site.sim.lead.disk.crash = ""
+        site.lead.lost = False
+    if what == "restart":
+        site.restart()
+    if what == "end":
+        for job in site.sim.lead.running():
+            site.end_job(job)
+
+
+def check(site: EnsembleSite) -> None:
+    """What always holds."""
+    records = site.sim.engine.snapshot.records
+    live = [burst for burst in records.live if burst.lease.member]
+    assert sum(burst.lease.nodes for burst in live) <= 3
+    assert site.member("a").nodes in range(4)
+    # `Submitted` fails for a name that it has already.
+    assert len(site.lead.names) <= 6
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS)
+def test_no_job_twice_no_node_too_many_and_nothing_left(
+    steps: list[tuple[str, MemberDecision]],
+) -> None:
+    site = EnsembleSite()
+    script: Scripted = site.up(members=MEMBERS)["a"]
+    for what, decision in steps:
+        script.says = decision
+        act(site, what)
+        check(site)
+    script.says = MemberDecision(submit=("md",) * 6, nodes=3)
+    jobs: list[Any] = []
+    for _ in range(30):
+        act(site, "end")
+        jobs = list(site.sim.lead.jobs.values())
+        if len(jobs) == 6 and {job.state for job in jobs} == {JobState.INACTIVE}:
+            break
+    site.step(2)
+    assert len(jobs) == 6, "none is lost"
+    assert {job.state for job in jobs} == {JobState.INACTIVE}
+    tally = script.saw[-1].tally
+    assert (tally.success, tally.events["submit"], tally.events["start"]) == (6, 6, 6)
+    script.says = MemberDecision(end=True, why="done")
+    site.step(6)
+    assert site.sim.engine.snapshot.records.live == []
