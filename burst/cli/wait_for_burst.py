@@ -53,6 +53,34 @@ def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str
     return row
 
 
+def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
+    """Wait until a burst that is online has so many nodes, and says so.
+
+    Raises BurstError once it cannot come to that any more. Ctrl-C stops the waiting
+    only.
+    """
+    console = Console(stderr=True)
+    began = time.monotonic()
+    rows = _rows(look, burst_id)
+    try:
+        with console.status(f"{burst_id}: asked for") as spinner:
+            while (row := next(rows))["resize"] and row["state"] == "online":
+                spinner.update(line_of(row))
+    except KeyboardInterrupt:
+        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
+        raise
+    if row["state"] != "online":
+        why = row["note"] or row["result"]
+        raise BurstError(f"{burst_id} is in state {row['state']}: {why}")
+    if row["nodes"] != nodes:
+        raise BurstError(
+            f"{burst_id} has {row['nodes']} nodes, and not {nodes}",
+            f"burst explain {burst_id} says why",
+        )
+    took = fsd(round(time.monotonic() - began, 1))
+    click.echo(f"{burst_id} has {nodes} nodes, {row['hosts']}, after {took}")
+
+
 def wait_for_state(
     rows: Iterator[Row],
     until: str,

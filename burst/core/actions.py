@@ -21,6 +21,15 @@ class ReapBurst(msgspec.Struct, frozen=True):
     burst: BurstId
 
 
+class ResizeBurst(msgspec.Struct, frozen=True):
+    """Call `resize` of the provider for the nodes that the burst is to have.
+
+    That they change is on record by then, and nothing runs on nodes that leave.
+    """
+
+    burst: BurstId
+
+
 class DrainBurst(msgspec.Struct, frozen=True):
     """Drain ranks of a burst, so that no new job starts there."""
 
@@ -82,6 +91,7 @@ class TellJobs(msgspec.Struct, frozen=True):
 Action = (
     ProvisionBurst
     | ReapBurst
+    | ResizeBurst
     | DrainBurst
     | UndrainBurst
     | HoldJobs

@@ -9,14 +9,15 @@ from burst.core.behaviour import behaviour_of
 from burst.core.joined import begin_drain, drain_action
 from burst.core.observation import (
     describe_obstacle,
-    is_in_reach,
     provider_message,
     ranks_of,
 )
 from burst.core.placement.slots import DRAIN_TAG
+from burst.core.provider_calls import may_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import UNNEEDED, Transaction
-from burst.core.world import World, repeat_at
+from burst.core.resizing import act_on_resize, growth_end
+from burst.core.world import World
 from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset
@@ -45,6 +46,8 @@ def _act_in_state(
         return
     elif burst.state is State.JOIN:
         _join(tx, burst, world, settings)
+    elif burst.state is State.ONLINE and burst.resize is not None:
+        act_on_resize(tx, burst, world, settings)
     elif burst.state is State.DRAIN:
         _drain(tx, burst, world, settings)
     elif burst.state is State.INACTIVE and burst.drained:
@@ -57,7 +60,8 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
         return burst.since + settings.provision_limit(burst.lease.provider)
     if burst.state is State.JOIN:
         return burst.since + settings.deadlines.join
-    return behaviour_of(burst).next_deadline(burst, settings)
+    ends = behaviour_of(burst).next_deadline(burst, settings)
+    return min(ends, growth_end(burst, settings))
 
 
 def take_down(tx: Transaction, burst: Burst, note: str) -> None:
@@ -92,7 +96,7 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
         why = provider_message(burst, world) or "its provider does not say why"
         note = f"not all followers were started within {format_fsd(limit)}: {why}"
         tx.fail_late(burst, note, settings.limits)
-    elif _may_call(tx, burst, world, Verb.PROVISION):
+    elif may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))
 
 
@@ -114,24 +118,27 @@ def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> N
         tx.record(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
     what = describe_obstacle(burst, world)
-    _report_overdue(tx, burst, settings.deadlines.drain, f"drain: {what}")
+    report_overdue(tx, burst, settings.deadlines.drain, f"drain: {what}")
 
 
 def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     lead = world.lead
     assert lead is not None
     call = world.calls.get(burst.id)
-    gone = call is not None and call.outcome is Outcome.NOT_FOUND
+    gone = call is not None and (call.verb, call.outcome) == (
+        Verb.REAP,
+        Outcome.NOT_FOUND,
+    )
     if gone and not lead.online & ranks_of(burst, world):
         # The only way to INACTIVE: the provider confirmed, and the lead agrees.
         tx.record(burst.id, "reaped", {})
         return
     last = call.note if call and call.note else "the provider goes on deleting"
     what = describe_obstacle(burst, world) or last
-    _report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
+    report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
     if not _is_drained(tx, burst, world, settings):
         return
-    if _may_call(tx, burst, world, Verb.REAP):
+    if may_call(tx, burst, world, Verb.REAP):
         tx.actions.append(ReapBurst(burst.id))
 
 
@@ -188,23 +195,3 @@ def _is_drained(
         # of ranks that these have here no more.
         busy &= lead.online
     return not busy
-
-
-def _may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
-    """Tell whether the provider is to be called (again) now."""
-    call = world.calls.get(burst.id)
-    if not is_in_reach(burst.lease, world):
-        return False
-    if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
-        return True
-    if verb is Verb.PROVISION and call.outcome is Outcome.OK:
-        return False
-    return tx.now >= repeat_at(call)
-
-
-def _report_overdue(tx: Transaction, burst: Burst, limit: float, note: str) -> None:
-    """Record once per deadline that something takes longer than that."""
-    reported = [event.timestamp for event in burst.events if event.name == "overdue"]
-    last = max([burst.since, *reported])
-    if tx.now - last > limit:
-        tx.record(burst.id, "overdue", {"note": note})

@@ -45,6 +45,11 @@ SENTENCES = {
     "outlived": "{note}",
     "reaped": "its provider has nothing of it left",
     "undrain": "ranks {ranks} are undrained",
+    "grow": "it grows from {before} to {nodes} nodes: {note}",
+    "grown": "it has {nodes} nodes now, all online: {note}",
+    "shrink": "it shrinks from {before} to {nodes} nodes: {note}",
+    "shrink-start": "nothing runs on ranks {ranks} any more; its provider ends them",
+    "shrunk": "it has {nodes} nodes now, and nothing is left of the others: {note}",
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 from burst.config import Settings
 from burst.core.placement.slots import RankSlot
+from burst.core.sizes import node_seconds, provisioned_at
 from burst.model.burst import Burst, State
 
 _HOUR_S = 3600.0
@@ -19,7 +20,7 @@ _HOUR_S = 3600.0
 
 def per_hour(burst: Burst) -> float:
     """Return what an hour of all its nodes costs while it is paid for; else 0."""
-    return rate(burst) if burst.live and _provisioned_at(burst) is not None else 0.0
+    return rate(burst) if burst.live and provisioned_at(burst) is not None else 0.0
 
 
 def cost(burst: Burst, now: float) -> float:
@@ -27,11 +28,12 @@ def cost(burst: Burst, now: float) -> float:
 
     It may have cost less: providers bill from when the nodes exist.
     """
-    since = _provisioned_at(burst)
+    since = provisioned_at(burst)
     if since is None:
         return 0.0
     ends = now if burst.live else burst.since
-    return max(0.0, ends - since) / _HOUR_S * rate(burst)
+    nodes = node_seconds(burst, ends) * burst.lease.price
+    return (nodes + max(0.0, ends - since) * burst.lease.fee) / _HOUR_S
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
@@ -75,8 +77,3 @@ def totals(
 def rate(burst: Burst) -> float:
     """Return what an hour of it costs: all its nodes, and its fee."""
     return burst.lease.price * burst.lease.nodes + burst.lease.fee
-
-
-def _provisioned_at(burst: Burst) -> float | None:
-    times = (e.timestamp for e in burst.events if e.name == "provision-start")
-    return next(times, None)

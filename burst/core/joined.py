@@ -148,7 +148,7 @@ class JoinedBehaviour:
         message = provider_message(burst, world)
         facts = {
             "burst": burst.id,
-            "state": burst.state.value,
+            "state": burst.resize.kind if burst.resize else burst.state.value,
             "online": self.nodes_up(burst, world),
             "nodes": len(burst.lease.ranks),
             "words": f": {message}" if message else "",
@@ -212,6 +212,8 @@ def _record_use(
     if burst.state is not State.ONLINE:
         return
     used = not lead.allocated.isdisjoint(burst.lease.ranks)
+    if burst.resize is not None and burst.resize.requested and burst.coming:
+        used = True  # it is made larger ahead of jobs, and is idle from then on
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
     if not used and not burst.jobs and burst.unused_since is None:

@@ -15,6 +15,7 @@ from burst.model.ranks import format_idset, parse_idset
 # burst as replaying all.
 _IDLENESS = frozenset({"busy", "idle"})
 _LOSS = frozenset({"lost", "back"})
+_SIZES = frozenset({"grow", "grown", "shrink", "shrink-start", "shrunk"})
 _QUARANTINE = frozenset({"quarantine", "unquarantine"})
 _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
@@ -24,6 +25,10 @@ _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
     # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,
+    # Each of these says all that the earlier ones did, and nodes that come are used.
+    **dict.fromkeys(("grow", "grown"), _SIZES | _IDLENESS | {"overdue"}),
+    **dict.fromkeys(("shrink", "shrunk"), _SIZES | {"overdue"}),
+    "shrink-start": frozenset({"shrink-start", "overdue"}),
     "overdue": frozenset({"overdue"}),
     "outlived": frozenset({"outlived"}),
     "retry": frozenset({"retry"}),

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from burst.core import burst_jobs
+from burst.core import burst_jobs, sizes
 from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
     NOT_HELD,
@@ -74,10 +74,15 @@ NOTES: dict[str, tuple[State, ...]] = {
     "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),
-    "retry": (State.PROVISION, State.REAP),
+    "retry": (State.PROVISION, State.ONLINE, State.REAP),
+    "grow": (State.ONLINE,),
+    "grown": (State.ONLINE,),
+    "shrink": (State.ONLINE,),
+    "shrink-start": (State.ONLINE,),
+    "shrunk": (State.ONLINE,),
     "rank-drain": (State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
-    "overdue": (State.DRAIN, State.REAP),
+    "overdue": (State.ONLINE, State.DRAIN, State.REAP),
     "outlived": tuple(State),
     "quarantine": tuple(State),
     "unquarantine": tuple(State),
@@ -207,6 +212,7 @@ def _drain(burst: Burst, event: Event) -> dict[str, Any]:
     return {
         "drained": burst.drained | parse_idset(event.context["ranks"]),
         "result": Result(event.context["result"]),
+        "resize": None,
     }
 
 
@@ -230,6 +236,7 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
         "result": RESULTS.get(kind, Result.FAILED),
         "unused_since": None,
         "lost_since": None,
+        "resize": None,
     }
 
 
@@ -269,5 +276,10 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "idle": _idle,
     "busy": lambda _, __: {"unused_since": None},
     "quarantine": _quarantined,
+    "grow": sizes.grow,
+    "grown": sizes.grown,
+    "shrink": sizes.shrink,
+    "shrink-start": sizes.shrink_start,
+    "shrunk": sizes.shrunk,
     "unquarantine": lambda _, __: {"quarantined": "", "out_of_reach": False},
 }

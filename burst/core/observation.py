@@ -109,9 +109,22 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
         return ProviderPhase.UNREAD
     status = view.statuses.get(burst.id)
     if status:
+        beside = burst.resize is not None and status.phase is Phase.FAILED
+        if beside and not failed_before(burst, status):
+            # Of what comes or leaves; the burst itself goes on.
+            return ProviderPhase.PENDING
         return _PHASES[status.phase]
     enough = view.absent.get(burst.id, 0) >= ABSENT_READS
     return ProviderPhase.ABSENT if enough else ProviderPhase.UNREAD
+
+
+def failed_before(burst: Burst, status: BurstStatus) -> bool:
+    """Tell whether a burst that shows as failed is so beside its growth or shrink."""
+    moving = {*burst.coming, *burst.leaving}
+    hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
+    own = {host for rank, host in hosts if rank not in moving}
+    failed = {f.host for f in status.followers if f.phase is Phase.FAILED}
+    return bool(failed & own) or not (failed or status.failure is Failure.CAPACITY)
 
 
 def is_made(burst: Burst, world: World) -> bool:
@@ -190,7 +203,8 @@ def describe_obstacle(burst: Burst, world: World) -> str:
         )
     call = world.calls.get(burst.id)
     online = lead.online & ranks
-    if online and call is not None and call.outcome is Outcome.NOT_FOUND:
+    gone = (Verb.REAP, Outcome.NOT_FOUND)
+    if online and call is not None and (call.verb, call.outcome) == gone:
         return (
             f"the provider has nothing of it, but ranks {format_idset(online)} are"
             " online; see flux overlay status"
@@ -219,7 +233,7 @@ def look_up(
 def _settled(call: LastCall, read_at: float) -> bool:
     """Tell whether the call was answered before the observation began."""
     done = call.outcome is Outcome.OK and call.done_at <= read_at
-    return done or call.verb is Verb.REAP
+    return done or call.verb in (Verb.REAP, Verb.RESIZE)
 
 
 _Rows = Iterable[tuple[tuple[ProviderPhase, ...], tuple[RanksOnline, ...], Observation]]

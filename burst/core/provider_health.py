@@ -36,6 +36,7 @@ class Verb(enum.Enum):
     OBSERVE = "observe"
     PROVISION = "provision"
     REAP = "reap"
+    RESIZE = "resize"
 
 
 class Outcome(enum.Enum):
@@ -153,6 +154,10 @@ def after_answer(
 ) -> Health:
     """Return the health of a provider after an answer of one of its methods."""
     verb, outcome = answer.verb, answer.outcome
+    if verb is Verb.RESIZE:
+        # A growth is given up for it, or a shrink is tried again: what it says of the
+        # provider, the next `observe` or `provision` says too.
+        return health
     if verb is Verb.REAP and outcome is Outcome.SPEC:
         # It says nothing about the provider, and the burst is being ended already.
         outcome = Outcome.TRANSIENT

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-from burst.core.placement.capacity import is_up, missing_nodes
+from burst.core.placement.capacity import (
+    is_up,
+    missing_nodes,
+    waits_for_growth,
+)
 from burst.core.records import ASSIGNABLE, Records
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
@@ -31,7 +35,11 @@ def rank_leases(records: Records, lead: LeadView) -> LeasedRanks:
                 waiting.add(job)
     for job, bursts in bursts_of.items():
         view = lead.jobs.get(job)
-        if view and view.request and missing_nodes(view.request, bursts, lead)[0]:
+        request = view.request if view else None
+        if request is not None and (
+            missing_nodes(request, bursts, lead)[0]
+            or waits_for_growth(request, bursts, lead)
+        ):
             waiting.add(job)
     return LeasedRanks(
         {job: frozenset() if job in waiting else jobs[job] for job in sorted(jobs)},

@@ -19,6 +19,7 @@ from burst.core.placement.offers import price_of
 from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
+from burst.core.resizing import describe_resize
 from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import LastCall, ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
@@ -58,6 +59,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "cost": round(cost(burst, now), 4),
         "priced_by": lease.priced_by,
         "race": lease.race,
+        "resize": _resize(burst),
         "note": burst.quarantined or _note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
@@ -171,6 +173,14 @@ def find_isolated(records: Records, name: str) -> Burst | None:
     return max(found, key=lambda burst: burst.lease.created, default=None)
 
 
+def _resize(burst: Burst) -> Row | None:
+    """Return how many nodes a burst had and will have; None while that is the same."""
+    resize = burst.resize
+    if resize is None:
+        return None
+    return {"kind": resize.kind, "before": resize.before, "nodes": resize.nodes}
+
+
 def _access(burst: Burst, world: World) -> str:
     """Return the command by which a person reaches an isolated burst that is up."""
     seen = status_of(burst, world)
@@ -181,7 +191,7 @@ def _access(burst: Burst, world: World) -> str:
 
 def _note(burst: Burst, world: World) -> str:
     """Return why a burst is in its state, and what its deletion waits for."""
-    note, obstacle = _last_note(burst, world), ""
+    note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
     # Past its deadline the last note has the same words.

@@ -14,6 +14,7 @@ from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
+from burst.core.resizing import fail_growth
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
@@ -82,6 +83,9 @@ def _apply_answer(
     tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
 ) -> None:
     """Record what its provider's answer means for a burst."""
+    if call.verb is Verb.RESIZE:
+        _apply_resize(tx, burst, call, limits)
+        return
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
         tx.cool_down(burst, limits, burst.lease.nodes)
@@ -98,6 +102,26 @@ def _apply_answer(
     ):
         tx.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
+        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
+        tx.record(burst.id, "retry", context)
+
+
+def _apply_resize(
+    tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
+) -> None:
+    """Record what the answer to `resize` means for a burst.
+
+    A growth that cannot be had is given back; all else is tried again.
+    """
+    resize = burst.resize
+    if call.outcome is Outcome.OK or burst.quarantined or resize is None:
+        return
+    if call.nodes != resize.nodes:
+        return  # it was for another size
+    final = call.outcome in (*provider_health.ENDS_BURST, Outcome.NOT_FOUND)
+    if final and burst.coming:
+        fail_growth(tx, burst, call.note, limits)
+    elif not _is_recorded(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
         tx.record(burst.id, "retry", context)
 

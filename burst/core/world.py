@@ -21,8 +21,8 @@ from burst.provider import BurstStatus, Offer
 # A burst counts as gone once it is missing in so many answers of `observe` in a row, as
 # APIs of clouds are eventually consistent: one early answer must not end live bursts.
 ABSENT_READS = 3
-# While a provider deletes, `reap` is called again, at first after this, then after
-# twice as long each time, up to _REAP_SLOWEST; in seconds.
+# While a provider deletes, `reap` or `resize` is called again, at first after this,
+# then after twice as long each time, up to _REAP_SLOWEST; in seconds.
 _REAP_AGAIN = 0.2
 _REAP_SLOWEST = 5.0
 
@@ -36,6 +36,10 @@ class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     attempts: int = 1
     """Calls of this method in a row."""
+    nodes: int = 0
+    """Of `resize`: how many the burst was to have."""
+    taken_at: float = 0.0
+    """Of `resize`: when the first call for so many returned; 0 if none has."""
     retry_at: float = 0.0
     """It is not called again before; seconds since the epoch."""
 
@@ -44,7 +48,7 @@ def repeat_at(call: LastCall) -> float:
     """Return when the method may be called again; math.inf while it is being called."""
     if call.outcome is Outcome.PENDING:
         return math.inf
-    if call.verb is not Verb.REAP:
+    if call.verb not in (Verb.REAP, Verb.RESIZE):
         return call.retry_at
     wait = backoff(_REAP_AGAIN, call.attempts, _REAP_SLOWEST)
     return max(call.retry_at, call.done_at + wait)
@@ -78,6 +82,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the settings; only those that are enabled."""
     places: Mapping[str, str] = {}
     """Where each provider makes bursts, as `Lease.place`."""
+    resizable: frozenset[str] = frozenset()
+    """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes none."""

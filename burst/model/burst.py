@@ -82,8 +82,10 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided when the burst was made. Never changes.
+    """What was decided when the burst was made.
 
+    Only `hosts` and `ranks` ever change: they are those that it has now, as it grows
+    and shrinks, a growth included from its beginning, a shrink from its end.
     `hosts[i]` has rank `ranks[i]`; both are of one rank slot, in the lead's order. One
     that is isolated has no slot and no ranks, and its hosts are those of an instance of
     their own.
@@ -129,6 +131,31 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     def nodes(self) -> int:
         """How many nodes it has."""
         return len(self.hosts)
+
+
+class Resize(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a burst's number of nodes that has not ended."""
+
+    kind: Literal["grow", "shrink"]
+    nodes: int
+    """How many it will have."""
+    before: int
+    """How many it had; a growth is of those behind them."""
+    since: float
+    called: float | None = None
+    """Since when its provider is called, as nothing runs on the nodes that leave; of a
+    growth from its beginning."""
+    requested: bool = False
+    """Whether it is for no job that waits: it goes on though none needs it."""
+    why: str = ""
+
+
+class NodeTime(msgspec.Struct, frozen=True):
+    """What a burst of several sizes was paid for, up to its last change of size."""
+
+    at: float
+    """When that was; seconds since the epoch."""
+    node_seconds: float
 
 
 class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -218,6 +245,10 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing is done to it any more until a person decides; empty if not."""
     race_over: bool = False
     """Whether it is decided who has the jobs for which it was raced with another."""
+    resize: Resize | None = None
+    """How it grows or shrinks; None while it does neither."""
+    paid: NodeTime | None = None
+    """None if it has had as many nodes ever since it was made."""
     out_of_reach: bool = False
     """Whether it is quarantined because its provider is set to another place; it is
     unquarantined as soon as the provider is set to the place of the burst again."""
@@ -241,6 +272,20 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def idle_since(self) -> float | None:
         """Since when nothing has run on it, where no job counts on it now."""
         return None if self.jobs else self.unused_since
+
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        """The ranks by which it shrinks, on which no further job is to start."""
+        if self.resize is None or self.resize.kind == "grow":
+            return ()
+        return self.lease.ranks[self.resize.nodes :]
+
+    @property
+    def coming(self) -> tuple[int, ...]:
+        """The ranks by which it grows."""
+        if self.resize is None or self.resize.kind == "shrink":
+            return ()
+        return self.lease.ranks[self.resize.before :]
 
     @property
     def served(self) -> bool:

@@ -19,6 +19,7 @@ from burst.core.actions import (
     ProvisionBurst,
     ReapBurst,
     ReleaseJobs,
+    ResizeBurst,
     TellJobs,
     UndrainBurst,
 )
@@ -67,7 +68,7 @@ class ActionRunner:
                 unanswered.append(action)
                 continue
             try:
-                if isinstance(action, ProvisionBurst | ReapBurst):
+                if isinstance(action, ProvisionBurst | ReapBurst | ResizeBurst):
                     self._ask_provider(action, records.bursts[action.burst])
                 else:
                     self._ask_lead(action)
@@ -80,9 +81,14 @@ class ActionRunner:
                 log.say("%s", error, level=logging.WARNING)
         return unanswered
 
-    def _ask_provider(self, action: ProvisionBurst | ReapBurst, burst: Burst) -> None:
+    def _ask_provider(
+        self, action: ProvisionBurst | ReapBurst | ResizeBurst, burst: Burst
+    ) -> None:
         if isinstance(action, ReapBurst):
             self._tracker.reap(burst)
+            return
+        if isinstance(action, ResizeBurst):
+            self._tracker.resize(burst, make_spec(burst, self._identity))
             return
         spec: BurstSpec | SpecRefused
         try:
@@ -156,7 +162,7 @@ class ActionRunner:
 
 def _needs_lead(action: Action, records: Records) -> bool:
     """Tell whether carrying out an action calls the lead."""
-    if isinstance(action, ReapBurst):
+    if isinstance(action, ReapBurst | ResizeBurst):
         return False
     if not isinstance(action, ProvisionBurst):
         return True
@@ -171,13 +177,15 @@ def make_spec(
     Its certificate is that of the lead that runs, also after a rotation.
     """
     lease = burst.lease
+    # Its record has the nodes that leave until they are gone.
+    nodes = lease.nodes - len(burst.leaving)
     path = running_certificate(identity)
     return BurstSpec(
         burst_id=lease.id,
         owner=identity.owner,
         offer=lease.offer,
-        hosts=lease.hosts,
-        ranks=lease.ranks,
+        hosts=lease.hosts[:nodes],
+        ranks=lease.ranks[:nodes],
         shape=lease.shape,
         lead=msgspec.structs.replace(identity, certificate=path),
         lease_end=lease.end,

@@ -210,6 +210,7 @@ class Engine:
             answered=answered,
             closing=self._closing,
             places=self._config.places,
+            resizable=self._config.resizable,
             userids=self._config.userids,
             banks=banks.current() if banks else NOT_VERIFIED,
             archived=archiver.archived if archiver else None,
@@ -259,6 +260,7 @@ class Engine:
             slots=config.slots,
             providers=self._tracker.views,
             places=config.places,
+            resizable=config.resizable,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
 

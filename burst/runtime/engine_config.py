@@ -26,7 +26,7 @@ from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.provider import Furnished, Placed, Provider
+from burst.provider import Furnished, Placed, Provider, Resizable
 from burst.runtime.connect import with_settings
 
 # Characters that are kept of what a provider says of its place.
@@ -50,6 +50,12 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What followers have of those providers that say it."""
     userids: Mapping[str, int] = {}
     """Numbers of the users that rules name, of those that this host knows."""
+
+    @property
+    def resizable(self) -> frozenset[str]:
+        """The providers whose bursts can grow and shrink."""
+        found = self.providers.items()
+        return frozenset(n for n, p in found if isinstance(p, Resizable))
 
 
 def make_config(

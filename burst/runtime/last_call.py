@@ -37,6 +37,7 @@ def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> L
             asked.burst,
             error=result.error,
         )
+    is_ok = result.outcome is Outcome.OK
     pause = pause_after(result.outcome, call.attempts, result.retry_after)
     return msgspec.structs.replace(
         call,
@@ -44,6 +45,7 @@ def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> L
         note=result.note,
         done_at=result.done_at,
         retry_at=result.done_at + pause,
+        taken_at=call.taken_at or (result.done_at if is_ok else 0.0),
     )
 
 

@@ -44,7 +44,7 @@ _SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 class ProviderTracker:
-    """Calls `observe` and `offers` when due, `provision` and `reap` when told to."""
+    """Calls `observe` and `offers` when due, all other methods when told to."""
 
     def __init__(
         self,
@@ -138,6 +138,20 @@ class ProviderTracker:
         """Have the burst deleted; the result comes to a later tick."""
         self._call(burst, Verb.REAP)
 
+    def resize(self, burst: Burst, spec: BurstSpec) -> None:
+        """Have the burst grow or shrink; the result comes to a later tick."""
+        before, nodes = self._calls.get(burst.id), len(spec.hosts)
+        if before is not None and before.nodes != nodes:
+            # It was for another size.
+            del self._calls[burst.id]
+            before = None
+        self._call(burst, Verb.RESIZE, spec)
+        self._calls[burst.id] = msgspec.structs.replace(
+            self._calls[burst.id],
+            nodes=nodes,
+            taken_at=before.taken_at if before is not None else 0.0,
+        )
+
     def force(self, burst: BurstId, provider: str) -> None:
         """Have later calls of `reap` for the burst not wait for dead hosts.
 
@@ -178,11 +192,12 @@ class ProviderTracker:
         """Call `offers` and `observe` where due; return when the next call is due."""
         due = now + self._settings.cadence
         for name, (offers, observe) in self._schedules.items():
-            states = {b.state for b in records.live if b.lease.provider == name}
+            its = [b for b in records.live if b.lease.provider == name]
+            states = {b.state for b in its}
             pace = float(self._settings.cadence)
             if states:
                 pace = self._settings.observe
-            if states.intersection(_MOVING):
+            if states.intersection(_MOVING) or any(b.resize for b in its):
                 pace = min(pace, self._pace.setdefault(name, SHORTEST_PAUSE))
             health = records.health.get(name, Health())
             for schedule, every in ((offers, _OFFERS_EVERY), (observe, pace)):

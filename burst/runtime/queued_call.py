@@ -12,7 +12,7 @@ from burst.core.provider_answers import check_offers, check_statuses
 from burst.core.provider_health import Verb
 from burst.errors import SpecRefused
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, Forced, Provider
+from burst.provider import BurstSpec, Forced, Provider, Resizable
 
 
 class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,8 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     """Of `reap`: a person wants it done without a host that does not answer."""
     spec: BurstSpec | SpecRefused | None = None
-    """Of `provision`; SpecRefused where no spec could be made, which is then raised."""
+    """Of `provision`, and of `resize`; SpecRefused where no spec could be made, which
+    is then raised."""
     generation: int = 0
     """Of the provider's settings: another after a reload that changed them."""
     providers: Mapping[str, Provider]
@@ -46,6 +47,11 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
                     raise self.spec
                 assert self.spec is not None
                 provider.provision(self.spec)
+            case Verb.RESIZE:
+                assert isinstance(self.spec, BurstSpec)
+                if not isinstance(provider, Resizable):
+                    raise SpecRefused(f"{self.provider} cannot resize bursts")
+                provider.resize(self.spec)
             case Verb.REAP:
                 assert self.burst is not None
                 if self.force and isinstance(provider, Forced):

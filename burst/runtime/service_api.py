@@ -18,6 +18,7 @@ from burst.core.commands import TakeDown
 from burst.core.job_request import request_for_job
 from burst.core.placement.slots import LENT
 from burst.core.records import Records
+from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Denied, LeadError
@@ -35,6 +36,7 @@ from burst.runtime.service_requests import (
     NamedRequest,
     PolicyRequest,
     ReportRequest,
+    SizeRequest,
     StatusRequest,
     demand_of,
     parse_job,
@@ -77,6 +79,7 @@ class ServiceApi:
             "policy": self._owner_only(self._policy),
             "request": self._owner_only(self._request),
             "down": self._owner_only(self._down),
+            "resize": self._owner_only(self._resize),
             "gc": self._owner_only(self._gc),
             "enable": self._owner_only(self._enable),
             "reload": self._owner_only(self._do_reload),
@@ -268,6 +271,19 @@ class ServiceApi:
                 provider = known.lease.provider if known else down.provider
                 self._engine().force(burst, provider)
             return made, {"burst": burst}
+
+        return self._carry_out(command)
+
+    def _resize(self, request: ServiceRequest, _: Snapshot) -> Row:
+        """Have a burst grow or shrink."""
+        asked = read_request(request, SizeRequest)
+        wanted = WantedSize(asked.burst, asked.nodes, asked.note or "by hand")
+
+        def command(
+            records: Records, world: World, settings: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made, answer = resize_burst(records, world, settings, wanted, now)
+            return made, answer._asdict()
 
         return self._carry_out(command)
 

@@ -12,6 +12,7 @@ from burst.core.placement.plan import Demand
 from burst.errors import MALFORMED, BurstError
 from burst.lead import ServiceRequest
 from burst.model.burst import Isolated
+from burst.model.event import LONGEST_NOTE
 from burst.model.jobid import JobId, parse_jobid
 
 MAX_NAME = 255
@@ -47,6 +48,14 @@ class BurstRequest(msgspec.Struct):
     provider: _Name = ""
     slot: str = ""
     isolated: Isolated | None = None
+
+
+class SizeRequest(msgspec.Struct):
+    """What `burst resize` asks for."""
+
+    burst: _Name
+    nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)]
+    note: Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)] = ""
 
 
 class CostRequest(msgspec.Struct):

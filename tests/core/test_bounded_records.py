@@ -17,7 +17,7 @@ from burst.core.timeline import known_events, timeline, was_assigned
 from burst.model.burst import KEPT_JOBS, Burst, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.ranks import format_idset
+from burst.model.ranks import format_hostlist, format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
 from burst.runtime.record_store import RecordStore
 from tests.builders import T0
@@ -96,7 +96,16 @@ def events(draw):
         "note": draw(st.sampled_from(["a", "b"])),
         "status": 3,
     }
+    nodes = draw(st.integers(1, 4))
+    context |= {"nodes": draw(st.integers(1, 4)), "before": draw(st.integers(1, 4))}
     name = draw(st.sampled_from(_STEPS))
+    if name in {"grow", "grown", "shrink", "shrunk"}:
+        context["ranks"] = format_idset(range(2, 2 + nodes))
+        context["hosts"] = format_hostlist(f"burst-0-{n}" for n in range(nodes))
+        context["online"] = format_idset(range(2, 2 + draw(st.integers(1, nodes))))
+        context["requested"] = draw(st.booleans())
+        if draw(st.booleans()):
+            context |= {"paid_at": T0 + nodes, "node_seconds": 7.0}
     return Event(T0 + draw(st.integers(0, 1000)), name, context)
 
 

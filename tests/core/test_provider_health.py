@@ -50,7 +50,18 @@ def reason(health, now):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("verb", Verb)
+# Of a growth that fails, `observe` and `provision` tell what to think of the provider.
+COUNTS = [verb for verb in Verb if verb is not Verb.RESIZE]
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_no_answer_to_a_resize_is_held_against_a_provider(outcome):
+    known = Health(failed={"observe": 1}, trial=True)
+    for _ in range(5):
+        assert hear((Verb.RESIZE, outcome), health=known) == known
+
+
+@pytest.mark.parametrize("verb", COUNTS)
 def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
     once = hear((verb, Outcome.UNEXPECTED))
     twice = hear((verb, Outcome.UNEXPECTED), health=once)
@@ -89,7 +100,7 @@ def test_an_answer_on_purpose_ends_a_row_of_failures():
     assert hear(*row).failed == {"provision": 1}
 
 
-@pytest.mark.parametrize("verb", Verb)
+@pytest.mark.parametrize("verb", COUNTS)
 def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
     refused = hear((verb, Outcome.REFUSED))
 

@@ -47,6 +47,12 @@ class GatedProvider:
         self._local.provision(spec)
         self._pass("after-provision")
 
+    def resize(self, spec: BurstSpec) -> None:
+        """Change how many followers the burst has."""
+        self._pass("before-resize")
+        self._local.resize(spec)
+        self._pass("after-resize")
+
     def observe(self) -> Sequence[BurstStatus]:
         """Return what the local provider sees."""
         return self._local.observe()

@@ -54,6 +54,7 @@ def heal(steps: Steps) -> None:
     for name, provider in world.providers.items():
         provider.next_offers_error = provider.next_provision_error = None
         provider.next_observe_error = provider.next_reap_error = None
+        provider.next_resize_error = None
         provider.listed_still = provider.starts_after = provider.listed_after = 0
         provider.starts_only = provider.build_only = None
         provider.ends_with = 0

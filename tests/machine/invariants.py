@@ -107,6 +107,7 @@ class Invariants:
         self._ready, self._waits, self._blocked = Since(), Since(), Since()
         self._deadlines = Since()
         self._before: dict[str, frozenset[JobId]] = {}
+        self._sizes: dict[str, int] = {}
         self._help: dict[int, int] = {}
         self.healthy = 0
 
@@ -114,6 +115,7 @@ class Invariants:
         """Note each burst that a provider is told to delete under a job."""
         for provider in self.world.providers.values():
             provider.reap = self._watched(provider, provider.reap)
+            provider.resize = self._watched_resize(provider, provider.resize)
 
     def _watched(self, provider, reap):
         def watched(burst_id):
@@ -125,11 +127,23 @@ class Invariants:
 
         return watched
 
+    def _watched_resize(self, provider, resize):
+        def watched(spec):
+            used = self.world.lead.ranks_used_by()
+            burst = provider._mine().get(spec.burst_id)
+            known = burst.spec.ranks if burst else ()
+            if any(rank in used for rank in set(known).difference(spec.ranks)):
+                self.reaped_under_a_job.append(spec.burst_id)
+            resize(spec)
+
+        return watched
+
     # Around a tick.
 
     def before_tick(self):
         world = self.world
         self._before = {b.id: b.jobs for b in world.live}
+        self._sizes = {b.id: b.lease.nodes for b in world.live}
         self._help = self._help_on_the_way()
 
     def after_tick(self, healthy: bool):
@@ -200,7 +214,9 @@ class Invariants:
         coming = [
             b.id for b in unneeded if b.state in _COUNTED_ON[:3] and b.lease.userids
         ]
-        idle = [b.id for b in unneeded if b.state is State.ONLINE]
+        # What a person makes larger ahead of jobs is idle from then on.
+        online = [b for b in online if not b.coming]
+        idle = [b.id for b in unneeded if b in online]
         self._unneeded.note([*coming, *idle], now)
         unused = {b.id: self._uses(b) for b in online if b.id not in used}
         self._unused.note(unused.values(), now)
@@ -247,6 +263,9 @@ class Invariants:
             State.JOIN: limits.join,
         }
         waits = {(b.id, b.state) for b in live if b.state in ends}
+        grows = {b.id for b in live if b.coming}
+        waits |= {(burst, State.ONLINE) for burst in grows}
+        ends[State.ONLINE] = limits.provision + limits.join
         # A provider that hangs delays no deadline.
         self._deadlines.note(waits, self.world.now)
         for burst, state in waits:
@@ -322,7 +341,11 @@ class Invariants:
             fits = not most or users[user] <= most
             self.must("limits", fits, f"user {user} has {users[user]} nodes of {most}")
         known = self._before.keys() | world.spoiled
-        new = [b for b in live if b.id not in known]
+        new = [
+            b
+            for b in live
+            if b.id not in known or b.lease.nodes > self._sizes.get(b.id, 99)
+        ]
         if not new:
             return
         nodes = sum(b.lease.nodes for b in live)
@@ -347,7 +370,9 @@ class Invariants:
                 assert view.request is not None
                 need = nodes_needed(view.request, burst.lease.shape)
                 ended = any(
-                    job in b.jobs and (b.state in _ENDING or b.quarantined)
+                    job in b.jobs
+                    # Also where a growth for it has failed.
+                    and (b.state in _ENDING or b.quarantined or b.leaving)
                     for b in world.bursts
                 )
                 enough = self._help.get(job, 0) >= need and not ended
@@ -420,6 +445,16 @@ class Invariants:
         ranks = Counter(r for b in self.world.live for r in b.lease.ranks)
         twice = [rank for rank, count in ranks.items() if count > 1]
         self.must("disjoint", not twice, f"ranks {twice} are in two live leases")
+        declared = self.world.lead.known.hosts
+        for burst in self.world.live:
+            lease = burst.lease
+            right = lease.isolated or lease.hosts == tuple(
+                declared[rank] for rank in lease.ranks
+            )
+            self.must("disjoint", right, f"{burst.id} has {lease}")
+            known = len({host.rpartition("-")[0] for host in lease.hosts})
+            one = lease.isolated or known == 1
+            self.must("disjoint", one, f"{burst.id} has ranks of several slots")
         strays = self.world.strays
         hosts = Counter(
             host

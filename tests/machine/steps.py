@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from burst.core import commands
+from burst.core.resize_request import WantedSize, resize_burst
 from burst.errors import (
     BurstError,
     InsufficientCapacity,
@@ -24,7 +25,7 @@ from burst.errors import (
     Transient,
     Unreadable,
 )
-from burst.model.burst import Isolated
+from burst.model.burst import Isolated, State
 from burst.model.lead import JobState
 from burst.model.request import (
     BurstPreferences,
@@ -45,7 +46,7 @@ ERRORS: dict[str, Callable[[], Exception]] = {
     "refused": lambda: Refused("no"),
     "bug": lambda: OSError("bug"),
 }
-CALLS = ("offers", "provision", "observe", "reap")
+CALLS = ("offers", "provision", "observe", "reap", "resize")
 DELAYS = ("listed_after", "starts_after", "ends_after", "listed_still")
 CONSTRAINTS = ("", '{"properties":["burst"]}', '{"hostlist":["burst-1-[0-3]"]}')
 WISHES = (
@@ -224,6 +225,14 @@ class Steps:
         found = self._one(live, burst)
         if found:
             self._ask(taking_down(found.id))
+
+    @step(8, burst=_ANY, nodes=[0, 1, 1, 2, 3, 4, 4, 5])
+    def resize(self, burst, nodes):
+        """`burst resize`; most that are asked for it are not online, or not so wide."""
+        online = [b for b in self.world.live if b.state is State.ONLINE]
+        found = self._one(online, burst)
+        if found:
+            self._ask(resizing(found.id, nodes))
 
     @step(1)
     def release_all(self):
@@ -522,6 +531,14 @@ def taking_down(name, provider=""):
         return commands.take_down_any(
             records, world, commands.TakeDown(name, provider=provider), now
         )
+
+    return ask
+
+
+def resizing(name, nodes):
+    def ask(records, world, its_settings, now):
+        wanted = WantedSize(name, nodes)
+        return resize_burst(records, world, its_settings, wanted, now)
 
     return ask
 

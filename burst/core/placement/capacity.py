@@ -31,9 +31,35 @@ def usable_nodes(burst: Burst, lead: LeadView) -> int:
     """Return with how many nodes a job may count on the burst."""
     if burst.state is not State.ONLINE or burst.lease.isolated:
         return burst.lease.nodes
+    return len(_counted_on(burst, lead).union(burst.coming) - lead.closed)
+
+
+def spare_nodes(
+    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
+) -> int:
+    """Return how many nodes the bursts of a job have beyond those that it needs.
+
+    Less than 0 where it lacks some.
+    """
+    have = sum(usable_nodes(burst, lead) for burst in bursts)
+    return have - nodes_needed(request, bursts[0].lease.shape)
+
+
+def waits_for_growth(
+    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
+) -> bool:
+    """Tell whether a job needs nodes by which its bursts grow, and that are not up."""
+    if not any(burst.coming for burst in bursts):
+        return False
+    there = sum(len(_counted_on(burst, lead) - lead.closed) for burst in bursts)
+    return there < nodes_needed(request, bursts[0].lease.shape)
+
+
+def _counted_on(burst: Burst, lead: LeadView) -> frozenset[int]:
+    """Return the ranks of an online burst that are there for jobs."""
     # What was lost counts until its deadline: buying more for a glitch is dear.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
-    return len(there - lead.closed)
+    return there.difference(burst.leaving)
 
 
 def missing_nodes(
@@ -112,6 +138,8 @@ def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
         return NodePool(whole, whole)
     ranks = [rank for rank in burst.lease.ranks if rank in usable]
     free = {rank: lead.free.get(rank, Shape(0)) for rank in ranks}
+    free |= {rank: burst.lease.shape for rank in burst.coming if rank not in free}
+    free = {rank: free[rank] for rank in free.keys() - set(burst.leaving)}
     return NodePool(free, whole)
 
 

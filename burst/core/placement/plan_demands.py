@@ -41,11 +41,7 @@ def plan_demands(
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
-    jobs = world.lead.jobs
-    budgets = budgets_at(tx, settings, world.userids, tx.now)
-    purchases = Purchases(budgets, settings, jobs, tx.now, world.banks)
-    purchases.know(tx.bursts, tx.entries)
-    usage = Usage(settings.limits, tx.live, jobs, purchases)
+    usage = current_usage(tx, world, settings)
     rests = free_rests(slots, tx.live, world.lead, tx.unread_leases)
     isolated = IsolatedPlacement(usage, tx.bursts, unreadable_isolated_record(tx))
     planner = Planner(
@@ -64,6 +60,16 @@ def plan_demands(
     if not world.identity.endpoint:
         plan = _without_address(plan)
     return plan
+
+
+def current_usage(tx: Transaction, world: World, settings: Settings) -> Usage:
+    """Return what live bursts use of limits and budgets."""
+    assert world.lead is not None
+    jobs = world.lead.jobs
+    budgets = budgets_at(tx, settings, world.userids, tx.now)
+    purchases = Purchases(budgets, settings, jobs, tx.now, world.banks)
+    purchases.know(tx.bursts, tx.entries)
+    return Usage(settings.limits, tx.live, jobs, purchases)
 
 
 def _without_address(plan: Plan) -> Plan:

@@ -158,6 +158,20 @@ class Purchases:
             self._budgets.commit([after], before)
             self._live[burst] = self._live[burst][0], after
 
+    def refuse_growth(self, burst: Burst, more: int) -> OfferRejection | None:
+        """Return why a live burst may not have so many nodes more; None if it may.
+
+        They are paid for from now on, for as long as the burst is reserved for.
+        """
+        if not self._budgets or burst.id not in self._live:
+            return None
+        _, before = self._live[burst.id]
+        further = msgspec.structs.replace(
+            before, nodes=more, fee=from_price(0.0), made=self._now
+        )
+        key = f"{burst.lease.provider}/{burst.lease.offer}"
+        return self._refusal(key, [before, further], before)
+
     def _used(self, demand: Demand, name: BurstId) -> tuple[Commitment, Commitment]:
         """Return what is reserved for a live burst, and what would be with a job."""
         burst, before = self._live[name]

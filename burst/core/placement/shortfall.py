@@ -41,7 +41,9 @@ def update_shortfalls(
         if job not in decisions and job not in still_refused:
             continue
         # The rest may be on its way again, and fail again: that is no new beginning.
-        lacks_nodes = bursts and not all(map(is_up, bursts))
+        lacks_nodes = bursts and not all(
+            is_up(burst) and not burst.coming for burst in bursts
+        )
         found[job] = known if lacks_nodes else known.without_wait()
     for job in bursts_of.keys() & decisions.keys():
         reason = decisions[job].reason

@@ -17,7 +17,11 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.core.actions import Action, FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.behaviour import behaviour_of
-from burst.core.placement.capacity import is_up, missing_nodes
+from burst.core.placement.capacity import (
+    is_up,
+    missing_nodes,
+    waits_for_growth,
+)
 from burst.core.records import Transaction
 from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
 from burst.core.select.triage import JobTriage, never_on_own_nodes
@@ -145,7 +149,9 @@ def _blocks_others(
     if bursts:
         assert job.request is not None  # or no burst were made for it
         missing, _ = missing_nodes(job.request, bursts, lead)
-        return bool(missing) or not all(is_up(burst) for burst in bursts)
+        if missing or not all(is_up(burst) for burst in bursts):
+            return True
+        return waits_for_growth(job.request, bursts, lead)
     if not triage.policy.may_burst(job):
         # Its attribute, or the rule, was taken away: it is not held any more.
         return False

@@ -11,7 +11,11 @@ from burst.config import Settings
 from burst.core.behaviour import behaviour_of
 from burst.core.isolated import decision as isolated_decision
 from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
-from burst.core.placement.capacity import is_up, missing_nodes
+from burst.core.placement.capacity import (
+    is_up,
+    missing_nodes,
+    waits_for_growth,
+)
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
 from burst.core.races import race_words
@@ -258,6 +262,8 @@ class JobTriage:
         if missing:
             return self._demand(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
+        if late is None and waits_for_growth(request, bursts, self._lead):
+            late = next(burst for burst in bursts if burst.coming)
         if late is None:
             released = Decision(Reason.RELEASED, {"ends": lease_warning(job, bursts)})
             return decide_on_queue(job, self._lead, self._settings) or released

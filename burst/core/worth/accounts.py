@@ -13,6 +13,7 @@ from collections.abc import Mapping, Set
 
 from burst.config import Settings
 from burst.core.observation import status_of
+from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
@@ -97,6 +98,8 @@ class _Accounts:
     def keep(self, entry: Entry, burst: Burst) -> None:
         """Count what its nodes did, and reserve for jobs that it got just now."""
         after, now = entry, self._tx.now
+        if burst.lease.nodes != entry.nodes:
+            after = ledger.resize(after, burst.lease.nodes, now)
         new = self._tx.new_jobs(burst)
         if new:
             after = ledger.extend(after, self._until(burst, new), self._payers(new))
@@ -149,12 +152,35 @@ class _Accounts:
             busy = 0 if burst.state is State.NEW else len(lead.allocated & ranks)
             found = ((each.id, len(each.ranks & ranks)) for each in self._running)
             jobs = tuple((job, nodes) for job, nodes in found if busy and nodes)
+        shown = _shown(entry.use.shown, burst, self._world)
         return Use(
             phase=_PHASES[burst.state],
             busy=busy,
             jobs=jobs,
-            shown=_shown(entry.use.shown, burst, self._world),
+            shown=shown,
+            **self._moving(burst, shown),
         )
+
+    def _moving(self, burst: Burst, shown: int) -> dict[str, int]:
+        """Return how many nodes come and leave of a burst that grows or shrinks.
+
+        Of those that were asked for, or whose growth broke off, as many as its provider
+        shows as started: it may have made nothing at all.
+        """
+        if burst.resize is None:
+            return {}
+        lead = self._world.lead
+        if burst.resize.kind == "grow":
+            up = len(lead.online.intersection(burst.coming)) if lead else 0
+            there = max(up, shown - burst.resize.before)
+            if is_resize_taken(burst, self._world):
+                there = len(burst.coming)
+            return {"boot": there - up, "absent": len(burst.coming) - there}
+        last = len(burst.leaving)
+        used = len(lead.allocated.intersection(burst.leaving)) if lead else 0
+        there = min(last, max(used, shown - burst.resize.nodes))
+        free = there - used if burst.resize.called is not None else 0
+        return {"teardown": free, "absent": last - there}
 
 
 def _shown(before: int, burst: Burst, world: World) -> int:

@@ -20,6 +20,7 @@ the jobs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Literal
 
 import msgspec
@@ -32,6 +33,7 @@ Phase = Literal["", "boot", "idle", "teardown"]
 """What a node does that runs no job; empty while nothing is paid for."""
 MOST_SHARES = 32
 """So many jobs of a burst are known one by one; of others, only whose they were."""
+_HOUR_S = 3600
 # What is reserved for a burst that outlives it grows by this part, and by no less than
 # for so many seconds: each time is a line in the log and a write to the store.
 _GROWS_BY = 0.1
@@ -110,6 +112,12 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
     """Jobs of the burst that run there, and on how many of its nodes."""
     shown: int = 0
     """Nodes that the provider shows as started."""
+    boot: int = 0
+    """Nodes by which it grows, that are to come online; of an online burst."""
+    teardown: int = 0
+    """Nodes by which it shrinks, and on which nothing runs any more."""
+    absent: int = 0
+    """Nodes that it has by its record, and that are not there yet or any more."""
 
 
 class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -150,6 +158,9 @@ class Entry(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
     spent: NodeSeconds = NodeSeconds()
     joined: bool = False
     """Whether it was ever online."""
+    lived: float | None = None
+    """For how many seconds the burst was there up to `at`, for its fee; None as long
+    as it has had as many nodes as when it was made."""
 
 
 class SettledBurst(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
@@ -200,6 +211,10 @@ def extend(entry: Entry, until: float, jobs: Mapping[JobId, Payer]) -> Entry:
         shares = ()  # nodes that were requested ahead of jobs are these jobs' from now
     until = max(until, entry.until)
     reserved = reserve_for(entry.nodes, until - entry.made, entry.price, entry.fee)
+    if entry.lived is not None:
+        longer = until - entry.until
+        more = reserve_for(entry.nodes, longer, entry.price, entry.fee)
+        reserved = Money(entry.reserved + more)
     return msgspec.structs.replace(
         entry,
         until=until,
@@ -214,6 +229,26 @@ def count(entry: Entry, use: Use, now: float, *, joined: bool) -> Entry:
     if (use, joined) == (entry.use, entry.joined):
         return entry
     return msgspec.structs.replace(_counted(entry, now), use=use, joined=joined)
+
+
+def resize(entry: Entry, nodes: int, now: float) -> Entry:
+    """Return the entry of a burst that has so many nodes from now on.
+
+    What is reserved is what it has cost up to now, and what it may cost until then.
+    """
+    entry = _counted(entry, now)
+    lived = entry.lived
+    if lived is None:
+        lived = _sum(entry.spent) / entry.nodes
+    entry = msgspec.structs.replace(entry, lived=lived)
+    rest = max(0.0, entry.until - now)
+    more = reserve_for(abs(nodes - entry.nodes), rest, entry.price)
+    reserved = entry.reserved + more
+    if nodes < entry.nodes:
+        kept = reserve_for(nodes, rest, entry.price, entry.fee)
+        # A micro-unit more, as what it has cost is rounded to the nearest.
+        reserved = min(entry.reserved, _paid(entry, _sum(entry.spent)) + 1 + kept)
+    return msgspec.structs.replace(entry, nodes=nodes, reserved=Money(reserved))
 
 
 def outlive(entry: Entry, now: float) -> Entry:
@@ -248,7 +283,7 @@ def settle(
         kinds = [spent.work, spent.idle, spent.boot, spent.teardown, 0.0]
     else:
         kinds = [spent.work, 0.0, 0.0, 0.0, max(0.0, spent.shown - spent.work)]
-    total = price_of(sum(kinds), entry.price, entry.fee, entry.nodes)
+    total = _paid(entry, sum(kinds))
     costs = Costs(*split(total, kinds)) if total else Costs()
     late = max(0, total - entry.reserved)
     common = {name: getattr(entry, name) for name in PaidBurst.__struct_fields__}
@@ -280,14 +315,32 @@ def by_share(shares: Sequence[Share], costs: Costs) -> list[tuple[Share, Costs]]
     return list(zip(shares, parts, strict=True))
 
 
+def _sum(spent: NodeSeconds) -> float:
+    return spent.work + spent.idle + spent.boot + spent.teardown
+
+
+def _paid(entry: Entry, node_seconds: float) -> Money:
+    """Return what so many node-seconds of a burst cost, with its fee."""
+    if entry.lived is None:
+        return price_of(node_seconds, entry.price, entry.fee, entry.nodes)
+    # The fee is for the time of the burst, whatever number of nodes it had then.
+    price = Fraction(node_seconds) * entry.price + Fraction(entry.lived) * entry.fee
+    return Money(round(price / _HOUR_S))
+
+
 def _counted(entry: Entry, now: float) -> Entry:
     """Return the entry with its time counted until now; never less than before."""
     seconds = max(0.0, now - entry.at)
     use, spent = entry.use, entry.spent
     kinds = {"work": spent.work + use.busy * seconds}
     if use.phase:
-        rest = (entry.nodes - use.busy) * seconds
-        kinds[use.phase] = getattr(spent, use.phase) + rest
+        rest = entry.nodes - use.busy - use.boot - use.teardown - use.absent
+        kinds |= {
+            "idle": spent.idle,
+            "boot": spent.boot + use.boot * seconds,
+            "teardown": spent.teardown + use.teardown * seconds,
+        }
+        kinds[use.phase] += max(0, rest) * seconds
     kinds["shown"] = spent.shown + use.shown * seconds
     nodes = dict(use.jobs)
     # Of a node that several jobs share, each has a part.
@@ -300,9 +353,13 @@ def _counted(entry: Entry, now: float) -> Entry:
         else share
         for share in entry.shares
     )
+    lived = entry.lived
+    if lived is not None and use.phase:
+        lived += seconds
     return msgspec.structs.replace(
         entry,
         at=max(now, entry.at),
+        lived=lived,
         spent=msgspec.structs.replace(spent, **kinds),
         shares=shares,
     )

@@ -209,3 +209,55 @@ def test_no_node_second_is_counted_twice(steps):
 def test_what_is_written_reads_the_same(value):
     text = msgspec.json.encode(value)
     assert msgspec.json.decode(text, type=type(value)) == value
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(0, 4000), st.booleans()),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([0.0, 0.25]),
+)
+def test_of_a_burst_that_grows_and_shrinks_each_size_is_paid_for_its_time(steps, fee):
+    lease = msgspec.structs.replace(LEASE, fee=fee)
+    found, now = entry(until=T0 + 4 * HOUR, lease=lease), T0
+    found = ledger.count(found, Use("idle"), now, joined=True)
+    nodes, node_seconds = lease.nodes, 0
+    for size, seconds, longer in steps:
+        if size != nodes:
+            found, nodes = ledger.resize(found, size, now), size
+        if longer:
+            found = ledger.extend(found, now + 5 * HOUR, {})
+        found = ledger.outlive(found, now)
+        node_seconds, now = node_seconds + nodes * seconds, now + seconds
+    found = ledger.outlive(found, now)
+    row = ledger.settle(found, now)
+    wanted = (node_seconds * PRICE + (now - T0) * fee * 1_000_000) / HOUR
+    assert row.costs.total == pytest.approx(wanted, abs=1)
+    assert row.costs.total == row.costs.idle
+    assert row.reserved == found.reserved, "it was reserved before it was spent"
+
+
+def test_nodes_that_come_and_leave_are_not_idle():
+    found = ledger.count(entry(), Use("idle"), T0, joined=True)
+    found = ledger.resize(found, 4, T0)
+    use = Use("idle", busy=1, boot=1, absent=1)
+    found = ledger.count(found, use, T0, joined=True)
+    found = ledger.count(found, Use("idle", busy=1, teardown=2), T0 + HOUR, joined=True)
+    spent = ledger.settle(found, T0 + 2 * HOUR).costs
+    assert (spent.work, spent.idle, spent.boot, spent.teardown) == (
+        2 * PRICE,
+        2 * PRICE,
+        PRICE,
+        2 * PRICE,
+    )
+
+
+def test_what_is_reserved_falls_by_what_a_shrink_saves():
+    found = ledger.resize(entry(until=T0 + 2 * HOUR), 4, T0 + HOUR)
+    assert found.reserved == 2 * 2 * PRICE + 2 * PRICE
+    found = ledger.resize(found, 1, T0 + 1.5 * HOUR)
+    # It was not counted as there: an entry counts from when it is used.
+    assert found.reserved <= 2 * 2 * PRICE + 2 * PRICE
+    assert found.reserved >= PRICE // 2

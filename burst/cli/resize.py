@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""`burst resize`: has a burst grow or shrink."""
+
+from __future__ import annotations
+
+import click
+
+from burst.cli.target import Target, target_options
+from burst.cli.wait_for_burst import watch_resize
+
+
+@click.command()
+@click.argument("burst_id", metavar="BURST")
+@click.argument("nodes", type=int)
+@click.option("--note", default="", help="Reason, kept in the record.")
+@click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
+@target_options
+def resize(
+    burst_id: str, nodes: int, target: Target, *, note: str, no_wait: bool
+) -> None:
+    """Have BURST grow or shrink to NODES nodes while jobs run on it.
+
+    It grows by the free ranks of its rank slot above its last one, and loses its last
+    ones when it shrinks: these are drained, and what runs there goes on to its end.
+    The number of nodes that it had before takes a growth back that has not ended.
+    """
+    with target.lead() as lead:
+        asked = {"burst": burst_id, "nodes": nodes, "note": note}
+        told = lead.call("resize", asked, timeout=60.0)
+        click.echo(told["text"])
+        if not no_wait:
+            watch_resize(lambda: lead.call("status", {}), burst_id, nodes)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""When a provider is called for a burst (again), and what takes too long."""
+
+from __future__ import annotations
+
+from burst.core.observation import is_in_reach
+from burst.core.provider_health import Outcome, Verb
+from burst.core.records import Transaction
+from burst.core.world import World, repeat_at
+from burst.model.burst import Burst
+
+
+def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
+    """Tell whether the provider is to be called (again) now."""
+    call = world.calls.get(burst.id)
+    if not is_in_reach(burst.lease, world):
+        return False
+    if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
+        return True
+    if verb is Verb.PROVISION and call.outcome is Outcome.OK:
+        return False
+    return tx.now >= repeat_at(call)
+
+
+def may_resize(tx: Transaction, burst: Burst, world: World) -> bool:
+    """Tell whether `resize` is to be called (again) now, for a burst that resizes.
+
+    A growth until it is taken, a shrink until it is seen to be done.
+    """
+    call = world.calls.get(burst.id)
+    if is_resize_taken(burst, world) and burst.coming:
+        return False
+    if call is not None and call.verb is Verb.RESIZE and not _is_this(burst, world):
+        # It was for another size.
+        taken = call.outcome is not Outcome.PENDING
+        return taken and is_in_reach(burst.lease, world)
+    return may_call(tx, burst, world, Verb.RESIZE)
+
+
+def is_resize_taken(burst: Burst, world: World) -> bool:
+    """Tell whether the provider has taken the call for the size that it is to have."""
+    call = world.calls.get(burst.id)
+    return call is not None and call.taken_at > 0 and _is_this(burst, world)
+
+
+def report_overdue(
+    tx: Transaction, burst: Burst, limit: float, note: str, since: float = 0.0
+) -> None:
+    """Record once per deadline that something takes longer than that.
+
+    `since` is when it began, by default when the burst entered its state.
+    """
+    reported = [event.timestamp for event in burst.events if event.name == "overdue"]
+    last = max([since or burst.since, *reported])
+    if tx.now - last > limit:
+        tx.record(burst.id, "overdue", {"note": note})
+
+
+def _is_this(burst: Burst, world: World) -> bool:
+    call = world.calls.get(burst.id)
+    return (
+        call is not None
+        and burst.resize is not None
+        and (call.verb, call.nodes) == (Verb.RESIZE, burst.resize.nodes)
+    )

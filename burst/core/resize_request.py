@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""`burst resize`: a person or an ensemble wants a burst to grow or to shrink."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.placement.capacity import spare_nodes
+from burst.core.placement.catalog import read_catalog
+from burst.core.placement.growth import FurtherRanks, free_above, why_not_grown
+from burst.core.placement.plan_demands import current_usage
+from burst.core.records import Records, Transaction
+from burst.core.resizing import begin_growth, begin_shrink, give_back
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.core.worth.accounts import keep_accounts
+from burst.errors import BurstError, Unreadable
+from burst.model.burst import Burst, BurstId, State
+from burst.model.jobid import format_f58
+from burst.model.lead import JobState
+
+_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+
+
+class WantedSize(msgspec.Struct, frozen=True):
+    """How many nodes a burst is to have."""
+
+    burst: str
+    nodes: int
+    note: str = "by request"
+    """Why, for the record."""
+
+
+class ResizeAnswer(NamedTuple):
+    """What comes of a request for another size."""
+
+    burst: BurstId
+    before: int
+    """How many nodes it has, or had before a change that is under way."""
+    nodes: int
+    """How many it will have."""
+    text: str
+    """One sentence for a person."""
+
+
+def resize_burst(
+    records: Records,
+    world: World,
+    settings: Settings,
+    wanted: WantedSize,
+    now: float,
+) -> tuple[TickResult, ResizeAnswer]:
+    """Have an online burst grow or shrink to so many nodes, within its rank slot.
+
+    What runs on nodes that leave goes on to its end. A growth that is under way is
+    taken back by a request for as many nodes as before it. Asked for again, it changes
+    nothing. Raises BurstError with the reason why not, and Unreadable.
+    """
+    tx = Transaction(records, now)
+    burst, nodes, note = _find(records, world, wanted.burst), wanted.nodes, wanted.note
+    before = burst.resize.before if burst.resize else burst.lease.nodes
+    target = burst.resize.nodes if burst.resize else burst.lease.nodes
+    if nodes < 1:
+        raise BurstError(
+            f"{burst.id} cannot have {nodes} nodes", f"burst down {burst.id} ends it"
+        )
+    verb = "grows" if nodes > before else "shrinks"
+    text = f"{burst.id} {verb} from {before} to {nodes} nodes"
+    if nodes == target:
+        if burst.resize is None:
+            text = f"{burst.id} has {nodes} nodes"
+    elif burst.coming and nodes == before:
+        give_back(tx, burst, note)
+        text = f"{burst.id} keeps {nodes} nodes; its growth is taken back"
+    elif burst.resize is not None:
+        raise BurstError(
+            f"{burst.id} {burst.resize.kind}s from {before} to {target} nodes",
+            "ask again once it has; burst status shows that",
+        )
+    elif nodes < before:
+        _check_shrink(tx, burst, nodes, world)
+        begin_shrink(tx, burst, nodes, note, requested=True)
+    else:
+        more = _find_further(tx, burst, nodes - before, world, settings)
+        begin_growth(tx, burst, more, note, requested=True)
+    keep_accounts(tx, world, settings)
+    made = TickResult(
+        records=tx.result(),
+        events=tuple(tx.events),
+        actions=tuple(tx.actions),
+        decisions={},
+    )
+    return made, ResizeAnswer(burst.id, before, nodes, text)
+
+
+def _find(records: Records, world: World, burst_id: str) -> Burst:
+    """Return a burst that can be resized now."""
+    if world.lead is None:
+        raise Unreadable(
+            f"the lead cannot be read: {world.trouble}", "run burst doctor"
+        )
+    burst = records.bursts.get(BurstId(burst_id))
+    if burst is None:
+        names = ", ".join(sorted(b.id for b in records.live)) or "none"
+        raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+    provider = burst.lease.provider
+    if burst.lease.isolated is not None:
+        raise BurstError(
+            f"{burst.id} is isolated, and keeps its size",
+            "burst request --isolated makes another one",
+        )
+    if burst.quarantined or burst.state is not State.ONLINE:
+        state = "quarantined" if burst.quarantined else burst.state.value
+        raise BurstError(
+            f"{burst.id} is {state}, and a burst is resized while it is online",
+            f"burst explain {burst.id}",
+        )
+    if burst.racing:
+        raise BurstError(
+            f"{burst.id} is raced with another burst", "ask again once that is decided"
+        )
+    if provider not in world.resizable:
+        raise BurstError(
+            f"provider {provider} cannot resize its bursts",
+            "burst request makes a further one, burst down ends one",
+        )
+    return burst
+
+
+def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> None:
+    """Raise BurstError where nothing of use would be left.
+
+    None of the nodes that stay is online, or a job that is about to start, and for
+    which others would be bought, needs some that would leave.
+    """
+    if not burst.expected.intersection(burst.lease.ranks[:nodes]):
+        raise BurstError(
+            f"none of the first {nodes} nodes of {burst.id} ever joined",
+            f"burst down {burst.id} ends it",
+        )
+    lead, leaving = world.lead, frozenset(burst.lease.ranks[nodes:])
+    assert lead is not None
+    bursts_of = tx.bursts_by_job()
+    for job in sorted(burst.jobs - burst.started):
+        view, its = lead.jobs.get(job), bursts_of.get(job, [])
+        if view is None or view.request is None or view.state not in _PENDING:
+            continue
+        lost = len(leaving & (burst.expected | lead.online) - lead.closed)
+        if spare_nodes(view.request, its, lead) < lost:
+            raise BurstError(
+                f"{format_f58(job)} is to start on nodes that would leave {burst.id}",
+                "ask again once it runs, or cancel it",
+            )
+
+
+def _find_further(
+    tx: Transaction, burst: Burst, more: int, world: World, settings: Settings
+) -> FurtherRanks:
+    """Return the ranks that a burst is to have, or raise BurstError saying why not."""
+    assert world.lead is not None
+    if world.closing:
+        raise BurstError("the daemon stops, and makes nothing", "start it again")
+    found = free_above(burst, world.slots, tx, world.lead)
+    if len(found.ranks) < more:
+        raise BurstError(
+            f"the rank slot of {burst.id} has {len(found.ranks)} free ranks above it,"
+            f" and {more} are needed",
+            "burst request makes another burst in another slot; burst lead add-slot"
+            " adds ranks",
+        )
+    catalog = read_catalog(tx, world, settings, tx.now)
+    why = why_not_grown(burst, more, catalog, current_usage(tx, world, settings))
+    if why:
+        raise BurstError(f"{burst.id} cannot have {more} nodes more: {why}")
+    return FurtherRanks(found.hosts[:more], found.ranks[:more])

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Bursts that grow and shrink while they are online.
+
+A growth leases further ranks and then calls the provider. It has ended once they are
+online; what fails, is late, or is for no job any more is given back by a shrink. A
+shrink drains the last ranks and waits until no job has any of them; then the provider
+is called, until it lists none of their followers and the lead has none of them online.
+Only then are they free for others.
+"""
+
+from __future__ import annotations
+
+import math
+
+from burst.config import LimitSettings, Settings
+from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
+from burst.core.observation import (
+    ProviderPhase,
+    failed_before,
+    provider_message,
+    provider_phase,
+    ranks_of,
+    status_of,
+)
+from burst.core.placement.growth import FurtherRanks
+from burst.core.placement.slots import DRAIN_TAG
+from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
+from burst.core.records import Transaction
+from burst.core.sizes import online_context, size_context
+from burst.core.world import World
+from burst.model.burst import Burst
+from burst.model.fsd import format_fsd
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+from burst.provider import Phase
+
+_NOT_NEEDED = "no job that waits needs its further nodes any more"
+
+
+def begin_growth(
+    tx: Transaction, burst: Burst, more: FurtherRanks, note: str, *, requested: bool
+) -> None:
+    """Lease these ranks for an online burst; a tick has its provider make them."""
+    lease = burst.lease
+    hosts, ranks = (*lease.hosts, *more.hosts), (*lease.ranks, *more.ranks)
+    facts = {
+        "nodes": len(hosts),
+        "before": lease.nodes,
+        "requested": requested,
+        "note": note,
+        **online_context(burst.expected),
+    }
+    tx.record(burst.id, "grow", size_context(burst, hosts, ranks, tx.now, **facts))
+
+
+def begin_shrink(
+    tx: Transaction, burst: Burst, nodes: int, note: str, *, requested: bool = False
+) -> None:
+    """Have the ranks of an online burst behind its first so many nodes drained."""
+    lease = burst.lease
+    facts = {
+        "nodes": nodes,
+        "before": lease.nodes,
+        "requested": requested,
+        "note": note,
+        **online_context(burst.expected.intersection(lease.ranks[:nodes])),
+    }
+    context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+    tx.record(burst.id, "shrink", context)
+
+
+def act_on_resize(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> None:
+    """Do what is due for an online burst that grows or shrinks."""
+    assert world.lead is not None
+    if burst.coming:
+        _grow(tx, burst, world, settings)
+        burst = tx.bursts[burst.id]
+    if burst.leaving:
+        _shrink(tx, burst, world, settings)
+
+
+def growth_limit(burst: Burst, settings: Settings) -> float:
+    """Return how many seconds a growth may take: as a new burst to come online."""
+    return settings.provision_limit(burst.lease.provider) + settings.deadlines.join
+
+
+def growth_end(burst: Burst, settings: Settings) -> float:
+    """Return when a growth is given up; math.inf where there is none."""
+    if burst.resize is None or not burst.coming:
+        return math.inf
+    return burst.resize.since + growth_limit(burst, settings)
+
+
+def describe_resize(burst: Burst, world: World) -> str:
+    """Return how a burst grows or shrinks, and what that waits for; empty if not."""
+    resize = burst.resize
+    if resize is None:
+        return ""
+    if resize.kind == "grow":
+        words = provider_message(burst, world)
+        text = f"grows from {resize.before} to {resize.nodes} nodes"
+        return f"{text}: {words}" if words else text
+    text = f"shrinks from {resize.before} to {resize.nodes} nodes"
+    why = _why_in_use(burst, world.lead) if world.lead is not None else ""
+    if resize.called is None and why:
+        return f"{text}: {why}"
+    return text
+
+
+def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
+    lead, resize, lease = world.lead, burst.resize, burst.lease
+    assert lead is not None
+    assert resize is not None
+    limit = growth_limit(burst, settings)
+    if lead.online.issuperset(burst.coming):
+        online = burst.expected.union(burst.coming)
+        facts = {"nodes": lease.nodes, "note": resize.why, **online_context(online)}
+        context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+        tx.record(burst.id, "grown", context)
+    elif not resize.requested and not burst.jobs - burst.started:
+        give_back(tx, burst, _NOT_NEEDED)
+    elif why := _why_failed(burst, world):
+        fail_growth(tx, burst, why, settings.limits)
+    elif tx.now - resize.since > limit:
+        words = provider_message(burst, world) or "its provider does not say why"
+        late = f"the further nodes were not online within {format_fsd(limit)}: {words}"
+        fail_growth(tx, burst, late, settings.limits)
+    elif may_resize(tx, burst, world):
+        tx.actions.append(ResizeBurst(burst.id))
+
+
+def give_back(tx: Transaction, burst: Burst, why: str) -> None:
+    """End a growth: what it has added leaves the burst, all else goes on."""
+    assert burst.resize is not None
+    begin_shrink(tx, burst, burst.resize.before, why)
+
+
+def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
+    """Give a growth back, and buy no so many nodes of its offer for a while."""
+    tx.cool_down(burst, limits, len(burst.coming))
+    give_back(tx, burst, why)
+
+
+def _why_failed(burst: Burst, world: World) -> str:
+    """Return why the provider has given a growth up; empty if it has not."""
+    status = status_of(burst, world)
+    view = world.providers.get(burst.lease.provider)
+    if status is None or view is None or not is_resize_taken(burst, world):
+        return ""
+    read = view.read_at >= world.calls[burst.id].taken_at
+    if not read or provider_phase(burst, world) is ProviderPhase.UNREAD:
+        return ""
+    failed = status.phase is Phase.FAILED and not failed_before(burst, status)
+    return (status.why or "the provider reports a failure") if failed else ""
+
+
+def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
+    resize, lead = burst.resize, world.lead
+    assert resize is not None
+    assert lead is not None
+    ranks = ranks_of(burst, world).intersection(burst.leaving)
+    if resize.called is None:
+        if not _is_empty(tx, burst, ranks, world, settings):
+            note = f"shrink: {_why_in_use(burst, lead)}"
+            report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
+            return
+        burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
+    elif _is_gone(burst, world) and not ranks & lead.online:
+        _end_shrink(tx, burst, ranks, lead)
+        return
+    elif not _is_empty(tx, burst, ranks, world, settings):
+        return
+    if may_resize(tx, burst, world):
+        tx.actions.append(ResizeBurst(burst.id))
+    assert burst.resize is not None
+    words = provider_message(burst, world) or "the provider goes on deleting"
+    note = f"shrink: {words}"
+    since = burst.resize.called or tx.now
+    report_overdue(tx, burst, settings.deadlines.reap, note, since)
+
+
+def _end_shrink(
+    tx: Transaction, burst: Burst, ranks: frozenset[int], lead: LeadView
+) -> None:
+    """Undrain the ranks that left, and then lease them no more.
+
+    A drain outlives the broker. One that a person has put in its place stays.
+    """
+    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    if ours:
+        tx.actions.append(UndrainBurst(burst.id, frozenset(ours)))
+        return
+    assert burst.resize is not None
+    nodes, why, lease = burst.resize.nodes, burst.resize.why, burst.lease
+    hosts, kept = lease.hosts[:nodes], lease.ranks[:nodes]
+    facts = {"nodes": nodes, "note": why, **online_context(burst.expected)}
+    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, tx.now, **facts))
+
+
+def _is_empty(
+    tx: Transaction,
+    burst: Burst,
+    ranks: frozenset[int],
+    world: World,
+    settings: Settings,
+) -> bool:
+    """Drain ranks; tell whether nothing runs there nor can start there any more."""
+    lead, resize = world.lead, burst.resize
+    assert lead is not None
+    assert resize is not None
+    open_ranks = ranks - lead.closed
+    if open_ranks:
+        tx.actions.append(_drain(burst, open_ranks))
+        return False
+    busy = lead.allocated & ranks
+    if tx.now - resize.since > settings.deadlines.rejoin:
+        # Nothing runs on a node whose broker is gone; see `burst_actions`.
+        busy &= lead.online
+    return not busy
+
+
+def _is_gone(burst: Burst, world: World) -> bool:
+    """Tell whether the provider has nothing of the followers that leave any more."""
+    view, status = world.providers.get(burst.lease.provider), status_of(burst, world)
+    if view is None or status is None or not is_resize_taken(burst, world):
+        return False
+    if provider_phase(burst, world) is ProviderPhase.UNREAD:
+        return False
+    assert burst.resize is not None
+    left = set(burst.lease.hosts[burst.resize.nodes :])
+    read = view.read_at >= world.calls[burst.id].taken_at
+    return read and left.isdisjoint(follower.host for follower in status.followers)
+
+
+def _drain(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
+    return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
+
+
+def _why_in_use(burst: Burst, lead: LeadView) -> str:
+    """Return what keeps ranks that are to leave; empty if nothing does."""
+    ranks = frozenset(burst.leaving)
+    if open_ranks := ranks - lead.closed:
+        return f"ranks {format_idset(open_ranks)} are not drained yet"
+    if busy := lead.allocated & ranks:
+        return f"jobs still run on ranks {format_idset(busy)}; they are not killed"
+    return ""

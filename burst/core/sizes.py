@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""What events of growing and shrinking change in a burst.
+
+Each function returns the fields of the burst that change. An event says all that a
+burst has at that moment, and not what has changed: so the last one, of those that are
+kept, gives the same burst as all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from burst.model.burst import Burst, NodeTime, Resize
+from burst.model.event import Event
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
+
+_IN_USE = {"unused_since": None, "keep_idle": math.inf}
+
+
+def size_context(
+    burst: Burst, hosts: Sequence[str], ranks: Sequence[int], now: float, **more: Any
+) -> dict[str, Any]:
+    """Return what an event says of a burst that has these hosts from then on."""
+    paid = burst.paid
+    if len(hosts) != burst.lease.nodes:
+        paid = NodeTime(now, node_seconds(burst, now))
+    context = {"hosts": format_hostlist(hosts), "ranks": format_idset(ranks), **more}
+    if paid is not None:
+        context |= {"paid_at": paid.at, "node_seconds": paid.node_seconds}
+    return context
+
+
+def node_seconds(burst: Burst, until: float) -> float:
+    """Return for how many node-seconds it was there since `provision`, until then."""
+    begin = provisioned_at(burst)
+    if begin is None:
+        return 0.0
+    paid = burst.paid or NodeTime(begin, 0.0)
+    return paid.node_seconds + max(0.0, until - paid.at) * burst.lease.nodes
+
+
+def provisioned_at(burst: Burst) -> float | None:
+    """Return when its provider was first called; None if it was not."""
+    times = (e.timestamp for e in burst.events if e.name == "provision-start")
+    return next(times, None)
+
+
+def online_context(ranks: Iterable[int]) -> dict[str, str]:
+    """Return what an event says of the ranks none of which may be lost."""
+    return {"online": format_idset(ranks)}
+
+
+def grow(burst: Burst, event: Event) -> dict[str, Any]:
+    """It leases further ranks, and its provider is called for them."""
+    context = event.context
+    resize = Resize(
+        kind="grow",
+        nodes=int(context["nodes"]),
+        before=int(context["before"]),
+        since=event.timestamp,
+        called=event.timestamp,
+        requested=bool(context["requested"]),
+        why=str(context["note"]),
+    )
+    # Nobody asks for more of what is idle.
+    return {**_sizes(burst, event), **_IN_USE, "resize": resize}
+
+
+def grown(burst: Burst, event: Event) -> dict[str, Any]:
+    """All that it has got is online."""
+    return {**_sizes(burst, event), **_IN_USE, "resize": None}
+
+
+def shrink(burst: Burst, event: Event) -> dict[str, Any]:
+    """No further job is to start on its last ranks."""
+    context = event.context
+    resize = Resize(
+        kind="shrink",
+        nodes=int(context["nodes"]),
+        before=int(context["before"]),
+        since=event.timestamp,
+        requested=bool(context["requested"]),
+        why=str(context["note"]),
+    )
+    return {**_sizes(burst, event), "resize": resize}
+
+
+def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
+    """Nothing runs on its last ranks any more; its provider is called."""
+    if burst.resize is None or burst.resize.kind == "grow":
+        raise ValueError("it does not shrink")
+    called = msgspec.structs.replace(burst.resize, called=event.timestamp)
+    return {"resize": called}
+
+
+def shrunk(burst: Burst, event: Event) -> dict[str, Any]:
+    """Its provider has nothing of its last ranks any more."""
+    return {**_sizes(burst, event), "resize": None}
+
+
+def _sizes(burst: Burst, event: Event) -> dict[str, Any]:
+    context = event.context
+    hosts = parse_hostlist(context["hosts"])
+    ranks = tuple(sorted(parse_idset(context["ranks"])))
+    if not hosts or len(hosts) != len(ranks):
+        raise ValueError(f"{len(hosts)} hosts, {len(ranks)} ranks")
+    paid = None
+    if "paid_at" in context:
+        paid = NodeTime(float(context["paid_at"]), float(context["node_seconds"]))
+        if not math.isfinite(paid.at + paid.node_seconds):
+            raise ValueError(f"paid: {paid}")
+    return {
+        "lease": msgspec.structs.replace(burst.lease, hosts=hosts, ranks=ranks),
+        "expected": parse_idset(context["online"]),
+        "paid": paid,
+    }

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""`burst resize`, as a person types it, with followers that are processes."""
+
+from __future__ import annotations
+
+from burst.model.lead import JobState
+from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.contract.instance import SLEEP
+from tests.embedded_instance import EmbeddedInstance
+from tests.support.waiting import wait_until
+
+Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
+
+
+def test_a_burst_grows_and_shrinks_while_a_job_runs_on_it(shared: Shared) -> None:
+    instance, cli, _ = shared
+    burst = cli.run("request", "-N1").lines[0].rpartition(" ")[2]
+    job = instance.submit(nodes=1, command=SLEEP)
+    wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
+    said = cli.run("resize", burst, "3", "--note", "for the afternoon").lines
+    assert said[0] == f"{burst} grows from 1 to 3 nodes"
+    assert said[1].startswith(f"{burst} has 3 nodes, burst-0-[0-2], after ")
+    assert cli.row(burst)["ranks"] == "2-4"
+    assert cli.row(burst)["online"] == 3
+    assert "for the afternoon" in cli.run("explain", burst).stdout
+    assert cli.run("resize", burst, "3").lines[0] == f"{burst} has 3 nodes"
+    said = cli.run("resize", burst, "1").lines
+    assert said[0] == f"{burst} shrinks from 3 to 1 nodes"
+    assert said[1].startswith(f"{burst} has 1 nodes, burst-0-0, after ")
+    instance.cancel(job)
+    cli.run("down", burst)
+    assert cli.row(burst)["result"] == "canceled"
+
+
+def test_what_cannot_be_had_is_an_error_with_the_reason(shared: Shared) -> None:
+    _, cli, _ = shared
+    burst = cli.run("request", "-N2").lines[0].rpartition(" ")[2]
+    assert cli.run("resize", burst, "5").error.startswith(
+        f"the rank slot of {burst} has 2 free ranks above it, and 3 are needed"
+    )
+    assert cli.run("resize", burst, "0").error == (
+        f"{burst} cannot have 0 nodes; burst down {burst} ends it"
+    )
+    assert "there is no burst nosuch" in cli.run("resize", "nosuch", "2").error
+    said = cli.run("resize", burst, "1", "--no-wait").lines
+    assert said == [f"{burst} shrinks from 2 to 1 nodes"]
+    wait_until(lambda: cli.row(burst)["nodes"] == 1, "it to have shrunk")
+    cli.run("down", burst)
