@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from burst.config import Settings, parse
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadGone
+from burst.http.limits import MOST_CONNECTIONS
 from burst.lead import Lead
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.tally import Tally
 from tests.embedded_instance import embedded_instance, free_port
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, WatchedLead
 from tests.http.clients import Answer, ask, bearer
 from tests.support.waiting import wait_until
 
@@ -197,3 +201,27 @@ def test_a_daemon_that_does_not_go_on_is_told_of() -> None:
     state.lose("it is gone")
     assert state.why_not_ready() == "it is gone"
     assert not lost
+
+
+def test_clients_that_never_end_hold_up_no_tick(tmp_path: Path) -> None:
+    port, lead, ticks = free_port(), WatchedLead(), []
+    quick = {"cadence": "0.05s", "observe": "0.05s"}
+    found = settings(port, tmp_path / "t", daemon=quick)
+    lead.at_observe = lambda: ticks.append(time.monotonic())
+    with running(Daemon(lambda: found, None, lambda _, __: lead)) as raised:
+        wait_until(lambda: is_up(port), "the port")
+        there = ("127.0.0.1", port)
+        clients = [socket.create_connection(there) for _ in range(2 * MOST_CONNECTIONS)]
+        try:
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"GET /metrics HTTP/1.0\r\nX-Never-Ends: ")
+            ticks.clear()
+            time.sleep(2.0)
+            pauses = [after - before for before, after in pairwise(ticks)]
+        finally:
+            for client in clients:
+                client.close()
+    assert not raised
+    assert len(pauses) >= 20
+    assert max(pauses) < 0.5

@@ -94,12 +94,14 @@ def _add_jobs(samples: Samples, snapshot: Snapshot) -> None:
     samples.put("held_jobs", held)
     if lead is None:
         return
-    waiting: Counter[tuple[str, ...]] = Counter()
-    for job, decision in snapshot.decisions.items():
-        view = lead.jobs.get(job)
-        if decision.reason not in _NOT_WAITING:
-            waiting[decision.reason.word, view.queue if view else ""] += 1
-    samples.put_all("pending_jobs", waiting)
+    jobs = lead.jobs
+    waiting = Counter(
+        (decision.reason, jobs[job].queue if job in jobs else "")
+        for job, decision in snapshot.decisions.items()
+    )
+    for (reason, queue), number in waiting.items():
+        if reason not in _NOT_WAITING:
+            samples.put("pending_jobs", number, reason.word, queue)
     rows = slot_rows(snapshot.records, snapshot.world)
     slots = Counter((row["state"],) for row in rows)
     samples.put_all("slots", slots, [(state,) for state in SLOT_STATES])
