@@ -123,9 +123,17 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     return msgspec.structs.replace(demand, preferences=preferences, isolated=isolated)
 
 
-def request_member(nodes: int, provider: str, slot: str, member: Membership) -> Demand:
-    """Return the demand of a member of an ensemble for a burst. Raises BurstError."""
-    return msgspec.structs.replace(request_nodes(nodes, provider, slot), member=member)
+def request_member(
+    nodes: int, offer: tuple[str, str], slot: str, member: Membership
+) -> Demand:
+    """Return the demand of a member of an ensemble for a burst. Raises BurstError.
+
+    `offer` is the name of a provider and of its offer, each empty for any.
+    """
+    provider, name = offer
+    demand = request_nodes(nodes, provider, slot)
+    wanted = msgspec.structs.replace(demand.preferences, offer=name)
+    return msgspec.structs.replace(demand, member=member, preferences=wanted)
 
 
 def make_requested_burst(

@@ -92,6 +92,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     jobspec."""
     race: bool = False
     """Whether the site's rule has two providers raced. Never read of a jobspec."""
+    offer: str = ""
+    """Of its provider; empty for any. Never read of a jobspec."""
     member: str = ""
     """`ENSEMBLE/MEMBER` on whose bursts it is to run, and on no others; empty for a job
     of no ensemble."""

@@ -22,7 +22,7 @@ def request(sim: Sim, member: Membership | None, nodes: int = 2) -> BurstId:
     """Have the engine make a burst of a member."""
     demand = commands.request_nodes(nodes)
     if member:
-        demand = commands.request_member(nodes, "", "", member)
+        demand = commands.request_member(nodes, ("", ""), "", member)
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
     future = sim.engine.post(
@@ -140,7 +140,7 @@ def test_the_member_of_a_job_is_read_from_its_jobspec() -> None:
 
 
 def test_the_demand_of_a_member() -> None:
-    demand = commands.request_member(2, "kube", "burst-0-[0-3]", OURS)
+    demand = commands.request_member(2, ("kube", ""), "burst-0-[0-3]", OURS)
     assert demand == msgspec.structs.replace(
         commands.request_nodes(2, "kube", "burst-0-[0-3]"), member=OURS
     )

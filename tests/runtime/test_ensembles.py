@@ -394,3 +394,14 @@ def test_a_person_resizes_a_member() -> None:
             site,
             lambda records, now: commands.resize_member(records, "other", "a", 1, now),
         )
+
+
+def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
+    site = EnsembleSite()
+    site.up(
+        members=[{**MEMBER, "offer": "nodes"}, {**MEMBER, "name": "b", "offer": "x"}]
+    )
+    site.step(4)
+    assert (site.live("a"), site.live("b")) == (1, 0)
+    refused = site.sim.engine.snapshot.records.ensembles["sweep"].refused["b"]
+    assert "the ensemble's file asks for offer x" in refused

@@ -316,7 +316,8 @@ class _Resize:
         slot, why = format_hostlist(self._hosts), ""
         nodes = more
         while nodes:
-            demand = request_member(nodes, self._member.provider, slot, self._of)
+            offer = self._member.provider, self._member.offer
+            demand = request_member(nodes, offer, slot, self._of)
             made, decision = make_requested_burst(records, world, settings, demand, now)
             if made.records.bursts.keys() != records.bursts.keys():
                 return made, why

@@ -30,6 +30,10 @@ def why_unwanted(
         return OfferRejection(
             candidate.key, Reason.OTHER_PROVIDER, {"preferred": preferences.provider}
         )
+    if preferences.offer not in {"", candidate.offer.name}:
+        return OfferRejection(
+            candidate.key, Reason.OTHER_OFFER, {"preferred": preferences.offer}
+        )
     rule = preferences.rule
     if not preferences.takes(candidate.provider):
         allowed = {"rule": rule, "allowed": ", ".join(preferences.allowed)}
