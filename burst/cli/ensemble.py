@@ -115,8 +115,8 @@ def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
     }
 
 
-def _value(value: Any) -> str:
-    return counted(len(value), "entry") if isinstance(value, list) else str(value)
+def _option(key: str, value: Any) -> str:
+    return f"{len(value)} {key}" if isinstance(value, list) else f"{key} {value}"
 
 
 def _job(job: JobSpec) -> str:
