@@ -94,9 +94,7 @@ def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
     texts = []
     options = {}
     for each in member.algorithms:
-        said = ", ".join(
-            f"{key} {_value(value)}" for key, value in each.options.items()
-        )
+        said = ", ".join(_option(*option) for option in each.options.items())
         texts.append(f"{each.name} ({said})" if said else each.name)
         made = algorithms[member.name][each.name]
         options[each.name] = {"class": type(made).__qualname__, **each.options}

@@ -1,65 +1,127 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble up, status, down` by a daemon and an embedded lead."""
+"""`burst ensemble check` and `burst ensemble replay`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.cli.cli_harness import CliHarness
-from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
-from tests.support.waiting import wait_until
+import click.testing
+import pytest
+
+from burst.cli import group
+from burst.errors import ConfigError
+
+FILE = """\
+name = "lammps"
+[limits]
+nodes = 8
+money = 5.0
+time = "2h"
+[[members]]
+name = "small"
+max = 4
+algorithm = { name = "workload-demand", options.scaleChecks = 3 }
+[[members.jobs]]
+name = "two"
+command = "lmp"
+count = 5
+nodes = 2
+duration = "10m"
+[[members]]
+name = "rules"
+[[members.algorithm]]
+name = "triggers"
+options.rules = [{ trigger = "start", action = { name = "end" } }]
+[[jobs]]
+name = "any"
+command = "true"
+count = 2
+"""
 
 
-def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) -> None:
-    with cli.daemon() as daemon:
-        found = run_to_its_end(cli, tmp_path)
-        assert found["largest"] == 3
-        members = found["row"]["members"]
-        assert "6 jobs have succeeded" in members["md"]["member"]["why"]
-        assert "2 jobs have failed" in members["post"]["member"]["why"]
-        assert [row["state"] for row in cli.status()["bursts"]] == ["inactive"] * len(
-            cli.status()["bursts"]
-        )
-        assert "ensemble sweep: md ends" in daemon.log
-        lines = cli.run("ensemble", "status").lines
-        assert lines[0].startswith("sweep: ended since ")
-        assert lines[1].split()[:3] == ["MEMBER", "PROVIDER", "STATE"]
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "burst.toml").write_text('[providers.here]\ntype = "local"\n')
+    (tmp_path / "e.toml").write_text(FILE)
+    return tmp_path
 
 
-def test_it_lives_through_a_daemon_that_is_killed(
-    cli: CliHarness, tmp_path: Path
+def run(place: Path, command: str, *options: str) -> click.testing.Result:
+    arguments = ["ensemble", command, str(place / "e.toml"), *options]
+    arguments += ["-c", str(place / "burst.toml")]
+    runner = click.testing.CliRunner()
+    return runner.invoke(group, arguments, catch_exceptions=False)
+
+
+def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> None:
+    found = run(place, "check")
+    lines = found.stdout.splitlines()
+    assert "2 members" in lines[0]
+    assert "at most 8 nodes and 5.00 of money and 2h" in lines[0]
+    assert "5 x two (2 nodes, 10m)" in lines[2]
+    assert "workload-demand (scaleChecks 3)" in lines[2]
+    assert "triggers (1 rules)" in lines[3]
+    assert lines[4] == "for whichever member is first: 2 x any (1 node)"
+
+
+def test_check_as_json_has_what_the_table_has(place: Path) -> None:
+    found = json.loads(run(place, "check", "--json").stdout)
+    assert found["limits"] == {"nodes": 8, "money": 5.0, "time": 7200.0}
+    assert [each["name"] for each in found["members"]] == ["small", "rules"]
+    options = found["members"][0]["algorithms"]["workload-demand"]
+    assert options["scaleChecks"] == 3
+
+
+def test_check_needs_no_limits_and_tells_what_is_not_used(place: Path) -> None:
+    text = 'name = "x"\n[[members]]\nsidecar.image = "x"\n'
+    (place / "e.toml").write_text(text)
+    found = run(place, "check")
+    assert "no limits" in found.stdout
+    assert "sidecar: not used" in found.stderr
+    assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] is None
+
+
+def test_check_refuses_with_the_line(place: Path) -> None:
+    (place / "e.toml").write_text(FILE.replace("max = 4", "max = 0"))
+    with pytest.raises(ConfigError, match=r"e.toml:8: members.0.max: 0 is less"):
+        run(place, "check")
+
+
+def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
+    place: Path,
 ) -> None:
-    file = tmp_path / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 2"))
-    with cli.daemon() as daemon:
-        assert cli.run("ensemble", "up", str(file)).status == 0
-        wait_until(
-            lambda: ensemble(cli)["members"]["md"].get("queue", {}).get("run", 0) > 0,
-            lambda: f"a job to run: {ensemble(cli)}",
-        )
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        wait_until(
-            lambda: ensemble(cli)["state"] == "ended",
-            lambda: f"its end: {ensemble(cli)}",
-            limit=120.0,
-        )
-        assert (
-            "6 jobs have succeeded" in ensemble(cli)["members"]["md"]["member"]["why"]
-        )
+    found = run(place, "replay", "--boot", "1m", "--price", "2")
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:3] == ["MEMBER", "PAID", "h"]
+    assert "idle" in lines[1]
+    assert "rules said: end" in lines[2]
+    assert "all members have ended" in lines[3]
+    rows = json.loads(run(place, "replay", "--json", "--price", "2").stdout)["members"]
+    assert rows[0]["jobs"] == 7
+    assert rows[0]["money"] == 2 * rows[0]["paid_node_hours"]
+    assert rows[0]["paid_node_hours"] > rows[0]["needed_node_hours"] > 0
+    assert rows[1]["jobs"] == 0
 
 
-def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
-    file = tmp_path / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 1"))
-    with cli.daemon():
-        assert cli.run("ensemble", "status").lines == [
-            "there is no ensemble; burst ensemble up FILE starts one"
-        ]
-        assert cli.run("ensemble", "up", str(file)).status == 0
-        assert "there already" in cli.run("ensemble", "up", str(file)).error
-        down = cli.run("ensemble", "down", "sweep", "--note", "enough")
-        assert down.lines == ["ensemble sweep has ended; nothing of it is left"]
-        assert ensemble(cli)["why"] == "enough"
-        assert "there is no ensemble x" in cli.run("ensemble", "down", "x").error
+def test_replay_submits_what_is_drawn_or_of_a_trace(place: Path) -> None:
+    trace = place / "t.swf"
+    trace.write_text(
+        "; MaxNodes: 4\n; MaxProcs: 16\n"
+        "1 60 0 600 32 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+        "2 70 0 600 5 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+    )
+    found = run(place, "replay", "--trace", str(trace))
+    assert "1 job fit in no member" in found.stdout
+    drawn = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
+    again = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
+    assert drawn == again
+    assert drawn["members"][0]["jobs"] > 7
+
+
+def test_replay_stops_at_its_longest(place: Path) -> None:
+    found = json.loads(run(place, "replay", "--json", "--longest", "5m").stdout)
+    assert found["elapsed_s"] == 300
+    text = run(place, "replay", "--longest", "5m").stdout
+    assert "it goes on" in text
+    assert "still there" in text
