@@ -63,7 +63,7 @@ def example_views() -> dict[str, MemberView]:
         "jobs": none_left,
         "tally": ran,
     }
-    up = {"nodes": 4, "nodes_paid": 4, "nodes_up": 4}
+    up: dict[str, Any] = {"nodes": 4, "nodes_paid": 4, "nodes_up": 4}
     sizes = {1: 500, 2: 300, 3: 200}
     return {
         "not made yet": MemberView(
@@ -182,7 +182,8 @@ class AlgorithmContract:
 
     def _first_change(self, view: MemberView, step: float) -> float:
         """Return after how many seconds it resizes or ends a member that stays so."""
-        algorithm, memory, now = self.make(), {}, NOW
+        algorithm, now = self.make(), NOW
+        memory: Memory = {}
         while now <= NOW + 300:
             decision = algorithm.decide(view, memory, now)
             if decision.end or decision.nodes not in (None, view.nodes):
