@@ -30,13 +30,8 @@ from burst.core.ensemble.stored import spec_tables
 from burst.lead import Lead
 from burst.model.decision import moment
 from burst.runtime.algorithm_registry import load_algorithms
+from burst.runtime.ensemble_files import environment_of
 
-_KEPT = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
-    *("LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV"),
-)
-"""Variables that jobs of an ensemble have from whoever starts it. Others may hold
-secrets, and would be kept for as long as the ensemble is on record."""
 _EVERY_S = 0.5
 
 
@@ -57,7 +52,7 @@ def up(file: Path, target: Target) -> None:
         load_algorithms(loaded.spec, loaded)
         for note in loaded.spec.notes:
             click.echo(note, err=True)
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
         row = lead.call("ensemble-up", asked, timeout=60.0)
     members = ", ".join(row["members"])

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from burst.config.convert import Seconds, convert
+from burst.config.ensemble_settings import check_ensemble
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
@@ -100,6 +101,7 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
     _check_ranges(settings, where)
     check_http(settings.http, where)
     check_notify(settings.notify, where)
+    check_ensemble(settings.ensemble, where)
     found = {
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()

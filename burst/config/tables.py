@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config.convert import Seconds, SecondsOrOff, Table
+from burst.config.ensemble_settings import EnsembleSettings
 from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
 from burst.config.notify import NotifySettings
@@ -263,6 +264,7 @@ class Settings(Table, frozen=True):
     deadlines: DeadlineSettings = DeadlineSettings()
     http: HttpSettings = HttpSettings()
     notify: NotifySettings = NotifySettings()
+    ensemble: EnsembleSettings = EnsembleSettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
     policy: tuple[PolicyRule, ...] = ()

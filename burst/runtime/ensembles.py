@@ -47,6 +47,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.algorithm_calls import AlgorithmCalls
 from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.ensemble_files import EnsembleFiles
 from burst.runtime.snapshot import Snapshot
 
 MakeAlgorithms = Callable[[EnsembleSpec], Mapping[str, Mapping[str, Algorithm]]]
@@ -76,6 +77,7 @@ class Ensembles:
         self._wake_engine = wake_engine
         self._clock = clock
         self._calls = AlgorithmCalls()
+        self._files = EnsembleFiles(lambda file: make(file.spec), self._post, clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -124,6 +126,7 @@ class Ensembles:
                     None,
                 )
             )
+        self._files.look(snapshot)
         for name in snapshot.records.ensembles:
             if commands.is_over(snapshot.records, name):
                 self._made.pop(name, None)

@@ -47,7 +47,7 @@ from burst.model.lead import JobState
 from burst.model.ranks import format_hostlist
 
 KEPT_ENDED = 20
-"""Ensembles that have ended and are still on record."""
+"""Ensembles that have ended and are still on record, beside those that are kept."""
 _PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 
@@ -57,6 +57,8 @@ class NewEnsemble(msgspec.Struct, frozen=True, kw_only=True):
     spec: EnsembleSpec
     userid: int
     environment: Mapping[str, str]
+    is_kept: bool = False
+    """See `EnsembleStart`."""
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ def begin_ensemble(
         userid=new.userid,
         environment=new.environment,
         slots=slots,
+        is_kept=new.is_kept,
     )
     books = _without(records.ensemble_books, [spec.name])
     after = msgspec.structs.replace(
@@ -101,6 +104,19 @@ def begin_ensemble(
         ensemble_books=books,
     )
     return _result(Transaction(_forget_oldest(after, spec.name), now))
+
+
+def begin_once(
+    records: Records, world: World, new: NewEnsemble, now: float
+) -> TickResult:
+    """Put an ensemble on record for good, unless one of its name is there or was.
+
+    Raises BurstError.
+    """
+    if new.spec.name in records.ensembles:
+        return _result(Transaction(records, now))
+    kept = msgspec.structs.replace(new, is_kept=True)
+    return begin_ensemble(records, world, kept, now)
 
 
 def take_down_ensemble(records: Records, name: str, why: str, now: float) -> TickResult:
@@ -429,7 +445,11 @@ def _without(
 def _forget_oldest(records: Records, but: str) -> Records:
     """Forget ensembles that have ended, but for the last of them."""
     over = [
-        name for name in records.ensembles if name != but and is_over(records, name)
+        name
+        for name in records.ensembles
+        if name != but
+        and is_over(records, name)
+        and not records.ensemble_starts[name].is_kept
     ]
     over.sort(key=lambda name: records.ensembles[name].record.ended or 0.0)
     gone = over[: max(0, len(over) - KEPT_ENDED)]

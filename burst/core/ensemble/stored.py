@@ -55,6 +55,8 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
     """Of its jobs."""
     slots: Mapping[str, tuple[str, ...]] = {}
     """By member: the hosts of the rank slot in which it grows and shrinks."""
+    is_kept: bool = False
+    """Whether it stays on record after its end, however many end later."""
 
     @property
     def spec(self) -> EnsembleSpec:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""`[ensemble]`: ensembles that the daemon starts by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.config import parse
+from burst.errors import ConfigError
+
+
+def test_by_default_the_daemon_starts_none() -> None:
+    assert parse({}, "x").ensemble.files == ()
+
+
+def test_files_and_variables_are_read() -> None:
+    table = {"files": ["/etc/a.toml"], "environment": {"PATH": "/bin"}}
+    found = parse({"ensemble": table}, "x").ensemble
+    assert found.files == ("/etc/a.toml",)
+    assert found.environment == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize("path", ["sweep.toml", "", "./a.toml"])
+def test_a_path_is_absolute(path: str) -> None:
+    with pytest.raises(ConfigError, match="not an absolute path") as caught:
+        parse({"ensemble": {"files": [path]}}, "burst.toml")
+    assert "burst.toml: ensemble.files" in str(caught.value)
