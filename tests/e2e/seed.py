@@ -28,7 +28,6 @@ from tests.kubernetes.access import GivenCluster, new_namespace
 from tests.support.waiting import wait_until
 
 MANIFESTS = ROOT / "manifests"
-FILES = MANIFESTS / "base" / "lead"
 LEAD_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": ""}
 KINDS = "pods,jobs,configmaps,secrets,services,events"
 OURS = ("-l", "burst.flux-framework.org/owner")
@@ -43,6 +42,8 @@ class Seed:
     """The lead's namespace, and the one for bursts."""
 
     overlay = "overlays/plain"
+    files = MANIFESTS / "base" / "lead"
+    """Where its R and burst.toml are."""
     far_parts: tuple[str, ...] = ()
     """Of manifests/parts, what is added to `far`."""
     made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
@@ -61,6 +62,10 @@ class Seed:
         parts = [self._path(f"parts/{part}", "far") for part in self.far_parts]
         fields = {"namespace": self.far, "patches": patches, "components": parts}
         self._apply("far", fields)
+        self.apply_lead(idle, namespace=self.near)
+
+    def apply_lead(self, idle: str, **fields: Any) -> None:
+        """Apply the certificate and the overlay; `fields` are of its kustomization."""
         run(BURST, "keygen", str(self.certificate))
         secret = ("create", "secret", "generic", "burst-curve")
         source = f"--from-file=curve.cert={self.certificate}"
@@ -73,10 +78,11 @@ class Seed:
             "files": ["R", "burst.toml"],
             "options": {"disableNameSuffixHash": True},
         }
+        patches = [self.programs(), self._host_paths_allowed(), self._volume()]
         lead = {
-            "namespace": self.near,
+            **fields,
             "configMapGenerator": [settings],
-            "patches": [self.programs(), self._host_paths_allowed(), self._volume()],
+            "patches": [*patches, *fields.get("patches", ())],
         }
         self._apply(self.overlay, lead)
 
@@ -172,6 +178,10 @@ class Seed:
         """Return what of the provider's settings says in what followers run."""
         return {"image": PAUSE_IMAGE, "host_paths": host_paths(flux=True)}
 
+    def more_settings(self) -> dict[str, Any]:
+        """Return tables that replace those of burst.toml."""
+        return {}
+
     def _host_paths_allowed(self) -> dict[str, Any]:
         """Return the patch without which no pod may see files of its node."""
         path = "/metadata/labels/pod-security.kubernetes.io~1enforce"
@@ -204,11 +214,11 @@ class Seed:
 
     def _write_files(self, idle: str) -> None:
         """Write burst.toml and R as they are, for nodes of one core of this machine."""
-        resources = json.loads((FILES / "R").read_text())
+        resources = json.loads((self.files / "R").read_text())
         for group in resources["execution"]["R_lite"]:
             group["children"]["core"] = "0"
         (self.place / "R").write_text(json.dumps(resources))
-        tables = tomllib.loads((FILES / "burst.toml").read_text())
+        tables = tomllib.loads((self.files / "burst.toml").read_text())
         tables["deadlines"]["idle"] = idle
         tables["daemon"] |= {"cadence": "1s", "observe": "0.2s"}
         tables["providers"]["kube"] |= {
@@ -220,6 +230,7 @@ class Seed:
             "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 3}},
             **self.followers(),
         }
+        tables |= self.more_settings()
         (self.place / "burst.toml").write_text(tomli_w.dumps(tables))
 
     def programs(self) -> dict[str, Any]:
@@ -266,15 +277,18 @@ def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Se
             stack.enter_context(new_namespace(cluster, name))
             for name in ("near", "far")
         ]
-        try:
-            yield make(cluster, names[0], names[1], place)
-        finally:
-            # Its NodePort is one for all, and namespaces take their time to go.
-            cluster.kubectl("delete", "service", "--all", "-n", names[0])
-            kinds = "clusterrole,clusterrolebinding,persistentvolume"
-            label = ("-l", "app.kubernetes.io/name=burst")
-            # A volume is there until its claim goes with the namespace.
-            cluster.kubectl("delete", kinds, *label, "--wait=false")
+        stack.callback(uproot, cluster, names[0])
+        yield make(cluster, names[0], names[1], place)
+
+
+def uproot(cluster: GivenCluster, near: str) -> None:
+    """Remove what a seed has in no namespace, and the Service of its lead."""
+    # Its NodePort is one for all, and namespaces take their time to go.
+    cluster.kubectl("delete", "service", "--all", "-n", near)
+    kinds = "clusterrole,clusterrolebinding,persistentvolume"
+    label = ("-l", "app.kubernetes.io/name=burst")
+    # A volume is there until its claim goes with the namespace.
+    cluster.kubectl("delete", kinds, *label, "--wait=false")
 
 
 def upgrade_daemon(seed: Seed) -> None:

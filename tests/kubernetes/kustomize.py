@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tests.kubernetes.access import AnyCluster
 
@@ -22,3 +25,19 @@ def build(cluster: AnyCluster, folder: Path, part: str, **fields: Any) -> Path:
     built = folder / "built.yaml"
     built.write_text(cluster.kubectl("kustomize", folder))
     return built
+
+
+def build_as_it_is(
+    cluster: AnyCluster, part: str, names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the objects of a part that names its namespaces, which get others here."""
+    found = list(yaml.safe_load_all(cluster.kubectl("kustomize", MANIFESTS / part)))
+    for thing in found:
+        meta = thing["metadata"]
+        if "namespace" in meta:
+            meta["namespace"] = names[meta["namespace"]]
+        if thing["kind"] == "Namespace":
+            meta["name"] = names[meta["name"]]
+        for subject in thing.get("subjects", ()):
+            subject["namespace"] = names[subject["namespace"]]
+    return found

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster
+from tests.kubernetes.access import AnyCluster, new_namespace
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.kubernetes.kustomize import MANIFESTS, build, build_as_it_is
 
 pytestmark = pytest.mark.kubernetes
 
@@ -142,6 +143,44 @@ def test_the_lead_keeps_to_the_restricted_standard(
     del template["spec"]["containers"][0]["securityContext"]
     why = refusal(cluster, namespace, template)
     assert 'violates PodSecurity "restricted' in why
+
+
+def test_an_ensemble_is_applied_in_one_go(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    """Lead, members' namespace and CronJob; their pods keep to the standard there."""
+    with new_namespace(cluster, "members") as far:
+        names = {"burst": namespace, "burst-far": far}
+        found = build_as_it_is(cluster, "ensemble", names)
+        file = tmp_path / "ensemble.json"
+        file.write_text(
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
+        )
+        taken = dry_run(cluster, file)
+        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
+        assert len(taken) == len(found)
+        (lead,) = (thing for thing in found if thing["kind"] == "Job")
+        (gc,) = (thing for thing in found if thing["kind"] == "CronJob")
+        kinds = ("Namespace", "ServiceAccount", "ConfigMap")
+        pieces = [thing for thing in found if thing["kind"] in kinds]
+        every = {"apiVersion": "v1", "kind": "List", "items": pieces}
+        cluster.kubectl("apply", "-f", "-", manifest=every)
+        of_gc = gc["spec"]["jobTemplate"]["spec"]["template"]
+        for place, template in ((namespace, lead["spec"]["template"]), (far, of_gc)):
+            assert refusal(cluster, place, template) == ""
+            # It is enforced: with less the same pod is not admitted.
+            del template["spec"]["containers"][0]["securityContext"]
+            why = refusal(cluster, place, template)
+            assert 'violates PodSecurity "restricted' in why
+        (settings,) = (
+            thing["data"]
+            for thing in found
+            if thing["kind"] == "ConfigMap"
+            and thing["metadata"]["name"] == "burst-lead"
+        )
+        files = {"R", "broker.toml", "burst.toml", "ensemble.toml", "start.sh"}
+        assert settings.keys() == files
+        assert "burst-2-[0-3]" in settings["broker.toml"]
 
 
 @pytest.mark.usefixtures("miniclusters")

@@ -112,7 +112,9 @@ def test_the_manifests_name_its_version(part: str) -> None:
     assert f"-t flux-burst-orchestrator:{PROJECT['version']} ." in TEXT
 
 
-@pytest.mark.parametrize("part", ["overlays/plain", "overlays/kind", "overlays/gke"])
+@pytest.mark.parametrize(
+    "part", ["overlays/plain", "overlays/kind", "overlays/gke", "ensemble"]
+)
 def test_the_overlays_name_its_version_and_the_digest_of_the_base(part: str) -> None:
     path = ROOT / "manifests" / part / "kustomization.yaml"
     named = {

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""manifests/ensemble, applied as it is: an ensemble that starts and ends by itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.model.ranks import parse_hostlist
+from tests.e2e.programs import ENVIRONMENT
+from tests.e2e.seed import MANIFESTS, Seed, uproot
+from tests.kubernetes.access import GivenCluster
+from tests.support.fluxlead import needs_flux
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, needs_flux]
+LONG_S = 150.0
+"""What the ensemble takes at most on a machine that is busy."""
+OF_NAMESPACE = ("kube-root-ca.crt", "burst-gc-")
+"""ConfigMaps that are there before: the cluster's, and that of the CronJob."""
+
+
+class EnsembleSeed(Seed):
+    """Applied at once, with the names that are in the files."""
+
+    overlay = "ensemble"
+    files = MANIFESTS / "ensemble" / "lead"
+
+    def apply(self, idle: str = "1s") -> None:
+        self.cluster.kubectl("create", "namespace", self.near)
+        # Its image cannot be had here, and it is not what is tried.
+        suspended = [{"op": "add", "path": "/spec/suspend", "value": True}]
+        patch = {"target": {"kind": "CronJob"}, "patch": json.dumps(suspended)}
+        self.apply_lead(idle, patches=[patch])
+
+    def more_settings(self) -> dict[str, Any]:
+        files = ["/etc/burst/lead/ensemble.toml"]
+        return {"ensemble": {"files": files, "environment": ENVIRONMENT}}
+
+    def ensemble(self) -> dict[str, Any]:
+        """Return the one ensemble, empty while there is none or no daemon."""
+        said = self.burst("ensemble", "status", "--json", check=False)
+        try:
+            found = json.loads(said)["ensembles"]
+        except json.JSONDecodeError:
+            return {}
+        return dict(found[0]) if found else {}
+
+    def left(self) -> list[str]:
+        """Return all that is in the members' namespace but for what was applied."""
+        kinds = "pods,jobs,configmaps,secrets,services"
+        names = self.cluster.kubectl("get", kinds, "-n", self.far, "-o", "name")
+        known = tuple(f"configmap/{name}" for name in OF_NAMESPACE)
+        return [name for name in names.split() if not name.startswith(known)]
+
+
+@pytest.fixture
+def seed(cluster: GivenCluster, tmp_path: Path) -> Iterator[EnsembleSeed]:
+    seed = EnsembleSeed(cluster, "burst", "burst-far", tmp_path)
+    try:
+        yield seed
+    finally:
+        uproot(cluster, seed.near)
+        gone = ("--ignore-not-found", "--timeout=60s")
+        cluster.kubectl("delete", "namespace", seed.near, seed.far, *gone)
+
+
+class Sizes:
+    """The nodes that are online of each member, one after the other."""
+
+    def __init__(self, seed: EnsembleSeed) -> None:
+        self._seed = seed
+        self.seen: dict[str, list[int]] = {}
+
+    def has_ended(self) -> bool:
+        """Look once more; tell whether the ensemble has ended."""
+        row = self._seed.ensemble()
+        for name, member in row.get("members", {}).items():
+            nodes = member.get("nodes", {}).get("node_up_count")
+            line = self.seen.setdefault(name, [])
+            if nodes is not None and member["member"]["ended"] is None:
+                line += [nodes] if line[-1:] != [nodes] else []
+        return row.get("state") == "ended"
+
+
+def test_three_members_grow_shrink_succeed_and_leave_nothing(
+    seed: EnsembleSeed,
+) -> None:
+    seed.apply()
+    sizes = Sizes(seed)
+    wait_until(sizes.has_ended, lambda: f"{sizes.seen} {seed.look()}", LONG_S)
+    row = seed.ensemble()
+    assert {
+        name: member["member"]["why"] for name, member in row["members"].items()
+    } == {
+        "simulate": "7 jobs have succeeded",
+        "train": "3 jobs have succeeded",
+        "sample": "4 jobs have succeeded",
+    }
+    grown = sizes.seen["simulate"]
+    assert max(grown) >= 3, grown
+    assert grown[-1] < max(grown), "it has not shrunk"
+    largest = {name: max(seen) for name, seen in sizes.seen.items()}
+    assert largest["simulate"] <= 4, largest
+    assert (largest["train"], largest["sample"] in {1, 2}) == (1, True), largest
+    check_jobs(seed, row)
+    wait_until(lambda: not seed.left(), seed.look)
+    states = [burst["state"] for burst in seed.status("--all")["bursts"]]
+    assert states == ["inactive"] * len(states)
+    check_restart(seed, row)
+
+
+def check_jobs(seed: EnsembleSeed, row: dict[str, Any]) -> None:
+    """Each job ran once, on nodes of its member, which have names of their own."""
+    form = ("jobs", "-a", "-n", "-o", "{name} {result} {nodelist}")
+    jobs = [line.split() for line in seed.flux(*form).splitlines()]
+    assert {result for _, result, _ in jobs} == {"COMPLETED"}
+    # Such as sweep.simulate.step.0-1a2b3c
+    names = [name.partition("-")[0] for name, _, _ in jobs]
+    assert len(set(names)) == len(names)
+    count = Counter(tuple(name.split(".")[1:3]) for name in names)
+    assert count == {
+        ("simulate", "reference"): 1,
+        ("simulate", "step"): 6,
+        ("train", "epoch"): 3,
+        ("sample", "draw"): 4,
+    }
+    for name, (_, _, hosts) in zip(names, jobs, strict=True):
+        slot = row["members"][name.split(".")[1]]["member"]["slot"]
+        assert set(parse_hostlist(hosts)) <= set(parse_hostlist(slot)), name
+
+
+def check_restart(seed: EnsembleSeed, before: dict[str, Any]) -> None:
+    """The next pod of the lead has the ensemble on record, and starts no other."""
+    bursts = len(seed.status("--all")["bursts"])
+    pods = ("pods", "-l", "job-name=lead", "-n", seed.near)
+    seed.cluster.kubectl("delete", *pods, "--grace-period=1")
+    wait_until(lambda: seed.ensemble() != {}, seed.look)
+    wait_until(lambda: "on record" in seed.log(), seed.look)
+    after = seed.ensemble()
+    assert (after["started"], after["ended"]) == (before["started"], before["ended"])
+    assert after["state"] == "ended"
+    assert len(seed.status("--all")["bursts"]) == bursts
+    assert "is started" not in seed.log()
+    assert seed.left() == []
