@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Seconds, effective, parse, read_settings
 from burst.runtime import provider_registry
@@ -34,7 +35,8 @@ def show_config(target: Target, listing: Listing) -> None:
     path = target.find()
     tables = read_settings(path) if path else {}
     settings = parse(tables, str(path))
-    options = provider_registry.read_provider_options(settings, str(path))
+    with show_wait("loading the providers"):
+        options = provider_registry.read_provider_options(settings, str(path))
     found = effective(settings, tables, str(path), options)
     rows = [
         {"key": key, "value": _as_in_file(value), "from": source}

@@ -20,6 +20,7 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.worth.cost_report import DIMENSIONS
 from burst.errors import NoDaemon
@@ -85,7 +86,7 @@ def cost(
     """
     day = since.date().isoformat() if since else ""
     asked = {"by": by or "", "since": day}
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("adding up what bursts have cost"):
         try:
             found = lead.call("cost", asked)
         except NoDaemon as error:

@@ -19,6 +19,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Settings, load
 from burst.doctor import DoctorRequest, ReadFailure, SettingsFacts, diagnose
@@ -53,14 +54,14 @@ def doctor(provider: str, probe: bool, target: Target, listing: Listing) -> None
     Changes nothing, except that --probe starts a pod and removes it. Without -c, uses
     the settings of the running daemon. The exit status is 1 if anything is wrong.
     """
-    found = diagnose(
-        DoctorRequest(
-            settings=_read(target),
-            uri=target.uri or "",
-            provider=provider,
-            probe=_tell if probe else None,
-        )
+    asked = DoctorRequest(
+        settings=_read(target),
+        uri=target.uri or "",
+        provider=provider,
+        probe=_tell if probe else None,
     )
+    with show_wait("checking") as show:
+        found = diagnose(asked, lambda each: show(f"checking; {each.about} is done"))
     rows = [
         {
             "level": finding.level.value,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import click
 
 from burst.cli.complete_names import complete_burst
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 
@@ -33,7 +34,8 @@ def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -
     for, too.
     """
     with target.lead() as lead:
-        lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
+        with show_wait("waiting for the daemon"):
+            lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import click
 
 from burst.cli.complete_names import complete_provider
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 
 
@@ -14,6 +15,6 @@ from burst.cli.target import Target, target_options
 @target_options
 def enable(provider: str, target: Target) -> None:
     """Use a PROVIDER again that was disabled or failed."""
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("waiting for the daemon"):
         lead.call("enable", {"provider": provider}, timeout=60.0)
     click.echo(f"{provider} is tried again from now on")

@@ -12,6 +12,7 @@ from burst.cli.complete_names import complete_job_or_burst
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import print_json
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
@@ -31,7 +32,7 @@ def explain(name: str, as_json: bool, target: Target) -> None:
 
     Without a daemon, the instance owner sees what is on record.
     """
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("waiting for the daemon"):
         found = _told(lead, target, name)
     if as_json:
         print_json(found)

@@ -18,6 +18,7 @@ from burst.cli.leftovers import (
     tell_reap,
 )
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Settings
 from burst.core.report import orphan_row
@@ -55,7 +56,7 @@ def gc(
     if leftovers is not None:
         collect_leftovers(leftovers, target.settings(), yes, listing)
         return
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("looking for what is left"):
         found = call_daemon(lead, "gc", {"yes": yes})
         if found is None:
             found = _gc(lead, target.settings_or_say(), yes)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError, LeadError, NoDaemon, Unreadable
 from burst.kits import certificate
@@ -89,7 +90,8 @@ def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
 def _joined(lead: Lead, target: Target) -> list[str]:
     """Return the ids of the bursts that have joined, or are to join, the lead."""
     try:
-        found = lead.call("status", {})
+        with show_wait("asking the lead for its bursts"):
+            found = lead.call("status", {})
     except NoDaemon as error:
         found = service_answers.status(read_records(lead, target, error), None)
     rows = found["bursts"]

@@ -7,6 +7,7 @@ import click
 
 from burst.cli.complete_names import complete_burst
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError, NoDaemon
 from burst.model.burst import BurstId
@@ -23,7 +24,7 @@ def kubeconfig(burst: str, target: Target) -> None:
     They are for a shell, and use your own account at the cloud or cluster: such as
     gcloud container clusters get-credentials, and kubectl for the burst's pods.
     """
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("looking for the cluster"):
         try:
             found = lead.call("status", {})
         except NoDaemon as error:

@@ -15,6 +15,7 @@ from burst.batch.lead_directory import LeadDirectory, default_parent
 from burst.batch.run_script import ScriptRunner
 from burst.batch.start_broker import run_node
 from burst.batch.submit import Submission, find_flux, submit
+from burst.cli.progress import show_wait
 from burst.cli.target import Target
 from burst.config import load
 from burst.errors import ConfigError
@@ -101,7 +102,8 @@ def batch(
         nodes=options["nodes"],
         words=(*_as_options(passed), *script),
     )
-    result = submit(base or default_parent(), submission, dry_run=dry_run)
+    with show_wait("submitting the job"):
+        result = submit(base or default_parent(), submission, dry_run=dry_run)
     click.echo(result.stdout, nl=False)
     click.echo(result.stderr, nl=False, err=True)
     sys.exit(result.status)

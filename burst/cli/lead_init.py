@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
+from burst.cli.progress import show_wait
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
 from burst.lead_setup.gateways import with_gateways
@@ -90,7 +91,8 @@ def init(
         intake = IntakeSettings(mode=mode)
         check_flux_version(intake)
         choice = IntakeChoice(intake=intake, local_queue="batch")
-    ready = init_lead(directory, plan, provider, replace=force, choice=choice)
+    with show_wait("writing the files"):
+        ready = init_lead(directory, plan, provider, replace=force, choice=choice)
     for line in _how_to_go_on(ready, has_daemon=choice is not None):
         click.echo(line)
 

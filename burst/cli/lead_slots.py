@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.lead_setup.add_slots import add_slots, compare_with_running
 from burst.lead_setup.lead_plan import parse_slot
@@ -61,7 +62,7 @@ def check(directory: Path, target: Target) -> None:
 
     The exit status is 1 if a restart is not safe now: jobs run, or ranks would change.
     """
-    with target.lead() as running:
+    with target.lead() as running, show_wait("reading the lead"):
         running.listen(lambda: None)
         said, safe = compare_with_running(
             directory, running.identity(), running.observe()

@@ -11,6 +11,7 @@ import click
 from burst.batch.lead_directory import LeadDirectory, default_parent
 from burst.batch.reap import is_job_over, reap_lead
 from burst.cli.lead_batch import tell
+from burst.cli.progress import show_wait
 from burst.errors import BurstError
 
 
@@ -28,7 +29,9 @@ def sweep(directories: tuple[Path, ...]) -> None:
     failed = False
     for lead in leads:
         try:
-            click.echo(_sweep(lead))
+            with show_wait(f"looking at {lead.path}"):
+                told = _sweep(lead)
+            click.echo(told)
         except BurstError as error:
             failed = True
             click.echo(f"{lead.path}: {error}", err=True)

@@ -11,7 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.listing import Column, Listing, print_json, print_rows
+from burst.cli.listing import Column, Listing, counted, print_json, print_rows
+from burst.cli.progress import show_wait
 from burst.config import LeadSettings, Settings
 from burst.core.world import LastCall
 from burst.errors import BurstError
@@ -101,14 +102,17 @@ def collect_leftovers(
             "--any-owner --yes needs --expired: other leads may use the rest"
         )
     owner = None if query.any_owner else query.owner or _owner_of(settings.lead)
-    now, leftovers = time.time(), Leftovers(settings, query.provider)
-    found = [
-        burst
-        for burst in leftovers.list_all()
-        if owner in {None, burst.owner}
-        and (not query.expired or has_expired(burst, now))
-    ]
-    left = leftovers.delete(found, tell_reap, GC_DEADLINE) if yes else {}
+    now = time.time()
+    with show_wait(f"asking {query.provider} what it has") as show:
+        leftovers = Leftovers(settings, query.provider)
+        found = [
+            burst
+            for burst in leftovers.list_all()
+            if owner in {None, burst.owner}
+            and (not query.expired or has_expired(burst, now))
+        ]
+        show(f"deleting {counted(len(found), 'burst')} of {query.provider}")
+        left = leftovers.delete(found, tell_reap, GC_DEADLINE) if yes else {}
     _print(found, left, now, listing)
     say_left(left)
 

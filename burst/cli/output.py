@@ -7,6 +7,7 @@ import click
 
 from burst.cli.complete_names import complete_isolated
 from burst.cli.listing import Row
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 
 
@@ -19,8 +20,9 @@ def output(name: str, target: Target) -> None:
     Prints the last 256 KiB of standard output and error, as long as the burst is on
     record. The exit status is that of the job.
     """
-    with target.lead() as lead:
-        show_output(lead.call("output", {"id": name}))
+    with target.lead() as lead, show_wait("waiting for the daemon"):
+        found = lead.call("output", {"id": name})
+    show_output(found)
 
 
 def show_output(found: Row) -> None:

@@ -7,6 +7,7 @@ import click
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.burst import PRICE_SOURCES
@@ -42,7 +43,7 @@ def plan(target: Target, listing: Listing) -> None:
 
     A dry run of the planner. It asks providers for their offers and changes nothing.
     """
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("reading the lead and the offers"):
         found = call_daemon(lead, "plan")
         if found is None:
             found = plan_of(read_snapshot(lead, target.settings_or_say()))

@@ -19,6 +19,7 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.plan import JOBS
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import read_settings
 from burst.errors import BurstError, LeadError
@@ -56,7 +57,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
     tables = None if file is None else _rules_of(file)
     try:
-        with target.lead() as lead:
+        with target.lead() as lead, show_wait("reading the lead and the rules"):
             found = _checked(lead, target, tables, str(file or ""))
     except LeadError as error:
         if tables is None:

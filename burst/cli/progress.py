@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""How far a long calculation is, on standard error.
+"""How far something is that takes seconds, on standard error.
 
-On a terminal that is a bar, which is removed at the end. Elsewhere it is a line after
-two seconds, and then one each ten seconds.
+Of a calculation, on a terminal that is a bar, which is removed at the end. Elsewhere it
+is a line after two seconds, and then one each ten seconds. What is only waited for is
+shown on terminals alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 
 import click
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 FIRST_S = 2.0
 AGAIN_S = 10.0
+WAIT_S = 1.0
+"""Seconds before it is shown what is waited for: most commands end before."""
 
 
 @contextlib.contextmanager
@@ -32,6 +36,38 @@ def show_progress(name: str, total: int, what: str) -> Iterator[Callable[[int], 
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(name, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextlib.contextmanager
+def show_wait(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is waited for, and for how long, after WAIT_S.
+
+    Yield what is to be called with another text. Lines on standard error come above it;
+    print nothing on standard output meanwhile. It is removed at the end.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield lambda _: None
+        return
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+    )
+    task = progress.add_task(what, total=None)
+    timer = threading.Timer(WAIT_S, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda text: progress.update(task, description=text)
+    finally:
+        timer.cancel()
+        timer.join()
+        if progress.live.is_started:
+            progress.stop()
 
 
 class _Lines:

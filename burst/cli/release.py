@@ -7,6 +7,7 @@ import click
 
 from burst.cli.complete_names import complete_held
 from burst.cli.daemon_call import call_daemon
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.jobid import format_f58, parse_jobid
@@ -29,7 +30,7 @@ def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:
     except ValueError as error:
         raise BurstError(str(error)) from None
     asked = {"ids": list(map(str, wanted)), "all": everything}
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("releasing jobs"):
         found = call_daemon(lead, "release", asked)
         if found is None:
             free, failures = release_held_jobs(lead, None if everything else wanted)

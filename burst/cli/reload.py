@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 
 
@@ -12,7 +13,7 @@ from burst.cli.target import Target, target_options
 @target_options
 def reload(target: Target) -> None:
     """Have the daemon read its settings again (as SIGHUP does)."""
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("waiting for the daemon"):
         found = lead.call("reload", {}, timeout=120.0)
     click.echo(f"reloaded; changed: {', '.join(found['changed']) or 'nothing'}")
     for name in found["late"]:

@@ -20,7 +20,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.progress import show_progress
+from burst.cli.progress import show_progress, show_wait
 from burst.cli.replay_sites import (
     PolicyFile,
     PolicyFiles,
@@ -197,7 +197,8 @@ def replay_trace(
         _print_table(found)
     # Last: a file that cannot be written must not cost what took minutes.
     if picture is not None:
-        draw(picture, trace.name, found)
+        with show_wait(f"drawing {picture}"):
+            draw(picture, trace.name, found)
 
 
 def _print_table(found: Mapping[str, PolicyResult]) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 from burst.cli.colours import HEAD, WRONG, print_text
 from burst.cli.listing import Row, counted, money, print_json
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.cli.watch_rows import clean, span_text
 from burst.errors import BurstError, NoDaemon
@@ -67,7 +68,7 @@ def _days_ago() -> datetime.datetime:
 
 def _ask(target: Target, since: str) -> dict[str, Any]:
     asked = {"since": since}
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("reading what happened"):
         try:
             return lead.call("report", asked, timeout=60.0)
         except NoDaemon as error:

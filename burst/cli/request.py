@@ -10,6 +10,7 @@ import click
 
 from burst.cli.complete_names import complete_job, complete_provider, complete_slot
 from burst.cli.output import show_output
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 from burst.model.listing import parse_listing
@@ -84,7 +85,8 @@ def request(
         raise click.UsageError("say how many nodes: -N, or for which job: --job")
     asked = _asked(command, **wanted)
     with target.lead() as lead:
-        made = lead.call("request", asked, timeout=60.0)
+        with show_wait("waiting for the daemon"):
+            made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
         # A daemon of an earlier version does not say it.
         if made.get("beside"):
@@ -137,12 +139,13 @@ def _asked(
 def _burst_for(job: str, target: Target, no_wait: bool) -> None:
     """Request a burst for a job, and tell what comes of it."""
     with target.lead() as lead:
-        lead.call("request-job", {"id": job}, timeout=60.0)
-        ends = time.monotonic() + _DECIDED_S
-        found = lead.call("explain", {"id": job})
-        while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
-            time.sleep(_LOOK_S)
+        with show_wait("waiting for the daemon"):
+            lead.call("request-job", {"id": job}, timeout=60.0)
+            ends = time.monotonic() + _DECIDED_S
             found = lead.call("explain", {"id": job})
+            while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
+                time.sleep(_LOOK_S)
+                found = lead.call("explain", {"id": job})
         click.echo(f"{found['id']}: {found['why']}")
         for refusal in found["refusals"]:
             click.echo(f"  {refusal['offer']}: {refusal['why']}")

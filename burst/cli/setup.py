@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Mode
 from burst.errors import LeadError
@@ -113,7 +114,8 @@ def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
         )
         return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
     try:
-        instance = read_instance(uri)
+        with show_wait("reading the lead's queues and scheduler"):
+            instance = read_instance(uri)
     except LeadError as error:
         click.echo(f"its queues and scheduler are not known: {error}")
         return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)

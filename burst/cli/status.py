@@ -19,6 +19,7 @@ from burst.cli.listing import (
     span,
 )
 from burst.cli.offline_records import read_records
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import NoDaemon
 from burst.model.burst import PRICE_SOURCES
@@ -57,7 +58,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
     Users other than the instance owner see the bursts of their own jobs. Without a
     daemon, the owner sees what is on record.
     """
-    with target.lead() as lead:
+    with target.lead() as lead, show_wait("waiting for the daemon"):
         try:
             found = lead.call("status", {})
         except NoDaemon as error:

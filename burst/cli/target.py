@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from burst import log
+from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
@@ -91,7 +92,8 @@ class Target(msgspec.Struct, frozen=True):
     def lead(self) -> Iterator[Lead]:
         """Connect to the lead, for the time of a command. Raises LeadError."""
         settings = self.settings()
-        lead = connect(settings.lead.uri, settings.intake.attribute)
+        with show_wait("connecting to the lead"):
+            lead = connect(settings.lead.uri, settings.intake.attribute)
         try:
             yield lead
         finally:

@@ -68,10 +68,13 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
     a line of progress while that is waited for."""
 
 
-def diagnose(request: DoctorRequest) -> list[Finding]:
+def diagnose(
+    request: DoctorRequest, tell: Callable[[Finding], None] = lambda _: None
+) -> list[Finding]:
     """Return what was found, in the order in which one thing rests on the other.
 
-    Raises ConfigError where there is no such provider.
+    `tell` is called with each finding as it is made. Raises ConfigError where there is
+    no such provider.
     """
     known, only = request.settings.settings.providers, request.provider
     if only and only not in known and not request.settings.trouble:
@@ -79,7 +82,11 @@ def diagnose(request: DoctorRequest) -> list[Finding]:
             f"there is no provider {only!r} in the settings",
             f"there are {', '.join(known) or 'none'}",
         )
-    return list(_check_all(request))
+    found = []
+    for finding in _check_all(request):
+        tell(finding)
+        found.append(finding)
+    return found
 
 
 def _check_all(request: DoctorRequest) -> Iterator[Finding]:
