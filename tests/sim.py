@@ -18,6 +18,8 @@ from tests.fakes import FakeLead, HandExecutor
 class Sim:
     """Runs everything by hand: `tick` is one tick of all of it, a second long."""
 
+    provider_type = FakeProvider
+
     def __init__(self, lead=None, nodes=8, capacity=1_000, modes=("joined",), **tables):
         self.now = T0
         self.lead = lead or FakeLead()
@@ -35,7 +37,7 @@ class Sim:
         """Start the daemon (again), with nothing but the store to remember by."""
         self.settings = settings(**self.tables)
         known = self.lead.identity()
-        self.provider = FakeProvider(
+        self.provider = self.provider_type(
             "local", self.fake_settings, known.owner, self.cloud
         )
         self.executor = HandExecutor(lambda: self.now)

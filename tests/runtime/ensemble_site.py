@@ -90,8 +90,8 @@ class Submitted:
 class EnsembleSite:
     """A daemon with one ensemble at a time."""
 
-    def __init__(self, **tables: Any) -> None:
-        self.sim = Sim(**tables)
+    def __init__(self, kind: type[Sim] = Sim, **tables: Any) -> None:
+        self.sim = kind(**tables)
         self.sim.tick(2)
         self.lead = Submitted(self.sim)
         self.algorithms: dict[str, Algorithm] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,9 +16,12 @@ from burst.core.records import Records
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.lead import JobState
+from burst.runtime.service_ensembles import ensembles_answer
+from burst.testing import FakeProvider
 from tests.builders import identity
 from tests.fakes import FakeLead
 from tests.runtime.ensemble_site import MEMBER, EnsembleSite
+from tests.sim import Sim
 from tests.support.waiting import wait_until
 
 JOBS = {"jobs": [{"name": "md", "command": "run --fast", "count": 0, "nodes": 1}]}
@@ -405,3 +409,112 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
     assert (site.live("a"), site.live("b")) == (1, 0)
     refused = site.sim.engine.snapshot.records.ensembles["sweep"].refused["b"]
     assert "the ensemble's file asks for offer x" in refused
+
+
+def test_a_burst_in_use_shrinks_from_its_top_and_grows_again() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(nodes=3, submit=("md",))
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (3, 1)
+    says.says = MemberDecision(nodes=1)
+    site.step(10)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (1, 1)
+    says.says = MemberDecision(nodes=2)
+    site.step(10)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (2, 1)
+
+
+def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    assert len(site.sim.lead.running()) == 3
+    says.says = MemberDecision(nodes=1)
+    site.step(8)
+    says.says = MemberDecision(nodes=3)
+    site.step(10)
+    (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+    member = row["members"]["a"]
+    assert member["member"]["waits_for"] == "nodes that it gives back are not gone yet"
+    assert member["nodes"]["node_up_count"] == 1, "two are drained"
+    assert member["member"]["nodes_paid"] == 3
+    for job in site.sim.lead.running():
+        site.end_job(job)
+    site.step(10)
+    assert site.live("a") == 3
+
+
+def test_what_is_shown_of_ensembles() -> None:
+    site = EnsembleSite()
+    assert ensembles_answer(site.sim.engine.snapshot) == {"ensembles": []}
+    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
+        ensembles_answer(site.sim.engine.snapshot, "sweep")
+    site.up(**TWO)
+    site.step(3)
+
+    def row() -> Any:
+        (found,) = ensembles_answer(site.sim.engine.snapshot, "sweep")["ensembles"]
+        return found
+
+    assert row()["state"] == "running"
+    shown = row()["members"]["a"]
+    assert shown["member"]["provider"] == "local"
+    assert shown["member"]["slot"] == "burst-0-[0-3]"
+    (burst,) = shown["member"]["bursts"]
+    assert (burst["state"], burst["nodes"]) == ("online", 1)
+    assert shown["queue"]["run"] == 0
+    site.lead.refuses = "the queue is disabled"
+    site.algorithms["a"].says = MemberDecision(submit=("md",))  # type: ignore[attr-defined]
+    site.step()
+    assert row()["members"]["a"]["member"]["waits_for"] == "the queue is disabled"
+    site.sim.lead.unreadable = True
+    site.sim.tick()
+    assert row()["members"]["a"].keys() == {"member"}
+    site.sim.lead.unreadable = False
+    site.down()
+    site.sim.tick()
+    assert row()["state"] == "ending"
+    site.step(4)
+    assert row()["state"] == "ended"
+
+
+class NotResizable(FakeProvider):
+    """A provider whose bursts keep their size."""
+
+    resize = None  # type: ignore[assignment]
+
+
+class SimOfFixedBursts(Sim):
+    provider_type = NotResizable
+
+
+def test_where_bursts_keep_their_size_a_member_has_several() -> None:
+    site = EnsembleSite(SimOfFixedBursts)
+    says = site.up(**ONE)["a"]
+    site.step(3)
+    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(10)
+    assert sorted(burst.lease.nodes for burst in site.sim.bursts) == [1, 2]
+    assert len(site.sim.lead.running()) == 3
+    # It keeps what is in use, and gives back the burst on which nothing runs.
+    says.says = MemberDecision(nodes=2)
+    site.step(4)
+    assert site.live("a") == 3
+    says.says = MemberDecision(nodes=1)
+    site.step(4)
+    assert site.live("a") == 3
+    for job in site.sim.lead.running():
+        site.end_job(job)
+    site.step(6)
+    assert site.live("a") == 1

@@ -7,6 +7,7 @@ Each is stored as a whole before anything of it is done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,7 +29,11 @@ from burst.core.ensemble.intents import (
     Intent,
     ResizeMember,
 )
-from burst.core.ensemble.read_members import bursts_of
+from burst.core.ensemble.read_members import (
+    bursts_of,
+    usable_bursts,
+    wanted_nodes,
+)
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.sizes import resized
 from burst.core.ensemble.stored import (
@@ -39,6 +44,7 @@ from burst.core.ensemble.stored import (
 )
 from burst.core.placement.slots import RankSlot
 from burst.core.records import ASSIGNABLE, Records, Transaction
+from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Unreadable
@@ -229,8 +235,8 @@ def apply_step(
         if isinstance(intent, EndMember):
             results.append(_end_member(records, world, membership, intent.why, now))
         elif isinstance(intent, ResizeMember):
-            resize = _Resize(spec.member(intent.member), membership, file, intent.nodes)
-            made, why = resize.apply(records, world, settings, now)
+            resize = _Resize(spec.member(intent.member), membership, file, intent)
+            made, why = resize.apply(records, _Now(world, settings, now))
             results.append(made)
             if why:
                 refused[intent.member] = why
@@ -302,54 +308,85 @@ def _running(records: Records, name: str, member: str) -> EnsembleState:
     return state
 
 
+class _Now(NamedTuple):
+    """By what a step changes bursts."""
+
+    world: World
+    settings: Settings
+    now: float
+
+
 class _Resize:
-    """Makes a member larger or smaller, by whole bursts."""
+    """Makes a member larger or smaller.
+
+    Where its provider can resize a burst, one that is online is. Else, or where that
+    cannot be, a member grows by further bursts in the rest of its rank slot, and
+    shrinks by whole bursts on which nothing runs.
+    """
 
     def __init__(
-        self, member: MemberSpec, of: Membership, file: EnsembleStart, nodes: int
+        self, member: MemberSpec, of: Membership, start: EnsembleStart, to: ResizeMember
     ) -> None:
-        self._member, self._of, self._nodes = member, of, nodes
-        self._hosts = file.slots.get(member.name, ())
+        self._member, self._of = member, of
+        self._slot = format_hostlist(start.slots.get(member.name, ()))
+        self._nodes, self._why = to.nodes, to.why
 
-    def apply(
-        self, records: Records, world: World, settings: Settings, now: float
-    ) -> tuple[TickResult, str]:
+    def apply(self, records: Records, at: _Now) -> tuple[TickResult, str]:
         """Return what is changed, and why it is not as large as it should be."""
-        live = [
-            burst
-            for burst in bursts_of(records, self._of)
-            if burst.state in ASSIGNABLE and not burst.quarantined
-        ]
-        more = self._nodes - sum(burst.lease.nodes for burst in live)
-        if more > 0:
-            return self._grow(records, world, settings, more, now)
-        return _shrink(records, live, -more, now), ""
+        live = usable_bursts(records, self._of)
+        more = self._nodes - sum(map(wanted_nodes, live))
+        if more <= 0:
+            return self._shrink(records, -more, at), ""
+        # Nodes that leave are paid until they are gone.
+        paid = sum(burst.lease.nodes for burst in bursts_of(records, self._of))
+        more = min(more, self._member.max - paid)
+        if more <= 0:
+            return unchanged(records), "nodes that it gives back are not gone yet"
+        return self._grow(records, more, at)
 
-    def _grow(
-        self, records: Records, world: World, settings: Settings, more: int, now: float
-    ) -> tuple[TickResult, str]:
-        """Request a burst, of fewer nodes where there cannot be one of all."""
-        slot, why = format_hostlist(self._hosts), ""
+    def _grow(self, records: Records, more: int, at: _Now) -> tuple[TickResult, str]:
+        """Have a burst grow, or request one; of fewer nodes where need be."""
+        offer, why = (self._member.provider, self._member.offer), ""
         nodes = more
         while nodes:
-            offer = self._member.provider, self._member.offer
-            demand = request_member(nodes, offer, slot, self._of)
-            made, decision = make_requested_burst(records, world, settings, demand, now)
+            for burst in usable_bursts(records, self._of):
+                grown = self._resize(records, burst, nodes, at)
+                if grown is not None:
+                    return grown, why
+            demand = request_member(nodes, offer, self._slot, self._of)
+            made, decision = make_requested_burst(
+                records, at.world, at.settings, demand, at.now
+            )
             if made.records.bursts.keys() != records.bursts.keys():
                 return made, why
             why = why or describe_request(decision, demand)
             nodes //= 2
         return made, why
 
+    def _shrink(self, records: Records, fewer: int, at: _Now) -> TickResult:
+        """Take down whole bursts, the newest first; then have one shrink."""
+        tx = Transaction(records, at.now)
+        for burst in reversed(usable_bursts(records, self._of)):
+            if burst.lease.nodes <= fewer and not burst.jobs:
+                take_down(tx, burst, self._why)
+                fewer -= burst.lease.nodes
+        result = _result(tx)
+        for burst in reversed(usable_bursts(result.records, self._of)):
+            if 0 < fewer < wanted_nodes(burst):
+                shrunk = self._resize(result.records, burst, -fewer, at)
+                if shrunk is not None:
+                    return _joined([result, shrunk])
+        return result
 
-def _shrink(records: Records, live: list[Burst], fewer: int, now: float) -> TickResult:
-    """Take down whole bursts, the newest first, of which nothing would be left over."""
-    tx = Transaction(records, now)
-    for burst in reversed(live):
-        if 0 < burst.lease.nodes <= fewer and not burst.jobs:
-            take_down(tx, burst, "its ensemble shrinks")
-            fewer -= burst.lease.nodes
-    return _result(tx)
+    def _resize(
+        self, records: Records, burst: Burst, more: int, at: _Now
+    ) -> TickResult | None:
+        """Have a burst grow or shrink; None where that cannot be now."""
+        wanted = WantedSize(burst.id, wanted_nodes(burst) + more, self._why)
+        try:
+            return resize_burst(records, at.world, at.settings, wanted, at.now)[0]
+        except BurstError:
+            return None
 
 
 def _end_member(

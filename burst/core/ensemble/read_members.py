@@ -48,6 +48,20 @@ def bursts_of(records: RecordsView, membership: Membership) -> list[Burst]:
     return sorted(its, key=lambda burst: (burst.lease.created, burst.id))
 
 
+def usable_bursts(records: RecordsView, membership: Membership) -> list[Burst]:
+    """Return those bursts of a member that come up or are up, the oldest first."""
+    return [
+        burst
+        for burst in bursts_of(records, membership)
+        if burst.state in ASSIGNABLE and not burst.quarantined
+    ]
+
+
+def wanted_nodes(burst: Burst) -> int:
+    """Return how many nodes a burst has, once it has grown or shrunk."""
+    return burst.resize.nodes if burst.resize else burst.lease.nodes
+
+
 def lost_jobs(book: MemberBook, lead: LeadView) -> list[JobId]:
     """Return the jobs that have ended while nobody looked: the lead has to be asked."""
     return [
@@ -119,7 +133,7 @@ def _with_nodes(
     for burst in live:
         paid += burst.lease.nodes
         if burst.state in ASSIGNABLE and not burst.quarantined:
-            size += burst.lease.nodes
+            size += wanted_nodes(burst)
             up |= lead.usable.intersection(burst.lease.ranks)
             whole |= dict.fromkeys(burst.lease.ranks, burst.lease.shape)
     free = {rank: lead.free.get(rank, Shape(0)) for rank in up}
