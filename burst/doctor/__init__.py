@@ -19,6 +19,7 @@ from burst.core.provider_health import Health
 from burst.core.records import Records
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
+from burst.doctor.check_ensembles import check_ensembles
 from burst.doctor.check_intake import check_intake
 from burst.doctor.check_network import (
     check_certificate,
@@ -92,6 +93,8 @@ def diagnose(
 def _check_all(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
     yield from _label("settings", check_settings(request.settings))
+    ensembles = collect_facts.read_ensembles(settings)
+    yield from _label("ensembles", check_ensembles(ensembles))
     uri, source = _find_uri(request)
     flux = collect_facts.read_flux()
     yield from _label("flux", check_flux_program(flux, is_flux(uri)))

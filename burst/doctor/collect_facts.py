@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from burst.config import Settings
+from burst.config.ensemble import EnsembleSpec
+from burst.config.ensemble_file import load_ensemble
 from burst.core.orphans import find_orphans
 from burst.core.placement.slots import RankSlot
 from burst.core.world import ProviderView, World, after_observation
@@ -37,6 +39,7 @@ from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
+from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
@@ -54,6 +57,18 @@ _NOBODY = "OWNER"
 
 LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
 """Makes the providers of some settings, for an owner."""
+
+
+def read_ensembles(settings: Settings) -> dict[str, EnsembleSpec | ReadFailure]:
+    """Read the files of `[ensemble]`, with their algorithms; by path."""
+    enabled = [name for name, table in settings.providers.items() if table.enabled]
+
+    def read(path: str) -> EnsembleSpec:
+        file = load_ensemble(Path(path), enabled)
+        load_algorithms(file.spec, file)
+        return file.spec
+
+    return {path: try_call(partial(read, path)) for path in settings.ensemble.files}
 
 
 def read_flux() -> FluxFacts:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,8 @@ class Sizes:
 
     def has_ended(self) -> bool:
         """Look once more; tell whether the ensemble has ended."""
+        # Each look starts a program in the pod, on a machine that has other work.
+        time.sleep(0.5)
         row = self._seed.ensemble()
         for name, member in row.get("members", {}).items():
             nodes = member.get("nodes", {}).get("node_up_count")
