@@ -82,6 +82,13 @@ def test_check_needs_no_limits_and_tells_what_is_not_used(place: Path) -> None:
     assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] is None
 
 
+@pytest.mark.parametrize("command", ["check", "replay"])
+def test_a_format_prints_a_line_for_each_member_and_nothing_else(
+    place: Path, command: str
+) -> None:
+    assert run(place, command, "-o", "{name}").stdout == "small\nrules\n"
+
+
 def test_check_refuses_with_the_line(place: Path) -> None:
     (place / "e.toml").write_text(FILE.replace("max = 4", "max = 0"))
     with pytest.raises(ConfigError, match=r"e.toml:8: members.0.max: 0 is less"):
