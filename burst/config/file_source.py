@@ -21,6 +21,7 @@ KeyPath = tuple[str | int, ...]
 _YAML = (".yaml", ".yml")
 _HEADER = re.compile(r"\s*\[.*\]\s*(#.*)?$")
 _BARE = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_OPENS_LIST = re.compile(r"=\s*\[\s*(#.*)?$")
 _KEY = re.compile(rf"\s*({_BARE}(?:\s*\.\s*{_BARE})*)\s*=")
 
 
@@ -117,8 +118,12 @@ def _toml_keys(text: str) -> Iterator[tuple[KeyPath, int]]:
     places: dict[KeyPath, int] = {}
     open_text = ""
     depth = 0
+    entries: list[str | int] = []
     for number, line in enumerate(text.splitlines(), 1):
         begins = not open_text and not depth
+        if depth == 1 and not open_text and entries and line.lstrip().startswith("{"):
+            yield tuple(entries), number
+            entries[-1] = int(entries[-1]) + 1
         if begins and _HEADER.match(line):
             is_list = line.lstrip().startswith("[[")
             table = _with_places(_names(f"{line}\n"), places)
@@ -135,6 +140,8 @@ def _toml_keys(text: str) -> Iterator[tuple[KeyPath, int]]:
             names = _names(f"{key[1]} = 0\n")
             for end in range(1, len(names) + 1):
                 yield (*table, *names[:end]), number
+            # A list whose entries are on the lines that follow.
+            entries = [*table, *names, 0] if _OPENS_LIST.search(line) else []
         open_text, depth = _left_open(line, open_text, depth)
 
 
