@@ -149,6 +149,11 @@ class PlanSettings(Table, frozen=True):
     partial: Literal["fail", "keep"] = "fail"
     """At the join deadline of a burst of which only some nodes are online: give it
     up, or keep what joined if a job can use it."""
+    resize: bool = True
+    """A burst that a job uses grows by the nodes that the job lacks, in place of a
+    further burst of the same offer; and one whose last nodes are idle for `[deadlines]
+    idle`, while others work, shrinks. Only where its provider can do that. On, as no
+    further fee and no whole burst is paid for a part."""
     preset: Preset = "eager"
     """What a burst has to be worth for jobs that no rule of `[[policy]]` says it of.
     eager: whatever must wait bursts. balanced: where it saves 0.05 hours for each

@@ -13,6 +13,8 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
+from burst.core.idle_parts import shrink_idle
+from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.judging_turns import Backlog, take_turns
 from burst.core.placement.plan import Plan, PlanRequest
 from burst.core.placement.plan_demands import plan_demands
@@ -29,6 +31,7 @@ from burst.core.placement.refusal_inputs import refusal_inputs
 from burst.core.placement.shortfall import update_shortfalls
 from burst.core.races import settle_races
 from burst.core.records import Records, Transaction
+from burst.core.resizing import begin_growth
 from burst.core.select.assignments import expire_assignments
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
@@ -154,6 +157,7 @@ def _decide_on_jobs(
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(still_refused),
             kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
+            idle_parts=shrink_idle(tx, before.idle_parts, world, settings),
         ),
         helped=placer.bursts_by_job.keys(),
         left_to_flux=frozenset(filter(waits_here, fresh)),
@@ -234,6 +238,11 @@ def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
         tx.plan_burst(proposal.lease, submitted)
         if proposal.race:
             tx.record(proposal.lease.id, "race", {"note": proposal.race})
+    for growth in plan.growths:
+        more = FurtherRanks(growth.hosts, growth.ranks)
+        note = f"for job {format_f58(growth.job)}"
+        grows = tx.bursts[growth.burst]
+        begin_growth(tx, grows, more, note, requested=False)
     assigned: dict[BurstId, dict[str, float]] = {}
     given = [(job, (burst,)) for job, burst in plan.assignments.items()]
     for job, bursts in [*given, *plan.combined.items()]:

@@ -167,6 +167,9 @@ class Reason(enum.Enum):
         "{nodes} nodes of {offer} for it as {burst}{price}{race}", memo="requested"
     )
     ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
+    GROWING = _not_refused(
+        "burst {burst} grows by {nodes} nodes for it", memo="assigned"
+    )
     COMING = _not_refused(
         "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
         memo="{state} {online}/{nodes}",

@@ -267,7 +267,7 @@ def test_in_mode_scheduler_the_ranks_of_all_its_bursts_are_lent_to_a_job():
 
 
 def test_what_a_job_will_have_of_several_bursts_is_nobody_elses():
-    s = sim()
+    s = sim(plan={"resize": False})
     jobs = [submit(s, 3), submit(s, 3)]
     for job in jobs:
         s.lead.finish(job)

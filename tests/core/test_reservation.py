@@ -147,7 +147,7 @@ def test_an_idle_burst_on_a_slot_that_is_kept_makes_way():
 
 
 def test_an_idle_burst_that_the_job_can_have_stays_for_it():
-    s = sim(deadlines={"idle": "1h"})
+    s = sim(deadlines={"idle": "1h"}, plan={"resize": False})
     first, other = running(s, 2), running(s, 4)
     s.lead.finish(first)
     s.tick(2)

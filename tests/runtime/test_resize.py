@@ -134,7 +134,7 @@ def test_it_is_taken_down_whole_while_it_grows() -> None:
 
 
 def test_what_it_costs_is_settled_by_the_size_that_it_had() -> None:
-    sim = Sim(deadlines={"idle": "10s"})
+    sim = Sim(deadlines={"idle": "10s"}, plan={"resize": False})
     sim.fake_settings = type(sim.fake_settings)(
         max_nodes=8, shape=sim.fake_settings.shape, price=3600.0
     )
@@ -167,3 +167,41 @@ def test_what_it_costs_is_settled_by_the_size_that_it_had() -> None:
     assert row.costs.work / 1e6 == pytest.approx(alone, abs=30)
     assert row.reserved >= row.costs.total
     assert row.grown == 0
+
+
+BURSTS = '{"properties":["burst"]}'
+
+
+def test_a_job_that_lacks_some_nodes_has_its_burst_grow_and_they_leave_again() -> None:
+    sim = Sim(deadlines={"idle": "30s"})
+    sim.tick(2)
+    first = sim.lead.submit(whole(2, constraint=BURSTS))
+    sim.until(lambda: first in sim.lead.running())
+    sim.lead.finish(first)
+    sim.tick(2)
+    large = sim.lead.submit(whole(4, constraint=BURSTS))
+    sim.until(lambda: large in sim.lead.running())
+    assert sim.burst.lease.nodes == 4, "it is one burst, of four nodes"
+    assert len(sim.provider.running()) == 4
+    sim.lead.finish(large)
+    small = sim.lead.submit(whole(1, constraint=BURSTS))
+    sim.until(lambda: small in sim.lead.running())
+    sim.until(sized(sim, 1), ticks=100)
+    assert small in sim.lead.running()
+    assert len(sim.provider.running()) == 1
+    sim.lead.finish(small)
+    sim.until(sim.in_state(State.INACTIVE), ticks=100)
+    sim.tick(2)
+    assert not sim.lead.drained
+
+
+def test_a_job_whose_burst_cannot_grow_gets_a_further_one() -> None:
+    sim = Sim(deadlines={"idle": "1h"}, limits={"cooldown": "5s"})
+    sim.tick(2)
+    first = sim.lead.submit(whole(2, constraint=BURSTS))
+    sim.until(lambda: first in sim.lead.running())
+    sim.lead.finish(first)
+    sim.tick(2)
+    sim.provider.next_resize_error = InsufficientCapacity("none")
+    large = sim.lead.submit(whole(4, constraint=BURSTS))
+    sim.until(lambda: large in sim.lead.running(), ticks=200)

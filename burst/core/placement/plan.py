@@ -103,6 +103,16 @@ class Proposal(msgspec.Struct, frozen=True):
     for that."""
 
 
+class Growth(msgspec.Struct, frozen=True):
+    """Further nodes for a live burst."""
+
+    burst: BurstId
+    hosts: tuple[str, ...]
+    ranks: tuple[int, ...]
+    job: JobId
+    """For which it grows."""
+
+
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that are kept for a job."""
 
@@ -116,6 +126,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to make, which live bursts get jobs, and a decision on every demand."""
 
     proposals: tuple[Proposal, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    """Of no burst more than one."""
     assignments: Mapping[JobId, BurstId] = {}
     """Jobs that get nodes of one live burst."""
     combined: Mapping[JobId, tuple[BurstId, ...]] = {}

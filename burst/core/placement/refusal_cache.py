@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Set
 import msgspec
 
 from burst.config import Settings
+from burst.core.idle_parts import IdlePart
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.judging_turns import BY_FORECAST, Backlog
 from burst.core.placement.kept_reservation import KeptReservation
@@ -24,6 +25,7 @@ from burst.core.select.queues import in_stopped_queue
 from burst.core.select.triage import never_on_own_nodes
 from burst.core.world import World
 from burst.core.worth.rules import RuleSet
+from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
@@ -53,6 +55,8 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs whose refusals are outdated, and that are looked at in a later tick."""
     kept: KeptReservation = KeptReservation()
     """The slots that were kept when these jobs were refused."""
+    idle_parts: Mapping[BurstId, IdlePart] = {}
+    """Bursts of which the last nodes are idle while others work."""
 
     def without_refusals(self) -> RefusalCache:
         """Return what it says of the jobs that decides, not only spares work."""

@@ -173,7 +173,8 @@ def _may_have_room(burst: Burst, lead: LeadView) -> bool:
 
 def _stage(burst: Burst) -> CapacityPhase:
     if burst.state is State.ONLINE:
-        return CapacityPhase.UP
+        # What it grows by is for any job that it would have been too small for.
+        return CapacityPhase.COMING if burst.coming else CapacityPhase.UP
     going = burst.quarantined or burst.state in (State.DRAIN, State.REAP)
     return CapacityPhase.GOING if going else CapacityPhase.COMING
 

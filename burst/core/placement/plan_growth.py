@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Has a live burst grow by what a job lacks, in place of a further burst for it.
+
+Where the job has nodes of the live burst already, and the further one would be of the
+same offer, for the same price: then both cost as much for each node, a growth has no
+fee, and all nodes of the job leave together. Nodes of other jobs get a burst of their
+own, as a burst shrinks from its end only, and theirs may end before the others.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.placement.growth import FurtherRanks, free_above
+from burst.core.placement.lease_times import remaining_run_time
+from burst.core.placement.plan import Growth, Plan, Proposal
+from burst.core.records import Transaction
+from burst.core.select.constraints import Constraints
+from burst.core.world import World
+from burst.model.burst import Burst, State
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.lead import JobView, LeadView
+from burst.model.reason import Reason
+
+
+def with_growths(
+    plan: Plan,
+    tx: Transaction,
+    world: World,
+    settings: Settings,
+    constraints: Constraints,
+) -> Plan:
+    """Return the plan with growths in place of the bursts that they save.
+
+    Where there are budgets, nothing grows by itself: that a job keeps the whole of a
+    larger burst for longer is not what was compared with them.
+    """
+    if not settings.plan.resize or settings.budget or not world.resizable:
+        return plan
+    finder = _GrowthFinder(plan, tx, world, settings, constraints)
+    kept: list[Proposal] = []
+    decisions = dict(plan.decisions)
+    for proposal in plan.proposals:
+        growth = finder.find(proposal)
+        if growth is None:
+            kept.append(proposal)
+            continue
+        facts = {"burst": growth.burst, "nodes": len(growth.ranks)}
+        decisions[growth.job] = Decision(Reason.GROWING, facts)
+    return msgspec.structs.replace(
+        plan, proposals=tuple(kept), growths=tuple(finder.found), decisions=decisions
+    )
+
+
+def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
+    """Tell whether a burst may grow and shrink without being asked to.
+
+    The size of one of an ensemble is for the ensemble to say.
+    """
+    return (
+        settings.plan.resize
+        and burst.lease.provider in world.resizable
+        and burst.state is State.ONLINE
+        and burst.lease.isolated is None
+        and burst.lease.member is None
+        and burst.resize is None
+        and not burst.quarantined
+        and not burst.racing
+        and not world.closing
+    )
+
+
+class _GrowthFinder:
+    """Finds what of one plan may be had as a growth."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        tx: Transaction,
+        world: World,
+        settings: Settings,
+        constraints: Constraints,
+    ) -> None:
+        assert world.lead is not None
+        self.found: list[Growth] = []
+        self._plan, self._tx, self._world = plan, tx, world
+        self._lead: LeadView = world.lead
+        self._settings, self._constraints = settings, constraints
+        # A job that gets several new bursts gets them.
+        self._count: dict[JobId, int] = {}
+        for proposal in plan.proposals:
+            for job in proposal.jobs:
+                self._count[job] = self._count.get(job, 0) + 1
+        self._taken = {
+            rank for proposal in plan.proposals for rank in proposal.lease.ranks
+        }
+
+    def find(self, proposal: Proposal) -> Growth | None:
+        """Return the growth that does for a burst that is to be made; None if none."""
+        if len(proposal.jobs) != 1 or proposal.race or proposal.lease.isolated:
+            return None
+        (job,) = proposal.jobs
+        if self._count[job] != 1:
+            return None
+        for burst in self._bursts_of(job):
+            if self._may_grow(burst, proposal, self._lead.jobs[job]):
+                more = self._ranks_for(burst, proposal, self._lead.jobs[job])
+                if more is not None:
+                    self._taken.update(more.ranks)
+                    self.found.append(Growth(burst.id, more.hosts, more.ranks, job))
+                    return self.found[-1]
+        return None
+
+    def _bursts_of(self, job: JobId) -> list[Burst]:
+        """Return the live bursts of which the job has nodes."""
+        given = self._plan.combined.get(job, ())
+        return [b for b in self._tx.live if b.id in given or job in b.jobs]
+
+    def _may_grow(self, burst: Burst, proposal: Proposal, job: JobView) -> bool:
+        lease, new = burst.lease, proposal.lease
+        same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
+        if same != (new.provider, new.offer, new.price, new.place, new.shape):
+            return False
+        if not may_be_resized(burst, self._world, self._settings):
+            return False
+        if any(growth.burst == burst.id for growth in self.found):
+            return False
+        # Whoever a burst was made for bears all of its nodes.
+        users = {
+            self._lead.jobs[each].userid for each in burst.jobs & self._lead.jobs.keys()
+        }
+        if not users.issubset(lease.userids) or set(lease.userids) != set(new.userids):
+            return False
+        left = remaining_run_time(lease, self._settings.deadlines, self._tx.now)
+        if lease.end and not 0 < job.duration <= left:
+            return False
+        nodes = lease.nodes + new.nodes
+        view = self._world.providers[lease.provider]
+        most = [o.max_nodes for o in view.offers or () if o.name == lease.offer]
+        limit = self._settings.limits.max_nodes_per_burst
+        return nodes <= min([*most, *([limit] if limit else [])])
+
+    def _ranks_for(
+        self, burst: Burst, proposal: Proposal, job: JobView
+    ) -> FurtherRanks | None:
+        """Return the ranks by which it may grow; None where there are too few."""
+        kept = self._plan.reservation
+        if kept is not None and burst.lease.slot in kept.slots:
+            return None
+        found = free_above(burst, self._world.slots, self._tx, self._lead)
+        assert job.request is not None
+        admitted = self._constraints.admitted_to(job.request)
+        taken = self._taken.difference(proposal.lease.ranks)
+        pairs = [
+            (host, rank)
+            for host, rank in zip(found.hosts, found.ranks, strict=True)
+            if rank not in taken and (admitted is None or rank in admitted)
+        ][: proposal.lease.nodes]
+        if len(pairs) < proposal.lease.nodes:
+            return None
+        self._taken.difference_update(proposal.lease.ranks)
+        return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: MIT
+"""What the planner has live bursts grow by, and of which idle nodes it rids them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.lifecycle import apply
+from burst.core.placement.plan import Plan, Proposal, Reservation
+from burst.core.placement.plan_growth import with_growths
+from burst.core.records import Records, Transaction
+from burst.core.select.constraints import Constraints
+from burst.core.tick import run_tick
+from burst.model.burst import Burst, Isolated, Membership, State
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from tests.builders import T0, identity, job, offer, settings, view, whole, world
+from tests.core.ticks import recorded
+from tests.lifecycles import LEASE, run
+
+ID = LEASE.id
+NOW = T0 + 100
+UP = ("provision-start", "provision-finish", "joined", "online")
+BURSTS = '{"properties":["burst"]}'
+
+
+def idle(**lease: Any) -> Burst:
+    """A burst of the ranks 2 and 3 that was made for user 100, and is idle."""
+    burst = run(*UP, "job-start")
+    burst = apply(
+        burst, Event(T0 + 60, "job-finish", {"id": "1", "result": "completed"})
+    )
+    fields = {"userids": (100,), **lease}
+    return msgspec.structs.replace(
+        burst, lease=msgspec.structs.replace(burst.lease, **fields)
+    )
+
+
+def seen_by(lead, **changes):
+    found = world(lead)
+    return msgspec.structs.replace(found, resizable=frozenset({"local"}), **changes)
+
+
+def decide(*jobs, records: Records | None = None, seen=None, now=NOW, **tables):
+    lead = view(*jobs, online=[0, 1, 2, 3])
+    records = records or recorded(idle())
+    return run_tick(records, seen or seen_by(lead), settings(**tables), now)
+
+
+def large(**changes):
+    return job(7, whole(4, constraint=BURSTS), burstable=True, **changes)
+
+
+def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
+    made = decide(large())
+    (burst,) = made.records.bursts.values()
+    assert burst.lease.ranks == (2, 3, 4, 5)
+    assert burst.coming == (4, 5)
+    assert burst.jobs == {JobId(7)}
+    decision = made.decisions[JobId(7)]
+    assert decision.reason is Reason.GROWING
+    assert decision.text() == f"burst {ID} grows by 2 nodes for it"
+    grow = next(event for event in burst.events if event.name == "grow")
+    assert grow.context["note"] == "for job ƒ8"
+    assert [type(action).__name__ for action in made.actions] == [
+        "HoldJobs",
+        "ResizeBurst",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("burst", "asked", "tables"),
+    [
+        (idle(), large(), {"plan": {"resize": False}}),
+        (idle(price=2.0), large(), {}),
+        (idle(), large(), {"limits": {"max_nodes_per_burst": 3}}),
+        (idle(), large(), {"budget": [{"limit": 1000.0}]}),
+    ],
+    ids=["off", "price", "limit", "budget"],
+)
+def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tables):
+    made = decide(asked, records=recorded(burst), **tables)
+    assert made.records.bursts[ID].resize is None
+    new = [b for b in made.records.bursts.values() if b.id != ID]
+    assert new
+
+
+def test_a_lease_that_is_long_enough_is_no_reason_against_it():
+    burst = idle(end=NOW + 40_000)
+    made = decide(large(duration=60.0), records=recorded(burst))
+    assert made.records.bursts[ID].coming == (4, 5)
+
+
+def test_an_offer_of_larger_bursts_only_by_number_makes_two():
+    lead = view(large(), online=[0, 1, 2, 3])
+    found = world(lead, local=(offer(max_nodes=3),))
+    seen = msgspec.structs.replace(found, resizable=frozenset({"local"}))
+    made = decide(seen=seen)
+    assert made.records.bursts[ID].resize is None
+
+
+def test_a_provider_that_cannot_resize_gets_a_further_burst():
+    lead = view(large(), online=[0, 1, 2, 3])
+    made = decide(seen=world(lead))
+    assert len(made.records.bursts) == 2
+
+
+def test_a_job_that_shares_no_nodes_with_a_burst_gets_one_of_its_own():
+    """Its nodes may be idle while the others work, and cannot leave then."""
+    burst = run(*UP, "job-start")
+    lease = msgspec.structs.replace(burst.lease, userids=(100,))
+    burst = msgspec.structs.replace(burst, lease=lease)
+    runs = job(1, whole(2), state=JobState.RUN, ranks=frozenset({2, 3}), t_start=T0)
+    lead = view(runs, job(7, whole(2, constraint=BURSTS)), online=range(4), busy=(2, 3))
+    made = decide(records=recorded(burst), seen=seen_by(lead))
+    assert made.records.bursts[ID].resize is None
+    assert len(made.records.bursts) == 2
+
+
+def test_what_several_jobs_share_is_a_burst_of_its_own():
+    made = decide(large(), job(8, whole(2, constraint=BURSTS), burstable=True))
+    assert not made.records.bursts[ID].coming
+    assert len(made.records.bursts) == 2
+
+
+def test_a_job_that_gets_several_bursts_gets_them():
+    asked = job(7, whole(8, constraint=BURSTS), burstable=True)
+    made = decide(asked)
+    assert not made.records.bursts[ID].coming
+    assert len(made.records.bursts) == 3
+
+
+def test_a_burst_of_an_ensemble_keeps_its_size():
+    member = Membership("e/m", 100)
+    made = decide(large(), records=recorded(idle(member=member)))
+    assert made.records.bursts[ID].resize is None
+
+
+# Of which the last nodes are idle.
+
+
+class Works:
+    """A burst of four nodes, of which jobs run on some, tick by tick."""
+
+    def __init__(self, **tables: Any) -> None:
+        context = {
+            "hosts": "burst-0-[0-3]",
+            "ranks": "2-5",
+            "online": "2-5",
+            "nodes": 4,
+            "note": "",
+        }
+        self.records = recorded(apply(idle(), Event(T0 + 70, "grown", context)))
+        self.settings = settings(deadlines={"idle": "60s"}, **tables)
+        self.cache: Any = None
+        self.now = NOW
+        self.resizable = frozenset({"local"})
+
+    def tick(self, *busy: int, seconds: float = 1.0, waits=()):
+        self.now += seconds
+        runs = [
+            job(20 + rank, whole(1), state=JobState.RUN, ranks=frozenset({rank}))
+            for rank in busy
+        ]
+        lead = view(*runs, *waits, online=range(6), busy=busy)
+        seen = msgspec.structs.replace(world(lead), resizable=self.resizable)
+        made = run_tick(self.records, seen, self.settings, self.now, self.cache)
+        self.records, self.cache = made.records, made.refusal_cache
+        return self.records.bursts[ID]
+
+
+def test_nodes_that_are_idle_while_others_work_leave_past_the_deadline():
+    site = Works()
+    site.tick(2, 3)
+    assert site.tick(2, seconds=59).resize is None
+    # Below the last node that has worked since, it has not been idle for so long.
+    burst = site.tick(2, seconds=2)
+    assert burst.resize is not None
+    assert burst.resize.nodes == 2
+    assert burst.leaving == (4, 5)
+    assert burst.resize.why == "its last nodes were idle for 1m"
+    assert not burst.resize.requested
+
+
+def test_nodes_that_work_now_and_then_stay():
+    site = Works()
+    for _ in range(5):
+        assert site.tick(2, seconds=40).resize is None
+        assert site.tick(2, 5).resize is None
+    site.tick(2)
+    assert site.tick(2, 4, seconds=40).resize is None
+    burst = site.tick(2, seconds=40)
+    assert burst.leaving == (5,), "rank 4 worked 40 s ago"
+
+
+def test_a_burst_on_which_a_job_counts_or_nothing_runs_does_not_shrink():
+    site = Works()
+    waits = job(7, whole(4, constraint=BURSTS), burstable=True)
+    site.tick(2)
+    context = {"jobs": {"7": T0}}
+    burst = apply(site.records.bursts[ID], Event(site.now, "assign", context))
+    site.records = recorded(burst)
+    assert site.tick(2, seconds=100, waits=[waits]).resize is None
+    site = Works()
+    site.tick()
+    burst = site.tick(seconds=100)
+    assert burst.state is State.DRAIN
+    site = Works(plan={"resize": False})
+    site.tick(2)
+    assert site.tick(2, seconds=100).resize is None
+    site = Works()
+    site.resizable = frozenset()
+    site.tick(2)
+    assert site.tick(2, seconds=100).resize is None
+
+
+def test_a_restart_waits_for_it_anew():
+    site = Works()
+    site.tick(2)
+    site.cache = None
+    assert site.tick(2, seconds=100).resize is None
+    assert site.tick(2, seconds=61).resize is not None
+
+
+# One by one, by a plan that has a burst of two nodes for a job.
+
+
+def grow(burst=None, settings_=None, *, jobs=(), asked=None, **changes) -> Plan:
+    lease = msgspec.structs.replace(
+        LEASE,
+        id="burst-1-cccccc",
+        slot="burst-1",
+        hosts=("burst-1-0", "burst-1-1"),
+        ranks=(6, 7),
+        userids=(100,),
+    )
+    fields = {
+        "proposals": (Proposal(lease, (JobId(7),)),),
+        "combined": {JobId(7): (ID,)},
+        **changes,
+    }
+    lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
+    tx = Transaction(recorded(burst or idle()), NOW)
+    constraints = Constraints(identity())
+    return with_growths(
+        Plan(**fields), tx, seen_by(lead), settings_ or settings(), constraints
+    )
+
+
+def test_a_plan_has_a_growth_in_place_of_a_burst():
+    plan = grow()
+    assert plan.proposals == ()
+    (growth,) = plan.growths
+    assert growth.ranks == (4, 5)
+    assert growth.hosts == ("burst-0-2", "burst-0-3")
+
+
+def test_ranks_that_the_plan_gives_to_others_are_taken():
+    other = msgspec.structs.replace(
+        LEASE, id="burst-0-dddddd", hosts=("burst-0-2",), ranks=(4,)
+    )
+    first = grow().proposals
+    assert first == ()
+    both = (*_proposals(), Proposal(other, (JobId(9),)))
+    assert grow(proposals=both).growths == ()
+    request = whole(4, constraint='{"hostlist":["burst-0-[0-1,3]"]}')
+    assert grow(asked=job(7, request)).growths == ()
+
+
+def _proposals() -> tuple[Proposal, ...]:
+    return grow(combined={}).proposals
+
+
+def test_a_slot_that_is_kept_for_another_job_is_left_to_it():
+    kept = Reservation(job=JobId(2), slots=frozenset({"burst-0"}), start=NOW)
+    assert grow(reservation=kept).growths == ()
+    kept = Reservation(job=JobId(2), slots=frozenset({"burst-1"}), start=NOW)
+    assert len(grow(reservation=kept).growths) == 1
+
+
+def test_nobody_bears_further_nodes_for_the_job_of_another():
+    burst = apply(idle(), Event(NOW, "assign", {"jobs": {"30": T0}}))
+    theirs = job(30, whole(1), userid=200)
+    assert grow(burst, jobs=[theirs]).growths == ()
+    assert len(grow(burst, jobs=[job(30, whole(1))]).growths) == 1
+    assert grow(idle(userids=())).growths == ()
+
+
+def test_a_lease_ends_after_the_job():
+    assert grow(idle(end=NOW + 4000)).growths == ()
+    short, long = large(duration=60.0), large(duration=86400.0)
+    burst = idle(end=NOW + 40_000)
+    assert len(grow(burst, asked=short).growths) == 1
+    assert grow(burst, asked=long).growths == ()
+
+
+def test_it_grows_once_in_a_plan():
+    (one,) = _proposals()
+    two = msgspec.structs.replace(
+        one.lease, id="burst-1-eeeeee", hosts=("burst-1-2",), ranks=(8,)
+    )
+    first = msgspec.structs.replace(one.lease, hosts=("burst-1-0",), ranks=(6,))
+    proposals = (Proposal(first, (JobId(7),)), Proposal(two, (JobId(8),)))
+    given = {JobId(7): (ID,), JobId(8): (ID,)}
+    other = job(8, whole(3))
+    plan = grow(proposals=proposals, combined=given, jobs=[other])
+    assert len(plan.growths) == 1
+    assert len(plan.proposals) == 1
+
+
+@pytest.mark.parametrize("what", ["jobs", "race", "isolated", "twice"])
+def test_what_is_not_one_burst_for_one_job_stays_as_it_is(what):
+    (one,) = _proposals()
+    isolated = msgspec.structs.replace(one.lease, isolated=Isolated(kind="interactive"))
+    changed = {
+        "jobs": (Proposal(one.lease, (JobId(7), JobId(8))),),
+        "race": (Proposal(one.lease, (JobId(7),), race="with another"),),
+        "isolated": (Proposal(isolated, (JobId(7),)),),
+        "twice": (one, one),
+    }[what]
+    assert grow(proposals=changed).growths == ()
+
+
+def test_a_burst_that_is_resized_already_is_left_alone():
+    context = {
+        "hosts": "burst-0-[0-1]",
+        "ranks": "2-3",
+        "online": "2",
+        "nodes": 1,
+        "before": 2,
+        "requested": True,
+        "note": "",
+    }
+    burst = apply(idle(), Event(NOW, "shrink", context))
+    assert grow(burst).growths == ()
