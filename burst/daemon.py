@@ -16,9 +16,9 @@ from types import FrameType
 from burst import __version__, log
 from burst.config import Settings
 from burst.core.commands import held_jobs, take_down_burst
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.core.report import burst_row
-from burst.core.tick import TickResult
+from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.doctor.start_gate import require_reachable_address
 from burst.errors import (
@@ -363,15 +363,8 @@ def take_down_all_bursts(
     records: Records, _: World, __: Settings, now: float
 ) -> tuple[TickResult, None]:
     """Delete every live burst; a command for `Engine.post`."""
-    decisions = TickResult(records=records, events=(), actions=(), decisions={})
+    results = [result_of(Transaction(records, now))]
     for burst in records.live:
-        made = take_down_burst(
-            decisions.records, burst.id, "the daemon is stopping", now
-        )
-        decisions = TickResult(
-            records=made.records,
-            events=(*decisions.events, *made.events),
-            actions=(*decisions.actions, *made.actions),
-            decisions={},
-        )
-    return decisions, None
+        before = results[-1].records
+        results.append(take_down_burst(before, burst.id, "the daemon is stopping", now))
+    return joined(results), None

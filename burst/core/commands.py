@@ -18,7 +18,7 @@ from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
-from burst.core.tick import TickResult
+from burst.core.tick import TickResult, result_of
 from burst.core.unreadable_records import (
     forget_unreadable,
     is_unreadable,
@@ -150,7 +150,7 @@ def make_requested_burst(
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
     keep_accounts(tx, world, settings)
-    return _result(tx), plan.decisions[None]
+    return result_of(tx), plan.decisions[None]
 
 
 def take_down_burst(
@@ -165,7 +165,7 @@ def take_down_burst(
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)
     take_down(tx, burst, note)
-    return _result(tx)
+    return result_of(tx)
 
 
 def take_down_any(
@@ -186,7 +186,7 @@ def take_down_any(
     elif known is not None and known.quarantined:
         # An isolated one that has ended: its job, which it may have run, ends now.
         tx.record(burst, "unquarantine", {"note": down.note})
-    return _result(tx), burst
+    return result_of(tx), burst
 
 
 def take_down_orphan(
@@ -200,7 +200,7 @@ def take_down_orphan(
     lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
     tx.add_burst(lease, jobs_of_lost(lease, world))
     take_down(tx, tx.bursts[lease.id], f"an orphan: {orphan.why}")
-    return _result(tx), None
+    return result_of(tx), None
 
 
 def release_jobs(
@@ -225,7 +225,7 @@ def release_jobs(
         urgencies[job] = hold.urgency
     if urgencies:
         tx.actions.append(ReleaseJobs(urgencies))
-    return _result(tx)
+    return result_of(tx)
 
 
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
@@ -250,7 +250,7 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
         )
     tx = Transaction(records, now)
     del tx.health[provider]
-    return _result(tx)
+    return result_of(tx)
 
 
 def describe_request(decision: Decision, demand: Demand) -> str:
@@ -277,12 +277,3 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
         and wanted in {"", burst.lease.provider}
     ]
     return f"already idle and ready for jobs: {', '.join(idle)}" if idle else ""
-
-
-def _result(tx: Transaction) -> TickResult:
-    return TickResult(
-        records=tx.result(),
-        events=tuple(tx.events),
-        actions=tuple(tx.actions),
-        decisions={},
-    )

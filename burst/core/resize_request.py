@@ -14,7 +14,7 @@ from burst.core.placement.growth import FurtherRanks, free_above, why_not_grown
 from burst.core.placement.plan_demands import current_usage
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
-from burst.core.tick import TickResult
+from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, Unreadable
@@ -87,13 +87,7 @@ def resize_burst(
         more = _find_further(tx, burst, nodes - before, world, settings)
         begin_growth(tx, burst, more, note, requested=True)
     keep_accounts(tx, world, settings)
-    made = TickResult(
-        records=tx.result(),
-        events=tuple(tx.events),
-        actions=tuple(tx.actions),
-        decisions={},
-    )
-    return made, ResizeAnswer(burst.id, before, nodes, text)
+    return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
 
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -64,6 +64,26 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some job may be starting, so that the lead is to be read again soon."""
     behind: bool = False
     """Whether some jobs are left for the next tick, which is to be soon."""
+
+
+def result_of(tx: Transaction) -> TickResult:
+    """Return what a transaction has changed and asks for, without any decision."""
+    return TickResult(
+        records=tx.result(),
+        events=tuple(tx.events),
+        actions=tuple(tx.actions),
+        decisions={},
+    )
+
+
+def joined(results: Sequence[TickResult]) -> TickResult:
+    """Return what all of these changed, each of which began with the one before it."""
+    return TickResult(
+        records=results[-1].records,
+        events=tuple(event for result in results for event in result.events),
+        actions=tuple(action for result in results for action in result.actions),
+        decisions={},
+    )
 
 
 def run_tick(

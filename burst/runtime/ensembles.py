@@ -22,9 +22,8 @@ from burst import log
 from burst.algorithm import Algorithm
 from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
-from burst.core.ensemble import commands
+from burst.core.ensemble import commands, steps
 from burst.core.ensemble.answers import Asked
-from burst.core.ensemble.commands import StepTaken
 from burst.core.ensemble.controller import take_step
 from burst.core.ensemble.intents import Intent, JobRef, RunCustom, SubmitJobs
 from burst.core.ensemble.member_job import JobSite, job_name, make_job
@@ -35,6 +34,7 @@ from burst.core.ensemble.read_members import (
     read_member,
 )
 from burst.core.ensemble.record import EnsembleRecord
+from burst.core.ensemble.steps import StepTaken
 from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.ensemble.views import is_due, make_views, take_in
 from burst.core.records import Records
@@ -182,10 +182,10 @@ class Ensembles:
             records: Records, world: World, settings: Settings, at: float
         ) -> tuple[TickResult, None]:
             nonlocal outdated
-            outdated = commands.is_outdated(records, taken)
+            outdated = steps.is_outdated(records, taken)
             if outdated:
                 return commands.unchanged(records), None
-            return commands.apply_step(records, world, settings, taken, at), None
+            return steps.apply_step(records, world, settings, taken, at), None
 
         self._post(apply)
         if outdated:
@@ -243,7 +243,7 @@ class Ensembles:
             if done or refused != before.jobs_refused:
                 self._post(
                     lambda records, _, __, now: (
-                        commands.confirm_intents(records, name, done, refused, now),
+                        steps.confirm_intents(records, name, done, refused, now),
                         None,
                     )
                 )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Applies a step of an ensemble: it is stored, and bursts begin what it asks of them.
+
+Its jobs are submitted and its commands run after that, and confirmed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.actions import FailJob
+from burst.core.burst_actions import take_down
+from burst.core.ensemble import controller
+from burst.core.ensemble.commands import with_record
+from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
+from burst.core.ensemble.member_size import MemberResize, StepTime
+from burst.core.ensemble.read_members import bursts_of
+from burst.core.ensemble.record import EnsembleRecord
+from burst.core.ensemble.stored import MemberBook
+from burst.core.records import Records, Transaction
+from burst.core.tick import TickResult, joined, result_of
+from burst.core.world import World
+from burst.errors import Unreadable
+from burst.model.burst import Membership
+from burst.model.lead import JobState
+
+_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+
+
+class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step came to, and what was read of the members for it."""
+
+    before: EnsembleRecord
+    """On which the step rests."""
+    record: EnsembleRecord
+    books: Mapping[str, MemberBook]
+    intents: tuple[Intent, ...]
+
+
+def is_outdated(records: Records, step: StepTaken) -> bool:
+    """Tell whether a person has changed the ensemble since a step was begun.
+
+    Such a step is not applied: it would take that back.
+    """
+    state = records.ensembles.get(step.record.name)
+    return state is None or state.record != step.before
+
+
+def apply_step(
+    records: Records, world: World, settings: Settings, step: StepTaken, now: float
+) -> TickResult:
+    """Record a step, and begin what it asks of bursts. Raises Unreadable.
+
+    Jobs are submitted and commands run after it is stored, and confirmed then.
+    """
+    if world.lead is None:
+        raise Unreadable(f"the lead cannot be read: {world.trouble}")
+    name = step.record.name
+    books = {f"{name}/{member}": book for member, book in step.books.items()}
+    kept = {
+        key: records.ensemble_books.get(key) if key not in books else books[key]
+        for key in {**records.ensemble_books, **books}
+    }
+    same = {
+        key: records.ensemble_books[key]
+        if records.ensemble_books.get(key) == book
+        else book
+        for key, book in kept.items()
+        if book is not None
+    }
+    records = msgspec.structs.replace(
+        with_record(records, name, step.record), ensemble_books=same
+    )
+    results = [result_of(Transaction(records, now))]
+    refused: dict[str, str] = {}
+    file = records.ensemble_starts[name]
+    spec = file.spec
+    for intent in step.intents:
+        records = results[-1].records
+        membership = file.membership(intent.member)
+        if isinstance(intent, EndMember):
+            results.append(_end_member(records, world, membership, intent.why, now))
+        elif isinstance(intent, ResizeMember):
+            resize = MemberResize(spec.member(intent.member), membership, file, intent)
+            made, why = resize.apply(records, StepTime(world, settings, now))
+            results.append(made)
+            if why:
+                refused[intent.member] = why
+    return _with_refused(joined(results), name, refused)
+
+
+def confirm_intents(
+    records: Records,
+    name: str,
+    intents: Iterable[Intent],
+    refused: Mapping[str, str],
+    now: float,
+) -> TickResult:
+    """Record that jobs were submitted and commands run.
+
+    `refused` is why the lead did not take a job, by member.
+    """
+    record = records.ensembles[name].record
+    for intent in intents:
+        record = controller.confirm(record, intent)
+    records = with_record(records, name, record)
+    state = msgspec.structs.replace(records.ensembles[name], jobs_refused=refused)
+    records = msgspec.structs.replace(
+        records, ensembles={**records.ensembles, name: state}
+    )
+    return result_of(Transaction(records, now))
+
+
+def _end_member(
+    records: Records, world: World, of: Membership, why: str, now: float
+) -> TickResult:
+    """Take its bursts down, and cancel its jobs that wait; what runs goes on."""
+    assert world.lead is not None
+    tx = Transaction(records, now)
+    for burst in bursts_of(records, of):
+        take_down(tx, burst, why)
+    tx.actions += [
+        FailJob(job.id, f"{of.name} has ended: {why}")
+        for job in world.lead.jobs.values()
+        if job.preferences.member == of.name
+        and job.userid == of.userid
+        and job.state in _PENDING
+    ]
+    return result_of(tx)
+
+
+def _with_refused(
+    result: TickResult, name: str, refused: Mapping[str, str]
+) -> TickResult:
+    state = result.records.ensembles[name]
+    if state.refused == refused:
+        return result
+    changed = msgspec.structs.replace(state, refused=refused)
+    records = msgspec.structs.replace(
+        result.records, ensembles={**result.records.ensembles, name: changed}
+    )
+    return msgspec.structs.replace(result, records=records)
