@@ -23,10 +23,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.errors import ConfigError, ProviderError, Refused, Transient
+from burst.kits.program_output import FloodError, read_output
 
 # `flux version` takes a hundredth of it.
 _DEADLINE_S = 10.0
 _LONGEST_WORDS = 400
+MOST_BYTES = 64 * 1024 * 1024
+"""Of what a program may write: it is kept in the daemon's memory meanwhile."""
 
 
 class ErrorPattern(msgspec.Struct, frozen=True):
@@ -49,20 +52,24 @@ def run(
 ) -> str:
     """Return what the program wrote to standard output. `given` is its input.
 
-    After `limit` seconds the program and all that it started is killed. `environment`
+    After `limit` seconds, or MOST_BYTES of output, the program and all that it started
+    is killed. What it leaves behind when it ends is not waited for. `environment`
     is by default that of this process. Where the exit status is not 0, the first of
     `patterns` that matches decides which error is raised; Transient if none matches.
-    Also raises Refused if the program cannot be run, Transient after the limit.
+    Also raises Refused if the program cannot be run, Transient after the limits.
     Standard output is in no error, as on success it may be a token.
     """
     what = " ".join([os.path.basename(argv[0]), *argv[1:2]])
     with _start(argv, environment) as child:
         try:
-            said, complaint = child.communicate(given, timeout=limit)
+            said, complaint = read_output(child, given.encode(), limit, MOST_BYTES)
         except subprocess.TimeoutExpired as error:
             raise Transient(f"`{what}` did not end within {limit:g} s") from error
+        except FloodError as error:
+            most = f"{MOST_BYTES >> 20} MiB"
+            raise Transient(f"`{what}` wrote more than {most}") from error
         finally:
-            if child.returncode is None:
+            if child.poll() is None:
                 # The whole group: what it started may hold the pipes open.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
@@ -73,7 +80,7 @@ def run(
 
 def _start(
     argv: Sequence[str], environment: Mapping[str, str] | None
-) -> subprocess.Popen[str]:
+) -> subprocess.Popen[bytes]:
     """Start the program in a session of its own. Raises Refused, Transient."""
     try:
         return subprocess.Popen(
@@ -82,8 +89,6 @@ def _start(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
             start_new_session=True,
         )
     except (FileNotFoundError, PermissionError, NotADirectoryError) as error:

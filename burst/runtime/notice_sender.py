@@ -13,12 +13,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from burst.errors import BurstError, ProviderError
 from burst.kits.program import run
 from burst.model.backoff import backoff
+from burst.runtime.timed_post import post
 
 # Attempts with pauses of 1, 2, 4 seconds between; then the notice is given back.
 _ATTEMPTS = 4
@@ -47,13 +48,6 @@ class CommandSink(NamedTuple):
             raise BurstError(f"notify.command: {error.what}") from error
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the token is for the URL of the settings only."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
 class WebhookSink(NamedTuple):
     """A URL to which a notice is posted."""
 
@@ -70,14 +64,15 @@ class WebhookSink(NamedTuple):
         request = urllib.request.Request(  # noqa: S310
             self.url, data=body, headers=headers, method="POST"
         )
-        opener = urllib.request.build_opener(_NoRedirect)
         try:
-            opener.open(request, timeout=self.timeout).close()
+            post(request, self.timeout)
         except urllib.error.HTTPError as error:
             with error:
                 raise self._failed(f"status {error.code}") from None
         except urllib.error.URLError as error:
             raise self._failed(str(error.reason)) from None
+        except TimeoutError:
+            raise self._failed("timed out") from None
         except (OSError, HTTPException, ValueError) as error:
             raise self._failed(type(error).__name__) from None
 

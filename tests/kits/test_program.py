@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
+import resource
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -117,3 +120,33 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
         with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
             run([name])
+
+
+def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
+    tmp_path: Path,
+) -> None:
+    program = script(tmp_path, "yes")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(Transient, match=r"`flux up` wrote more than 64 MiB"):
+        run([program, "up"], limit=30)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 512 * 1024
+
+
+def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    program = script(tmp_path, f"sleep 30 & echo $! > {tmp_path}/pid; echo done")
+    try:
+        assert run([program], limit=10) == "done\n"
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_input_larger_than_a_pipe_is_given_whole_or_until_nobody_reads_it(
+    tmp_path: Path,
+) -> None:
+    given = "0123456789abcdef" * 65_536
+    assert run(["/bin/cat"], given=given) == given
+    assert run([script(tmp_path, "echo done")], given=given) == "done\n"
+    closed = script(tmp_path, "exec >&- 2>&-; sleep 0.3; exit 3")
+    with pytest.raises(Transient, match="exit status 3"):
+        run([closed], given=given)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import sys
 import threading
 import time
@@ -300,6 +302,45 @@ def test_a_webhook_that_fails_is_told_by_its_host_only(receiver: Receiver) -> No
     with pytest.raises(BurstError, match="Connection refused") as raised:
         gone.send(b"{}")
     assert "s3cret" not in str(raised.value)
+
+
+def drip(listener: socket.socket, start: bytes) -> None:
+    """Answer one client with a byte now and then, without end."""
+    with contextlib.suppress(OSError):
+        client, _ = listener.accept()
+        with client:
+            client.sendall(start)
+            while True:
+                client.sendall(b"2")
+                time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "start"),
+    # With TLS in the middle of the handshake.
+    [("http", b"HTTP/1.1 "), ("https", b"\x16\x03\x03\x3f\xff")],
+)
+def test_a_webhook_that_never_ends_its_answer_is_given_up_in_time(
+    scheme: str, start: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener, start), daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        began = time.monotonic()
+        with pytest.raises(BurstError, match=r"127\.0\.0\.1: timed out$"):
+            WebhookSink(f"{scheme}://127.0.0.1:{port}/", "", 0.5).send(b"{}")
+        assert time.monotonic() - began < 20
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_what_is_for_this_host_goes_through_no_proxy(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    WebhookSink(receiver.url, TOKEN, 5.0).send(b'{"id": 1}')
+    assert [path for path, _, _ in receiver.posts] == ["/hook/s3cret"]
 
 
 class Stuck:
