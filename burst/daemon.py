@@ -209,7 +209,9 @@ class Daemon:
         self._notifier.lead_back()
         engine, why = session.engine, "the daemon is stopping"
         api = session.api
-        self._state.serve(Served(lambda: engine.snapshot, api.holder(), api.answer))
+        self._state.serve(
+            Served(lambda: engine.snapshot, api.holder(), api.answer, session.reports)
+        )
         try:
             while not self._stopping:
                 self._tick(session)

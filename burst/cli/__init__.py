@@ -16,6 +16,7 @@ from burst.cli import (
     down,
     enable,
     ensemble,
+    ensemble_agent,
     ensemble_replay,
     ensemble_run,
     explain,
@@ -93,6 +94,7 @@ for command in (
     lead.lead.add_command(command)
 
 ensemble.ensemble.add_command(ensemble_replay.replay)
+ensemble.ensemble.add_command(ensemble_agent.agent)
 for command in (
     ensemble_run.up,
     ensemble_run.status,

@@ -28,9 +28,16 @@ from burst.runtime.algorithm_registry import Algorithms, load_algorithms
 
 _MEMBERS = (
     Column("MEMBER", lambda row: row["name"]),
-    Column("PROVIDER", lambda row: row["provider"]),
+    Column("PROVIDER", lambda row: row["provider"] or "-"),
     Column("MODE", lambda row: row["mode"]),
-    Column("NODES", lambda row: f"{row['size']} ({row['min']}-{row['max']})"),
+    Column(
+        "NODES",
+        lambda row: (
+            "its own"
+            if row["mode"] == "external"
+            else f"{row['size']} ({row['min']}-{row['max']})"
+        ),
+    ),
     Column("SHARE", lambda row: f"{row['share']:g}"),
     Column("JOBS", lambda row: row["jobs_text"]),
     Column("ALGORITHM", lambda row: row["algorithms_text"]),

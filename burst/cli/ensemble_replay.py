@@ -22,6 +22,7 @@ from burst.cli.listing import (
 from burst.cli.progress import show_progress
 from burst.cli.replay import Duration, Finite
 from burst.cli.target import Target, target_options
+from burst.errors import ConfigError
 from burst.model.fsd import format_fsd
 from burst.replay.ensemble_member import NodeTimes
 from burst.replay.ensemble_simulator import (
@@ -92,6 +93,13 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     minutes.
     """
     file, algorithms = read_file(path, target)
+    for member in file.spec.members:
+        if member.has_agent:
+            raise ConfigError(
+                f"member {member.name} is an instance of its own, of which the file"
+                " does not say how large it is",
+                "try a copy of the file in which it is a joined member",
+            )
     times = NodeTimes(options["boot"], options["teardown"], options["price"])
     workload = _workload(options)
     simulator = EnsembleSimulator(file.spec, algorithms, times, workload)

@@ -196,6 +196,8 @@ def _member_state(row: Row) -> str:
     member = row["member"]
     if member["trouble"]:
         return "stopped"
+    if member["ended"] is None and member.get("silent"):
+        return "unreadable"
     if member["ended"] is None:
         return "running"
     return "ending" if member["bursts"] else "ended"
@@ -209,7 +211,7 @@ def _note(row: Row) -> str:
 
 _MEMBERS = (
     Column("MEMBER", lambda row: row["member"]["name"]),
-    Column("PROVIDER", lambda row: row["member"]["provider"]),
+    Column("PROVIDER", lambda row: row["member"]["provider"] or "-"),
     Column(
         "STATE", _member_state, lambda row: state_style({"state": _member_state(row)})
     ),

@@ -14,6 +14,8 @@ from typing import Any, Literal
 from burst.config.convert import Seconds, Table
 
 NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+ANY_SIZE = 1_000_000
+"""`max` of a member whose size is not the file's to say."""
 NAME_OF_JOBS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
@@ -78,10 +80,14 @@ class MemberSpec(Table, frozen=True):
     name: str
     """Lower-case letters, digits and dashes. Of `count` members it is the stem."""
     provider: str
-    """A table `[providers.NAME]` of the settings; default: the only one."""
+    """A table `[providers.NAME]` of the settings; default: the only one. Empty for an
+    external member."""
     offer: str = ""
     """Default: the provider's cheapest that is large enough."""
-    mode: Literal["joined", "isolated"] = "joined"
+    mode: Literal["joined", "isolated", "external"] = "joined"
+    """joined: bursts that a provider makes, whose nodes join the lead. external: an
+    instance that runs already, beside which `burst ensemble agent` runs; its size is
+    its own. isolated: not supported yet."""
     size: int = 1
     """Nodes at first; default: `min`."""
     min: int = 1
@@ -98,6 +104,11 @@ class MemberSpec(Table, frozen=True):
     """`shrinkWindow`: from one change of its size to the next shrinking, at least."""
     minicluster: Mapping[str, Any] = {}
     """Fields of a MiniCluster's `spec`, for a provider that makes such."""
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether it is an instance of its own, that an agent tells of."""
+        return self.mode == "external"
 
 
 class EnsembleSpec(Table, frozen=True):

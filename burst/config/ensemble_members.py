@@ -12,19 +12,24 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config.convert import Seconds, Table
-from burst.config.ensemble import NAME_OF_MEMBER, AlgorithmSpec, MemberSpec
+from burst.config.ensemble import ANY_SIZE, NAME_OF_MEMBER, AlgorithmSpec, MemberSpec
 from burst.config.ensemble_jobs import JobReader
 from burst.config.file_source import FileSource, KeyPath
 
 DEFAULT_ALGORITHM = "workload-demand"
 MOST_MEMBERS = 200
+_OF_BURSTS = (
+    *("provider", "offer", "size", "min", "max", "share"),
+    *("growWindow", "shrinkWindow"),
+)
+"""Keys of members that are bursts."""
 
 
 class _Member(Table, frozen=True, rename="camel"):
     name: str = ""
     provider: str = ""
     offer: str = ""
-    mode: Literal["joined", "isolated"] = "joined"
+    mode: Literal["joined", "isolated", "external"] = "joined"
     size: int | None = None
     min: int | None = None
     max: int | None = None
@@ -90,16 +95,20 @@ class MemberReader:
             )
         raw = self._source.convert(_Member, table, path)
         name = raw.name or f"{defaults.ensemble}-{path[-1]}"
-        most = self._sizes(raw, path)
+        external = raw.mode == "external"
+        if external:
+            self._check_external(table, path)
+        most = ANY_SIZE if external else self._sizes(raw, path)
         algorithms = (
             self.read_algorithms(raw.algorithm, (*path, "algorithm"))
             if raw.algorithm is not None
             else defaults.algorithms
         )
-        least = 1 if raw.min is None else raw.min
+        least = 0 if external else 1 if raw.min is None else raw.min
+        provider = "" if external else self._provider(raw.provider, (*path, "provider"))
         one = MemberSpec(
             name=name,
-            provider=self._provider(raw.provider, (*path, "provider")),
+            provider=provider,
             offer=raw.offer,
             mode=raw.mode,
             size=max(least, 0) if raw.size is None else raw.size,
@@ -196,6 +205,17 @@ class MemberReader:
                 (*path, "share"), "out of range", "a number above 0"
             )
         return most
+
+    def _check_external(self, table: Mapping[str, Any], path: KeyPath) -> None:
+        """Refuse keys of members that the daemon makes."""
+        for key in _OF_BURSTS:
+            if key in table:
+                raise self._source.wrong(
+                    self._key(path, key),
+                    f"{key} is not for the file to say of an external member: it is an"
+                    " instance that runs already",
+                    "remove it",
+                )
 
     def _key(self, path: KeyPath, name: str) -> KeyPath:
         """Return where a size is: the member's own, or that of its MiniCluster."""

@@ -234,6 +234,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "limits.refused_retry": (0, LONGEST),
     "deadlines.reload": (0, 86400),
     "deadlines.accounting": (0.1, 600),
+    "deadlines.agent": (1, 86400),
 }
 """The least and the most that keys may be, durations in seconds."""
 

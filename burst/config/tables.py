@@ -243,6 +243,10 @@ class DeadlineSettings(Table, frozen=True):
     what a burst saves. Past this it is decided without, as by preset eager. As long as
     a job is left to the scheduler (`[intake] local_wait`), and many times what a
     forecast takes."""
+    agent: Seconds = Seconds(60)
+    """How long the agent of an external member of an ensemble may be silent. Past this
+    nothing is decided for the member until the agent reports again. Some times
+    `checkSeconds`, which is how often it reports."""
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from burst.core.ensemble.agent_report import TakenReport
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
@@ -85,6 +86,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     resizable: frozenset[str] = frozenset()
     """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}
+    agents: Mapping[str, TakenReport] = {}
+    """What the agents of members have reported last, by ENSEMBLE/MEMBER."""
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes none."""
     answered: Sequence[ProviderAnswer] = ()

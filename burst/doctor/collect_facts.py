@@ -14,6 +14,7 @@ import msgspec
 from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
 from burst.config.ensemble_file import load_ensemble
+from burst.config.ensemble_supported import check_supported
 from burst.core.orphans import find_orphans
 from burst.core.placement.slots import RankSlot
 from burst.core.world import ProviderView, World, after_observation
@@ -65,6 +66,7 @@ def read_ensembles(settings: Settings) -> dict[str, EnsembleSpec | ReadFailure]:
 
     def read(path: str) -> EnsembleSpec:
         file = load_ensemble(Path(path), enabled)
+        check_supported(file.spec, file)
         load_algorithms(file.spec, file)
         return file.spec
 

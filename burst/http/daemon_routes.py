@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from burst.errors import BurstError, StoreError
+from burst.http.agent_route import agent_route
 from burst.http.ensemble_routes import ensemble_routes
 from burst.http.metrics.collector import DaemonCollector
 from burst.http.routes import (
@@ -70,6 +71,7 @@ def daemon_routes(state: DaemonState) -> list[Route]:
 
     return [
         *ensemble_routes(state),
+        agent_route(state),
         Route(path="/healthz", handler=healthz, access=Access.ANYONE),
         Route(path="/readyz", handler=readyz, access=Access.ANYONE),
         Route(path="/metrics", handler=metrics, access=Access.TOKEN),

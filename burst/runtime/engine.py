@@ -200,6 +200,7 @@ class Engine:
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> World:
         archiver, banks = self._beside.archiver, self._beside.banks
+        reports = self._beside.reports
         return World(
             identity=self._config.identity,
             slots=self._config.slots,
@@ -214,6 +215,7 @@ class Engine:
             userids=self._config.userids,
             banks=banks.current() if banks else NOT_VERIFIED,
             archived=archiver.archived if archiver else None,
+            agents=reports.current() if reports else {},
         )
 
     def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from burst import log
 from burst.config.ensemble import EnsembleSpec
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
+from burst.config.ensemble_supported import check_supported
 from burst.core.ensemble import commands
 from burst.core.ensemble.commands import NewEnsemble
 from burst.core.records import Records
@@ -83,6 +84,7 @@ class EnsembleFiles:
             before = self._said.get(str(path), found)
             # What was started a minute ago is on record, of course.
             return before if before.level == found.level == logging.INFO else found
+        check_supported(spec, file)
         self._check(file)
         variables = environment_of(os.environ, snapshot.settings.ensemble.environment)
         new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=variables)

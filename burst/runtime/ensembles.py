@@ -14,7 +14,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -45,6 +44,8 @@ from burst.lead import JobSubmitter, NewJob
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
+from burst.runtime.agent_members import AgentMembers, Answered
+from burst.runtime.agent_reports import AgentReports
 from burst.runtime.algorithm_calls import AlgorithmCalls
 from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.ensemble_files import EnsembleFiles
@@ -69,15 +70,18 @@ class Ensembles:
         submitter: JobSubmitter,
         make: MakeAlgorithms,
         wake_engine: Callable[[], None],
-        clock: Callable[[], float],
+        reports: AgentReports,
     ) -> None:
         self._engine = engine
         self._submitter = submitter
         self._make = make
         self._wake_engine = wake_engine
-        self._clock = clock
+        self._clock = reports.clock
+        self._agents = AgentMembers(reports)
         self._calls = AlgorithmCalls()
-        self._files = EnsembleFiles(lambda file: make(file.spec), self._post, clock)
+        self._files = EnsembleFiles(
+            lambda file: make(file.spec), self._post, reports.clock
+        )
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -201,7 +205,13 @@ class Ensembles:
         assert lead is not None
         records, name = snapshot.records, running.spec.name
         found = {}
+        external = {each.name for each in running.spec.members if each.has_agent}
         for member in state.record.members:
+            if member in external:
+                told = self._agents.read(name, member, snapshot, self._clock())
+                if told is not None:
+                    found[member] = told
+                continue
             book = records.ensemble_books.get(f"{name}/{member}", MemberBook())
             found[member] = read_member(
                 running.file.membership(member),
@@ -229,11 +239,8 @@ class Ensembles:
         try:
             for intent in intents:
                 if isinstance(intent, SubmitJobs):
-                    known = before.record.members.get(intent.member)
-                    earlier = set(known.unconfirmed) if known else set()
-                    found = self._submit(running, intent, earlier, snapshot)
-                    jobs = tuple(found.taken)
-                    done.append(msgspec.structs.replace(intent, jobs=jobs))
+                    found = self._give(running, intent, before, snapshot)
+                    done.append(msgspec.structs.replace(intent, jobs=found.taken))
                     if found.refused:
                         refused[intent.member] = found.refused
                 elif isinstance(intent, RunCustom):
@@ -252,13 +259,27 @@ class Ensembles:
                 text = "ensemble %s: the lead does not take a job of %s: %s"
                 log.say(text, name, member, why, level=logging.WARNING)
 
+    def _give(
+        self,
+        running: _Running,
+        intent: SubmitJobs,
+        before: EnsembleState,
+        snapshot: Snapshot,
+    ) -> Answered:
+        """Submit jobs of a member, or see what its agent submitted."""
+        if running.spec.member(intent.member).has_agent:
+            return self._agents.submit(running.spec.name, intent, snapshot)
+        known = before.record.members.get(intent.member)
+        earlier = set(known.unconfirmed) if known else set()
+        return self._submit(running, intent, earlier, snapshot)
+
     def _submit(
         self,
         running: _Running,
         intent: SubmitJobs,
         earlier: set[JobRef],
         snapshot: Snapshot,
-    ) -> _Answered:
+    ) -> Answered:
         """Submit jobs of a member; return what the lead has now.
 
         `earlier` are those that were to be submitted before this step: the lead may
@@ -283,8 +304,8 @@ class Ensembles:
             if not isinstance(answer, BurstError)
         }
         refused = [str(answer) for answer in answers if isinstance(answer, BurstError)]
-        return _Answered(
-            [ref for ref in intent.jobs if ref in taken or names[ref] in there],
+        return Answered(
+            tuple(ref for ref in intent.jobs if ref in taken or names[ref] in there),
             refused[0] if refused else "",
         )
 
@@ -301,15 +322,6 @@ class Ensembles:
         if self._said.get(name) != text:
             log.say("ensemble %s: %s", name, text, level=logging.WARNING)
         self._said[name] = text
-
-
-class _Answered(NamedTuple):
-    """What became of jobs that were to be submitted."""
-
-    taken: list[JobRef]
-    """Those that the lead has."""
-    refused: str
-    """Why it did not take another; empty if it took all."""
 
 
 class _Running:

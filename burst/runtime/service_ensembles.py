@@ -141,7 +141,7 @@ def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
     """Raise BurstError for what this daemon cannot run."""
     providers = snapshot.world.providers
     for member in spec.members:
-        if member.provider not in providers:
+        if not member.has_agent and member.provider not in providers:
             raise BurstError(
                 f"member {member.name}: there is no provider {member.provider}",
                 f"the daemon has {', '.join(providers) or 'none'}",

@@ -21,6 +21,7 @@ from burst.lead import Accounting, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
+from burst.runtime.agent_reports import AgentReports
 from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
@@ -108,19 +109,27 @@ class Session:
             if isinstance(lead, Accounting)
             else None
         )
+        self.reports = AgentReports(self.clock)
         beside = SideThreads(
             self._forecaster,
             self._archiver,
             self._banks,
             self._tally,
             process.notifier,
+            self.reports,
         )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._log_not_enabled()
         served_by = describe_process(self.clock(), process.config)
         self._ensembles = (
-            Ensembles(lambda: self.engine, lead, load_algorithms, self.wake, self.clock)
+            Ensembles(
+                lambda: self.engine,
+                lead,
+                load_algorithms,
+                self.wake,
+                self.reports,
+            )
             if isinstance(lead, JobSubmitter)
             else None
         )

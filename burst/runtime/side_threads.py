@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from burst.runtime.agent_reports import AgentReports
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
@@ -20,6 +21,7 @@ class SideThreads(NamedTuple):
     banks: BankReader | None = None
     tally: Tally | None = None
     notifier: Notifier | None = None
+    reports: AgentReports | None = None
 
 
 NO_SIDE_THREADS = SideThreads()

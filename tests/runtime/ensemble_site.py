@@ -23,6 +23,7 @@ from burst.model.request import (
     parse_preferences,
     parse_request,
 )
+from burst.runtime.agent_reports import AgentReports
 from burst.runtime.ensembles import Ensembles
 from tests.sim import Sim
 
@@ -98,6 +99,7 @@ class EnsembleSite:
         self.boot()
 
     def boot(self) -> None:
+        self.reports = AgentReports(lambda: self.sim.now)
         self.ensembles = Ensembles(
             lambda: self.sim.engine,
             self.lead,
@@ -106,7 +108,7 @@ class EnsembleSite:
                 for member in spec.members
             },
             self.sim.tick,
-            lambda: self.sim.now,
+            self.reports,
         )
 
     def restart(self) -> None:

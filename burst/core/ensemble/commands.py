@@ -141,6 +141,12 @@ def resize_member(
     """
     state = _running(records, name, member)
     spec = records.ensemble_starts[name].spec.member(member)
+    if spec.has_agent:
+        raise BurstError(
+            f"the size of {name}/{member} is not the daemon's: it is an instance of its"
+            " own",
+            "resize it where it was made",
+        )
     if not spec.min <= nodes <= spec.max:
         raise BurstError(
             f"{nodes} nodes cannot be had for {name}/{member}",
@@ -213,7 +219,8 @@ def _choose_slots(
     }
     chosen: dict[str, tuple[str, ...]] = {}
     # The largest first, so that small members leave the large slots to them.
-    for member in sorted(spec.members, key=lambda each: -each.max):
+    joined = (member for member in spec.members if not member.has_agent)
+    for member in sorted(joined, key=lambda each: -each.max):
         fit = [
             slot
             for slot in world.slots

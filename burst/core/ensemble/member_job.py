@@ -63,20 +63,43 @@ def make_job(
     hosts = file.slots.get(member, ())
     if hosts:
         system["constraints"] = {"hostlist": [format_hostlist(hosts)]}
+    return NewJob(_jobspec(job, ref.number, site.shape, system), urgency=0)
+
+
+def make_agent_job(
+    spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
+) -> dict[str, Any]:
+    """Return the jobspec of a job for a member that is an instance of its own.
+
+    `cores` is what its nodes have. The agent there adds environment and directory.
+    Raises ConfigError as `make_job` does.
+    """
+    job = find_group(spec, member, ref)
+    system: dict[str, Any] = {
+        "duration": float(job.duration),
+        "job": {"name": name},
+        "burst": {"member": f"{spec.name}/{member}"},
+        "burst_group": ref.group,
+    }
+    if job.workdir:
+        system["cwd"] = job.workdir
+    return _jobspec(job, ref.number, Shape(cores), system)
+
+
+def _jobspec(
+    job: JobSpec, number: int, shape: Shape, system: dict[str, Any]
+) -> dict[str, Any]:
     task = {
-        "command": _words(job, ref.number),
+        "command": _words(job, number),
         "slot": "task",
         "count": {"per_slot": 1},
     }
-    return NewJob(
-        {
-            "version": 1,
-            "resources": [_resources(job, site.shape)],
-            "tasks": [task],
-            "attributes": {"system": system},
-        },
-        urgency=0,
-    )
+    return {
+        "version": 1,
+        "resources": [_resources(job, shape)],
+        "tasks": [task],
+        "attributes": {"system": system},
+    }
 
 
 def _words(job: JobSpec, number: int) -> list[str]:

@@ -3,27 +3,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from burst.algorithm import QueueCounts
 from burst.core.cost import cost
-from burst.core.ensemble.reading import MemberEvent, MemberReading
-from burst.core.ensemble.stored import KnownJob, MemberBook
+from burst.core.ensemble.job_rows import JobsSeen, count_jobs, row_of
+from burst.core.ensemble.reading import MemberReading
+from burst.core.ensemble.stored import MemberBook
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.model.active_job import JobOutcome
 from burst.model.burst import Burst, Membership
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import JobView, LeadView
 from burst.model.shape import Shape
-
-NEXT_MOST = 11
-"""Jobs whose sizes are told one by one."""
-_FORGOTTEN = 300.0
-"""Seconds for which a job that has ended is known: longer than a lead shows it."""
-_WAITING = (JobState.PRIORITY, JobState.SCHED)
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -78,44 +71,27 @@ def read_member(
     read: JobsRead,
     now: float,
 ) -> MemberState:
-    """Return a member as it is now; `book` is what was known at the last time.
-
-    Events are those that are not counted yet. They bear the time of this reading, as
-    what the lead shows of a job may come later than it happened: so each is counted
-    once, and none is taken for older than one that was counted before.
-    """
+    """Return a member as it is now; `book` is what was known at the last time."""
     lead = read.lead
-    views = {
-        job.id: job
+    rows = [
+        row_of(job, job_group(job))
         for job in lead.jobs.values()
         if job.preferences.member == membership.name and job.userid == membership.userid
-    }
-    events: list[MemberEvent] = []
-    jobs = dict(book.jobs)
-    for job_id in sorted(views):
-        jobs[job_id] = _count(views[job_id], jobs.get(job_id), events, now)
-    for job_id in jobs.keys() & read.outcomes.keys() - views.keys():
-        jobs[job_id] = _count_outcome(jobs[job_id], read.outcomes[job_id], events, now)
-    waiting = [job for job in views.values() if job.state in _WAITING]
-    waiting.sort(key=lambda job: (-max(job.urgency, job.preferences.urgency), job.id))
-    sizes = [jobs[job.id].nodes for job in waiting]
+    ]
+    counted = count_jobs(book.jobs, JobsSeen(rows, read.outcomes), now)
     live = bursts_of(records, membership)
     after = _settle(book, records, membership, now)
-    jobs = {
-        job_id: job
-        for job_id, job in jobs.items()
-        if job.counted != "finish" or now - job.seen < _FORGOTTEN
-    }
     reading = MemberReading(
-        queue=_queue(jobs, views.values()),
-        waiting=Counter(sizes),
-        next_jobs=tuple(sizes[:NEXT_MOST]),
-        events=tuple(events),
+        queue=counted.queue,
+        waiting=counted.waiting,
+        next_jobs=counted.next_jobs,
+        events=counted.events,
         spent=after.settled + sum(cost(burst, now) for burst in live),
         price=live[-1].lease.price if live else 0.0,
     )
     return MemberState(
-        _with_nodes(reading, live, lead), msgspec.structs.replace(after, jobs=jobs)
+        _with_nodes(reading, live, lead),
+        msgspec.structs.replace(after, jobs=counted.known),
     )
 
 
@@ -146,65 +122,6 @@ def _with_nodes(
         cores_up=sum(whole[rank].cores for rank in up),
         cores_free=sum(min(free[r].cores, whole[r].cores) for r in up),
     )
-
-
-def _count(
-    job: JobView, known: KnownJob | None, events: list[MemberEvent], now: float
-) -> KnownJob:
-    """Return a job with what is counted of it now; append what is counted newly."""
-    if known is None:
-        known = KnownJob(job_group(job), _nodes_of(job), submitted=job.t_submit)
-        events.append(_event("submit", known, now))
-    known = msgspec.structs.replace(known, seen=now)
-    if job.state is JobState.INACTIVE:
-        outcome = JobOutcome(job.result, job.t_start, job.t_finish)
-        return _count_outcome(known, outcome, events, now)
-    return _count_start(known, job.t_start, events, now)
-
-
-def _count_start(
-    known: KnownJob, started: float, events: list[MemberEvent], now: float
-) -> KnownJob:
-    if known.counted != "submit" or not started:
-        return known
-    known = msgspec.structs.replace(known, counted="start", started=started)
-    took = max(0.0, started - known.submitted)
-    events.append(_event("start", known, now, took=took))
-    return known
-
-
-def _count_outcome(
-    known: KnownJob, outcome: JobOutcome, events: list[MemberEvent], now: float
-) -> KnownJob:
-    """Return a job that has ended; one that never ran has no finish."""
-    if known.counted == "finish":
-        return known
-    known = _count_start(known, outcome.t_start, events, now)
-    success = outcome.result == "completed"
-    if known.counted == "start":
-        took = max(0.0, outcome.t_finish - known.started)
-        events.append(_event("finish", known, now, success=success, took=took))
-    if not success:
-        events.append(_event("exception", known, now))
-    return msgspec.structs.replace(known, counted="finish", seen=now)
-
-
-def _event(
-    name: str, job: KnownJob, now: float, *, success: bool = False, took: float = 0.0
-) -> MemberEvent:
-    return MemberEvent(at=now, name=name, group=job.group, success=success, took=took)
-
-
-def _nodes_of(job: JobView) -> int:
-    """Return how many nodes a job asks for; 1 for one that asks for slots alone."""
-    return job.request.nodes if job.request and job.request.nodes else 1
-
-
-def _queue(jobs: Mapping[JobId, KnownJob], views: Iterable[JobView]) -> QueueCounts:
-    """Return the jobs by state. Those that ended are those that are still known."""
-    counts = Counter(job.state.value for job in views)
-    shown = sum(counts.values())
-    return QueueCounts(**{**counts, "inactive": counts["inactive"] + len(jobs) - shown})
 
 
 def _settle(

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from burst.core.ensemble.agent_member import AgentMember
+from burst.core.ensemble.agent_report import TakenReport
 from burst.core.ensemble.commands import is_over
 from burst.core.ensemble.read_members import JobsRead, bursts_of, read_member
 from burst.core.ensemble.state import ensemble_state
@@ -13,6 +15,7 @@ from burst.core.ensemble.views import make_views, take_in
 from burst.core.records import Records
 from burst.core.world import World
 from burst.model.burst import Burst
+from burst.model.decision import moment
 from burst.model.ranks import format_hostlist
 
 
@@ -32,6 +35,7 @@ def ensemble_row(
     kept, start = records.ensembles[name], records.ensemble_starts[name]
     spec = start.spec
     readings = {}
+    agents = _agents_of(records, world, name)
     if world.lead is not None:
         read = JobsRead(world.lead, {})
         readings = {
@@ -43,7 +47,13 @@ def ensemble_row(
                 now,
             ).reading
             for member in kept.record.members
+            if member not in agents
         }
+    readings |= {
+        member: agent.read(taken.report, now).reading
+        for member, (agent, taken) in agents.items()
+        if taken is not None and now <= taken.until
+    }
     record = take_in(kept.record, readings)
     row = ensemble_state(record, make_views(spec, record, readings), now)
     row["state"] = _state(records, name)
@@ -59,7 +69,50 @@ def ensemble_row(
             ],
             "waits_for": why,
         }
+        if member in agents:
+            shown["member"] |= _told_by_agent(agents[member], now)
     return row
+
+
+_Agents = dict[str, tuple[AgentMember, TakenReport | None]]
+
+
+def _agents_of(records: Records, world: World, name: str) -> _Agents:
+    """Return the members that have agents, each with the last report about it."""
+    kept, start = records.ensembles[name], records.ensemble_starts[name]
+    found: _Agents = {}
+    for spec in start.spec.members:
+        key = f"{name}/{spec.name}"
+        if not spec.has_agent or spec.name not in kept.record.members:
+            continue
+        book = records.ensemble_books.get(key, MemberBook())
+        taken = world.agents.get(key)
+        if taken is not None and taken.at < kept.record.started:
+            taken = None
+        member = AgentMember(start=start, record=kept.record, book=book, name=spec.name)
+        found[spec.name] = member, taken
+    return found
+
+
+def _told_by_agent(
+    found: tuple[AgentMember, TakenReport | None], now: float
+) -> dict[str, Any]:
+    """Return what is shown of a member that has an agent: `agent`, when it reported
+    last, and whether it is `silent`, in which case nothing is decided for the member.
+    """
+    member, taken = found
+    shown: dict[str, Any] = {
+        "instance": member.book.instance,
+        "agent": taken.at if taken else None,
+        "silent": taken is None or now > taken.until,
+    }
+    if taken is None:
+        shown["waits_for"] = "its agent has not reported since the daemon's start"
+    elif now > taken.until:
+        shown["waits_for"] = f"its agent is silent since {moment(taken.at)}"
+    else:
+        shown["nodes"] = shown["min"] = shown["max"] = taken.report.nodes.up
+    return shown
 
 
 def _burst(burst: Burst) -> dict[str, Any]:

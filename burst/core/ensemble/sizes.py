@@ -38,13 +38,17 @@ def decide_sizes(
 ) -> EnsembleRecord:
     """Return the record with the members' sizes.
 
-    A member without a reading or a wish keeps its size, and it counts.
+    A member without a reading or a wish keeps its size, and it counts. One with an
+    agent has none of ours: its nodes are not what the ensemble pays.
     """
     specs = {each.name: each for each in spec.members}
     live = {
         name: member
         for name, member in record.members.items()
-        if member.ended is None and name in wishes and name in readings
+        if member.ended is None
+        and name in wishes
+        and name in readings
+        and not specs[name].has_agent
     }
     wants = {
         name: _want(specs[name], member, wishes[name].nodes, now)

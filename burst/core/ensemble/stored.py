@@ -42,6 +42,8 @@ class MemberBook(msgspec.Struct, frozen=True, kw_only=True):
     """What bursts have cost of which nothing is left."""
     settled_bursts: tuple[BurstId, ...] = ()
     """Those of them that are still on record."""
+    instance: str = ""
+    """Owner tag of the instance that the member is, where it is one of its own."""
 
 
 class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,7 +50,8 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
     fresh = EnsembleRecord(
         name=spec.name, started=0.0, members={member.name: MemberRecord(started=0.0)}
     )
-    return _view(spec, fresh, member, MemberReading())
+    size = member.max if member.has_agent else 0
+    return _view(spec, fresh, member, MemberReading(nodes_up=size))
 
 
 def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
@@ -86,16 +87,20 @@ def _view(
     kept = record.members[member.name]
     own = [_group(job, kept, kept.submitted, shared=False) for job in member.jobs]
     pool = [_group(job, kept, record.shared, shared=True) for job in spec.jobs]
+    size = reading.nodes_up
+    nodes, least, most = (
+        (size, size, size) if member.has_agent else (kept.nodes, member.min, member.max)
+    )
     return MemberView(
         name=member.name,
-        nodes=kept.nodes,
+        nodes=nodes,
         nodes_paid=reading.nodes,
         nodes_up=reading.nodes_up,
         nodes_free=reading.nodes_free,
         cores_up=reading.cores_up,
         cores_free=reading.cores_free,
-        least=member.min,
-        most=member.max,
+        least=least,
+        most=most,
         queue=reading.queue,
         waiting=reading.waiting,
         next_jobs=reading.next_jobs,
@@ -130,6 +135,7 @@ def _group(
 def _peer(member: MemberSpec, kept: MemberRecord, reading: MemberReading) -> PeerView:
     busy = reading.nodes_up - reading.nodes_free
     waiting = sum(size * count for size, count in reading.waiting.items())
+    most = reading.nodes_up if member.has_agent else member.max
     durations = {
         group: found.duration.mean
         for group, found in kept.statistics.items()
@@ -138,7 +144,7 @@ def _peer(member: MemberSpec, kept: MemberRecord, reading: MemberReading) -> Pee
     return PeerView(
         name=member.name,
         price=reading.price,
-        room=max(0, member.max - busy - waiting),
-        most=member.max,
+        room=max(0, most - busy - waiting),
+        most=most,
         durations=durations,
     )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""`POST /ensembles-agent/ENSEMBLE.MEMBER`: the agents of members report, and are told
+what to do (`burst.core.ensemble.agent_report`).
+"""
+
+from __future__ import annotations
+
+from burst.core.ensemble.agent_report import REPORT_BYTES, ReportRefused
+from burst.errors import BurstError
+from burst.http.routes import (
+    Access,
+    HttpRequest,
+    HttpResponse,
+    Route,
+    json_response,
+    text_response,
+)
+from burst.runtime.daemon_state import DaemonState
+
+AGENT_PATH = "/ensembles-agent/"
+
+
+def agent_route(state: DaemonState) -> Route:
+    """Return the route of a daemon in that state."""
+
+    def take(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None or served.agents is None:
+            return text_response(state.why_not_ready() or "it has no ensembles", 503)
+        try:
+            answer = served.agents.take(request.name, request.body, served.snapshot())
+        except ReportRefused as error:
+            return text_response(str(error), error.status)
+        except BurstError as error:
+            return text_response(str(error), 409)
+        return json_response(answer)
+
+    return Route(
+        path=f"{AGENT_PATH}{{name}}",
+        handler=take,
+        access=Access.OWNER,
+        method="POST",
+        body_limit=REPORT_BYTES,
+    )

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""Agents of ensembles over HTTP: what is refused, by whom, and how clients are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from burst.config import ListenAddress
+from burst.core.ensemble.agent_report import (
+    REPORT_BYTES,
+    REPORT_VERSION,
+    AgentAnswer,
+)
+from burst.errors import ConfigError
+from burst.http.agent_client import AgentClient, AgentTrouble
+from burst.http.agent_route import agent_route
+from burst.http.routes import Routes
+from burst.http.server import HttpServer
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.tally import Tally
+from tests.core.ensemble.agents import report
+from tests.http.clients import ask
+from tests.runtime.agent_site import Outside
+
+TOKEN = "0123456789abcdef"
+
+
+def no_answer(_: ServiceRequest) -> dict[str, Any]:
+    raise AssertionError("agents need no service")
+
+
+@contextmanager
+def serving(state: DaemonState) -> Iterator[str]:
+    """A server with the one route; yields its URL."""
+    address = ListenAddress(host="127.0.0.1")
+    server = HttpServer(address, Routes([agent_route(state)]), TOKEN.encode())
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def state(outside: Outside) -> DaemonState:
+    state = DaemonState(Tally())
+    sim = outside.site.sim
+    state.serve(
+        Served(lambda: sim.engine.snapshot, {}, no_answer, outside.site.reports)
+    )
+    return state
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_report_is_taken_and_answered(state: DaemonState, token: Path) -> None:
+    with serving(state) as url:
+        client = AgentClient(f"{url}/", str(token))
+        answer = client.post(report(ensemble="sweep"))
+        assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+        with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
+            client.post(report(ensemble="sweep"))
+        with pytest.raises(AgentTrouble, match=r"\(404\): there is no ensemble other"):
+            client.post(report(ensemble="other", number=2))
+
+
+def test_a_wrong_token_is_refused(
+    state: DaemonState, token: Path, outside: Outside
+) -> None:
+    with serving(state) as url:
+        client = AgentClient(url, str(token))
+        token.write_text("another-token-of-16")
+        with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
+            client.post(report(ensemble="sweep"))
+        assert outside.site.reports.current() == {}
+        token.write_text(TOKEN)
+        client.post(report(ensemble="sweep"))
+
+
+def test_an_oversize_report_is_refused(
+    state: DaemonState, token: Path, outside: Outside
+) -> None:
+    large = report(ensemble="sweep", refused={"a": "x" * REPORT_BYTES})
+    with serving(state) as url, pytest.raises(AgentTrouble):
+        AgentClient(url, str(token)).post(large)
+    assert outside.site.reports.current() == {}
+
+
+def test_without_a_lead_it_is_said(token: Path) -> None:
+    with serving(DaemonState(Tally())) as url, pytest.raises(AgentTrouble, match="503"):
+        AgentClient(url, str(token)).post(report(ensemble="sweep"))
+
+
+def test_a_get_is_no_report(state: DaemonState) -> None:
+    with serving(state) as url:
+        port = int(url.rpartition(":")[2])
+        assert ask(port, "/ensembles-agent/sweep.m").status == 405
+
+
+class Strange(BaseHTTPRequestHandler):
+    """A server that is not a daemon."""
+
+    says = b""
+    status = 200
+    seen: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append(self.path)
+        self.send_response(self.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(len(self.says)))
+        self.end_headers()
+        self.wfile.write(self.says)
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+ANSWERS = [
+    (200, b"<html>", "what answered is not a daemon"),
+    (
+        200,
+        msgspec.json.encode(AgentAnswer(version=9, check=1.0)),
+        "answers in version 9",
+    ),
+    (200, b" " * (8 * 1024 * 1024 + 1), "more than"),
+    (302, b"", r"did not take the report \(302\)"),
+]
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case[2])
+def test_what_is_no_daemon_is_told(token: Path, case: tuple[int, bytes, str]) -> None:
+    status, body, what = case
+
+    class Handler(Strange):
+        says, seen = body, []
+
+    Handler.status = status
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        client = AgentClient(f"http://127.0.0.1:{server.server_port}", str(token))
+        with pytest.raises(AgentTrouble, match=what):
+            client.post(report(ensemble="sweep"))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert Handler.seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
+
+
+def test_a_daemon_that_is_away_is_told(token: Path) -> None:
+    client = AgentClient("http://127.0.0.1:9", str(token))
+    with pytest.raises(AgentTrouble, match="cannot be reached"):
+        client.post(report())
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "http://u:p@a"]
+)
+def test_an_address_that_is_none_is_refused(token: Path, url: str) -> None:
+    with pytest.raises(ConfigError):
+        AgentClient(url, str(token))
+
+
+def test_files_that_are_missing_are_refused(token: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        AgentClient("http://a", str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="none"):
+        AgentClient("https://a", str(token), str(tmp_path / "none"))

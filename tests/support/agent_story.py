@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""A daemon at one lead, and an agent beside another instance: real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cli.cli_harness import BURST, DEADLINE_S, CliHarness
+from tests.embedded_instance import free_port
+from tests.support.ensemble_story import ensemble
+from tests.support.waiting import wait_until
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+FILE = """
+name = "sweep"
+checkSeconds = "0.3s"
+
+[[members]]
+name = "md"
+mode = "external"
+jobs = [{{ name = "step", command = "{command}", count = {count} }}]
+algorithm = [
+    {{ name = "more-jobs", options = {{}} }},
+    {{ name = "stop", options = {{ successTarget = {target} }} }},
+]
+"""
+
+
+class AgentProcess:
+    """`burst ensemble agent`, and what it logged."""
+
+    def __init__(self, story: AgentStory, *options: str) -> None:
+        self._path = story.directory / f"agent-{time.monotonic_ns()}.log"
+        command = [BURST, "ensemble", "agent", "sweep/md", "--uri", story.member]
+        command += ["--daemon", f"http://127.0.0.1:{story.port}"]
+        command += ["--token-file", str(story.token), *options]
+        with self._path.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    @property
+    def log(self) -> str:
+        return self._path.read_text()
+
+    def says(self, text: str) -> None:
+        wait_until(lambda: text in self.log, lambda: f"{text!r} in {self.log}")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ends(self) -> int:
+        return self.process.wait(DEADLINE_S)
+
+
+class AgentStory:
+    """What a test does with them."""
+
+    def __init__(self, cli: CliHarness, member: str, directory: Path) -> None:
+        self.cli, self.member, self.directory = cli, member, directory
+        self.port = free_port()
+        self.token = directory / "token"
+        self.ran = directory / "ran"
+        self.ran.touch()
+        self.token.write_text(TOKEN)
+        self.token.chmod(0o600)
+        cli.write(
+            http={"listen": f"127.0.0.1:{self.port}", "token_file": str(self.token)},
+            deadlines={"agent": "2s"},
+        )
+
+    def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:
+        script = self.directory / "step.sh"
+        script.write_text(f"#!/bin/sh\n{command}\necho $FLUX_JOB_ID >> {self.ran}\n")
+        script.chmod(0o700)
+        file = self.directory / "sweep.toml"
+        text = FILE.format(command=script, count=count, target=target or count)
+        file.write_text(text)
+        lines = self.cli.run("ensemble", "check", str(file)).lines
+        assert "its own" in lines[2]
+        assert self.cli.run("ensemble", "up", str(file)).status == 0
+
+    @contextmanager
+    def agent(self, *options: str) -> Iterator[AgentProcess]:
+        agent = AgentProcess(self, *options)
+        try:
+            yield agent
+        finally:
+            agent.kill()
+
+    @property
+    def row(self) -> Any:
+        return ensemble(self.cli)
+
+    @property
+    def md(self) -> Any:
+        return self.row["members"]["md"]
+
+    def tally(self) -> Any:
+        return self.md["jobs"]["step"]["tally"]
+
+    def wait_for_runs(self, count: int) -> None:
+        wait_until(
+            lambda: self.runs() >= count,
+            lambda: f"{count} runs: {self.runs()} {self.row}",
+        )
+
+    def runs(self) -> int:
+        return len(self.ran.read_text().splitlines())
+
+    def wait_for_end(self) -> None:
+        wait_until(
+            lambda: self.row["state"] == "ended",
+            lambda: f"its end: {self.row}",
+            limit=120.0,
+        )
+
+    def each_ran_once(self, count: int) -> None:
+        found = Counter(self.ran.read_text().split())
+        assert self.runs() == count
+        assert found.total() == len(found) == count
+
+
+def runs_its_jobs_and_ends(story: AgentStory) -> None:
+    """An agent runs the jobs of its member, tells what there is, and ends."""
+    with story.cli.daemon(), story.agent() as agent:
+        assert story.cli.status()["bursts"] == []
+        story.up(command="sleep 0.3")
+        story.wait_for_runs(1)
+        shown = story.md
+        assert shown["nodes"]["node_up_count"] >= 1
+        assert shown["nodes"]["node_cores_up"] >= shown["nodes"]["node_cores_free"]
+        assert shown["member"]["silent"] is False
+        assert shown["member"]["nodes"] == shown["nodes"]["node_up_count"]
+        story.wait_for_end()
+        assert "6 jobs have succeeded" in story.md["member"]["why"]
+        assert agent.ends() == 0
+        assert "has ended: 6 jobs have succeeded" in agent.log
+        story.each_ran_once(6)
+        assert story.cli.status()["bursts"] == []
+
+
+def loses_and_doubles_nothing(story: AgentStory) -> None:
+    """Daemon and agent are killed in turn, at whatever moment comes."""
+    with story.cli.daemon() as first:
+        story.up(command="sleep 0.3", count=12)
+        with story.agent() as agent:
+            story.wait_for_runs(1)
+            agent.kill()
+        first.process.kill()
+        first.process.wait()
+    with story.cli.daemon() as second, story.agent() as agent:
+        story.wait_for_runs(4)
+        second.process.kill()
+        second.process.wait()
+        with story.cli.daemon():
+            agent.says("cannot be reached")
+            story.wait_for_runs(6)
+            agent.kill()
+            with story.agent() as last:
+                story.wait_for_end()
+                assert last.ends() == 0
+                story.each_ran_once(12)
+                tally = story.row["members"]["md"]["member"]
+                assert "12 jobs have succeeded" in tally["why"]
+
+
+def stops_cleanly(agent: AgentProcess) -> None:
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.ends() == 0
+    assert "the agent of sweep/md ends" in agent.log
