@@ -184,6 +184,13 @@ def test_on_larger_grounds_none_does() -> None:
     assert still_refused(standing(), but(bursts={})) == {}
 
 
+def test_none_does_where_a_job_with_own_nodes_got_a_burst_that_it_waits_for() -> None:
+    before = msgspec.structs.replace(standing(), here=frozenset({ONE}))
+    assert still_refused(before, but()) == {}
+    going = but(bursts={ID: (CapacityPhase.GOING, frozenset({ONE}))})
+    assert still_refused(before, going) is VERDICTS
+
+
 def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> None:
     free = but(free_slots=frozenset({"burst-0", "burst-1"}))
     assert still_refused(standing(), free) == {ONE: REFUSED}

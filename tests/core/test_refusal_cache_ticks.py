@@ -262,6 +262,26 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     assert found.decisions[JobId(2)] is made.decisions[JobId(2)]
 
 
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+def test_room_that_a_job_leaves_as_it_gets_a_burst_is_seen(mode: str) -> None:
+    """Flux gave the first none of the free nodes, so it is to run elsewhere."""
+    lead = tables(intake={"mode": mode}, deadlines={"lease": "1h"})
+    first = job(1, whole(2))
+    second = job(2, whole(1), t_submit=T0 + 98, duration=7200.0)
+    # A slot that the burst leaves nothing of, which others could have had.
+    small = identity("lead-[0-1],burst-0-[0-1]")
+    seen = world(view(first, second, lead=small), small)
+    made = run_tick(Records(), seen, lead, T0 + 100)
+    assert made.decisions[first.id].reason is Reason.PROPOSED
+    assert made.decisions[second.id].reason is Reason.TURNED_DOWN
+    assert made.refusal_cache
+    assert set(made.refusal_cache.decisions) == {second.id}
+    next_tick = made.records, seen, lead, T0 + 100.01
+    found = run_tick(*next_tick, made.refusal_cache)
+    assert found.decisions[second.id].reason is Reason.LOCAL
+    assert found.decisions == run_tick(*next_tick).decisions
+
+
 @pytest.mark.parametrize(
     ("wish", "impossible", "rests"),
     [

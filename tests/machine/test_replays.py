@@ -448,3 +448,34 @@ def test_a_burst_is_idle_once_the_job_that_never_started_there_has_left() -> Non
             ("tick", {"seconds": 40.0}),
         ],
     )
+
+
+def test_a_refusal_does_not_stand_where_own_nodes_are_left_for_a_burst() -> None:
+    """The second job was still told of offers when it could have had own nodes."""
+    replay(
+        {
+            "deadlines": {"lease": "300s"},
+            "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
+            "providers": {
+                "a": {
+                    "capacity": 6,
+                    "max_nodes": 4,
+                    "modes": ["joined", "isolated"],
+                    "price": 1.0,
+                }
+            },
+            "standing": True,
+        },
+        [
+            ("person_stops_queues", {"stopped": True}),
+            ("submit", {"nodes": 2, "user": 3, "wish": 2, "duration": 30.0}),
+            ("tick", {"seconds": 1.0}),
+            (
+                "submit",
+                {"nodes": 1, "user": 1, "wish": 1, "duration": 300.0, "held": True},
+            ),
+            ("time_passes", {"ticks": 5}),
+            ("tick", {"seconds": 1.0}),
+            ("coast", {"seconds": 3.0}),
+        ],
+    )

@@ -18,7 +18,7 @@ from burst.core.idle_parts import IdlePart
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.judging_turns import BY_FORECAST, Backlog
 from burst.core.placement.kept_reservation import KeptReservation
-from burst.core.placement.refusal_inputs import RefusalInputs
+from burst.core.placement.refusal_inputs import CapacityPhase, RefusalInputs
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
@@ -257,9 +257,16 @@ def _room_may_be_left(
     before: RefusalCache, inputs: RefusalInputs, lead: LeadView
 ) -> bool:
     """Tell whether own nodes may be free that were given to jobs and are not taken."""
+    if not before.here:
+        return False
     changed = inputs.free != before.inputs.free
-    others = (lead.jobs.get(job) is not before.jobs[job] for job in before.here)
-    return bool(before.here) and (changed or any(others))
+    others = any(lead.jobs.get(job) is not before.jobs[job] for job in before.here)
+    # Whoever got a burst since then waits for that, and leaves own nodes to others.
+    elsewhere = any(
+        stage is not CapacityPhase.GOING and not before.here.isdisjoint(jobs)
+        for stage, jobs in inputs.bursts.values()
+    )
+    return changed or others or elsewhere
 
 
 def _is_plain(job: JobView) -> bool:
