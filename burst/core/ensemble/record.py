@@ -52,6 +52,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Timestamp of the last event that is counted in `statistics`."""
     spent: float = 0.0
     """As it was read last."""
+    paid: int = 0
+    """Nodes that were paid as it was read last, those that are given back, too."""
     trouble: Trouble | None = None
     why: str = ""
     """Of the last change, or of the end."""

@@ -80,7 +80,7 @@ def _fixed(
             continue
         reading = readings.get(name)
         if reading is None:
-            total += member.nodes
+            total += max(member.paid, member.nodes if member.ended is None else 0)
         elif member.ended is None:
             total += max(reading.nodes, member.nodes)
         else:
@@ -114,20 +114,20 @@ def _grow_into_room(
 
     A member that grows gets only nodes that no other is still giving back.
     """
-    held = {
-        name: max(readings[name].nodes, min(live[name].nodes, size))
-        for name, size in fair.items()
-    }
+    held = {name: min(live[name].nodes, size) for name, size in fair.items()}
+    # Nodes that are being given back are paid, and cannot be had again.
+    paid = 0
+    for name, size in held.items():
+        reading = readings[name]
+        leaving = max(0, reading.nodes - reading.size)
+        paid += max(reading.nodes, size + leaving)
     grown = {
         name: Want(0, size - held[name])
         for name, size in fair.items()
         if size > held[name]
     }
-    given = fair_share(max(0, most - sum(held.values())), grown)
-    return {
-        name: held[name] + given[name] if name in given else size
-        for name, size in fair.items()
-    }
+    given = fair_share(max(0, most - paid), grown)
+    return {name: size + given.get(name, 0) for name, size in held.items()}
 
 
 def _can_pay(

@@ -7,6 +7,7 @@ for each member a book of its jobs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -82,6 +83,8 @@ class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
 
 def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
     """Return a specification as JSON has it, durations as in the file."""
-    # Of its types JSON lacks durations only.
-    found: dict[str, Any] = msgspec.to_builtins(spec, enc_hook=str)
+    # Of its types JSON lacks durations only. Their text for people has three digits.
+    found: dict[str, Any] = msgspec.to_builtins(
+        spec, enc_hook=lambda value: "inf" if math.isinf(value) else f"{value + 0.0!r}s"
+    )
     return found

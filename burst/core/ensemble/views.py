@@ -75,6 +75,7 @@ def _with_reading(member: MemberRecord, reading: MemberReading) -> MemberRecord:
         statistics=statistics,
         read_until=until,
         spent=max(member.spent, round(reading.spent, 2)),
+        paid=reading.nodes,
     )
 
 
