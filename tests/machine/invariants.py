@@ -99,6 +99,8 @@ class Invariants:
         self.reaped_under_a_job: list[str] = []
         self.taken_back: set[int] = set()
         """Jobs of which the user had his say, so that they may run twice by him."""
+        self.enlarged: Counter[str] = Counter()
+        """How often a person had each burst grow, be it for less than a tick."""
         self._partly: set[str] = set()
         """Bursts that were counted on by a job that lacked a part."""
         self._awaiting: set[str] = set()
@@ -246,13 +248,14 @@ class Invariants:
         self._states(live, users)
 
     def _uses(self, burst):
-        """Return what changes when something begins on a burst.
+        """Return what changes when something begins on a burst, or is to by a person.
 
         Of a job that began and ended between two looks nobody can tell where it ran.
         """
         begun = self.world.lead.begun
         ran = [job for job, times in burst.sums.recent if times.started is not None]
-        return burst.id, sum(begun.get(rank, 0) for rank in burst.lease.ranks), len(ran)
+        on_ranks = sum(begun.get(rank, 0) for rank in burst.lease.ranks)
+        return burst.id, on_ranks, len(ran), self.enlarged[burst.id]
 
     def _states(self, live, users):
         """Each waiting state ends by its deadline."""

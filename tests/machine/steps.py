@@ -232,7 +232,7 @@ class Steps:
         online = [b for b in self.world.live if b.state is State.ONLINE]
         found = self._one(online, burst)
         if found:
-            self._ask(resizing(found.id, nodes))
+            self._ask(resizing(found.id, nodes, self.invariants.enlarged))
 
     @step(1)
     def release_all(self):
@@ -535,10 +535,12 @@ def taking_down(name, provider=""):
     return ask
 
 
-def resizing(name, nodes):
+def resizing(name, nodes, enlarged):
     def ask(records, world, its_settings, now):
         wanted = WantedSize(name, nodes)
-        return resize_burst(records, world, its_settings, wanted, now)
+        made, answer = resize_burst(records, world, its_settings, wanted, now)
+        enlarged[name] += any(event.name == "grow" for _, event in made.events)
+        return made, answer
 
     return ask
 

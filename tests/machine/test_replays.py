@@ -479,3 +479,22 @@ def test_a_refusal_does_not_stand_where_own_nodes_are_left_for_a_burst() -> None
             ("coast", {"seconds": 3.0}),
         ],
     )
+
+
+def test_a_burst_is_idle_from_when_its_growth_is_taken_back_at_once() -> None:
+    """Both requests were carried out in one tick, so that nobody saw it grow."""
+    replay(
+        {
+            "providers": {
+                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
+            }
+        },
+        [
+            ("request", {"nodes": 1, "provider": "a"}),
+            ("tick", {"seconds": 1.0}),
+            *[("tick", {"seconds": 7.0})] * 2,
+            ("resize", {"burst": 7, "nodes": 4}),
+            ("resize", {"burst": 2, "nodes": 1}),
+            ("tick", {"seconds": 40.0}),
+        ],
+    )
