@@ -55,13 +55,13 @@ class PastBursts(msgspec.Struct, frozen=True):
         burst; None where no forecast was known then.
         """
         users = self._users()
-        rows: dict[JobId, Row] = {}
+        known: dict[JobId, list[tuple[Burst, JobTimes]]] = {}
         for burst in self._seen():
             for job, times in (*burst.sums.recent, *burst.times.items()):
                 if self.userid in (None, users.get(job)):
-                    row = rows.setdefault(job, _job_row(job, times, users.get(job)))
-                    row["bursts"].append(burst.id)
-        return sorted(rows.values(), key=lambda row: (row["submitted"], row["id"]))
+                    known.setdefault(job, []).append((burst, times))
+        rows = [_job_row(job, found, users.get(job)) for job, found in known.items()]
+        return sorted(rows, key=lambda row: (row["submitted"], row["id"]))
 
     def _seen(self) -> Iterator[Burst]:
         for burst in self.records.bursts.values():
@@ -124,14 +124,26 @@ def _settled_row(row: SettledBurst) -> Row:
     }
 
 
-def _job_row(job: JobId, times: JobTimes, userid: int | None) -> Row:
+def _job_row(
+    job: JobId, found: list[tuple[Burst, JobTimes]], userid: int | None
+) -> Row:
+    """Return a job of some bursts, with its times of the one that got furthest.
+
+    The others may have failed before it could run there.
+    """
+    times = max((times for _, times in found), key=_how_far)
+    here = (of.here for _, of in found if of.here is not None)
     return {
         "id": format_f58(job),
         "userid": userid,
-        "bursts": [],
+        "bursts": [burst.id for burst, _ in found],
         "submitted": times.submitted,
-        "here": times.here,
+        "here": next(here, None),
         "started": times.started,
         "finished": times.finished,
         "result": times.result,
     }
+
+
+def _how_far(times: JobTimes) -> tuple[bool, bool]:
+    return times.finished is not None, times.started is not None

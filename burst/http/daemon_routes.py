@@ -64,8 +64,10 @@ def daemon_routes(state: DaemonState) -> list[Route]:
             row = service_answers.report_of(served.snapshot(), asked)
         except StoreError as error:
             return _verdict(str(error))
-        except (BurstError, msgspec.ValidationError) as error:
+        except BurstError as error:
             return text_response(f"{error}", 400)
+        except msgspec.ValidationError:
+            return text_response("since is a day, such as 2026-11-01", 400)
         page = render_report(row, refresh=_REFRESH_S)
         return HttpResponse(body=page.encode(), content_type=HTML)
 

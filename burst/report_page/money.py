@@ -26,7 +26,7 @@ def money_section(data: Row) -> Html:
     found, total = data["cost"], sums(data)
     parts = [tag("h2", "Money")]
     if not total.get("settled") and not total.get("reserved"):
-        parts.append(tag("p", "Nothing was settled or reserved: nothing has a price."))
+        parts.append(tag("p", "Nothing was settled or reserved."))
     else:
         parts += _amounts(found, total)
     if found["budgets"]:

@@ -140,6 +140,22 @@ def test_jobs_are_told_once_with_all_their_bursts():
     assert (second["started"], second["here"]) == (None, None)
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_job_whose_first_burst_failed_is_told_by_the_one_that_it_ran_on(finished):
+    failed = gone(lifecycle.expect_here(burst_of(ONE, TWO), {ONE: T0 + 99}))
+    other = run(burst_of(ONE, name="burst-1-bbbbbb"), ONE, finished=finished)
+    waits = burst_of(ONE, name="burst-2-cccccc")
+
+    first, second = past(failed, other, waits).jobs()
+
+    assert first["bursts"] == [failed.id, other.id, waits.id]
+    assert (first["started"], first["here"]) == (T0 + 10, T0 + 99)
+    assert (first["finished"], first["result"]) == (
+        (T0 + 20, "completed") if finished else (None, "")
+    )
+    assert (second["bursts"], second["started"]) == ([failed.id], None)
+
+
 def test_a_user_is_told_of_his_own():
     shared = burst_of(ONE, TWO, userids=(100, 200))
     others = burst_of(TWO, name="burst-1-bbbbbb", userids=(200,))

@@ -107,6 +107,7 @@ def test_a_daemon_of_a_real_lead_answers_and_closes_when_it_stops(
                 refused = own(port, f"/?{bad}")
                 assert refused.status == 400
                 assert refused.headers["Content-Type"].startswith("text/plain")
+                assert "such as 2026-11-01" in refused.body
             text = own(port, "/metrics").body
             assert number(text, "flux_burst_lead_up") == 1
             assert number(text, TICKS) >= 1
