@@ -60,14 +60,12 @@ def daemon_routes(state: DaemonState) -> list[Route]:
         if served is None:
             return _verdict(state.why_not_ready())
         try:
-            asked = msgspec.convert(dict(request.query), ReportRequest)
+            asked = _asked(request)
             row = service_answers.report_of(served.snapshot(), asked)
         except StoreError as error:
             return _verdict(str(error))
         except BurstError as error:
             return text_response(f"{error}", 400)
-        except msgspec.ValidationError:
-            return text_response("since is a day, such as 2026-11-01", 400)
         page = render_report(row, refresh=_REFRESH_S)
         return HttpResponse(body=page.encode(), content_type=HTML)
 
@@ -80,6 +78,14 @@ def daemon_routes(state: DaemonState) -> list[Route]:
         Route(path="/status", handler=status, access=Access.OWNER),
         Route(path="/", handler=report, access=Access.OWNER),
     ]
+
+
+def _asked(request: HttpRequest) -> ReportRequest:
+    """Return what a page is asked for. Raises BurstError in words for a browser."""
+    try:
+        return msgspec.convert(dict(request.query), ReportRequest)
+    except msgspec.ValidationError as error:
+        raise BurstError("since is no day", "such as 2026-11-01") from error
 
 
 def _verdict(trouble: str) -> HttpResponse:
