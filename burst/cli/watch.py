@@ -137,7 +137,10 @@ def _print_once(target: Target) -> None:
     height = max(HEIGHT, 20 + len(state.items()))
     plain = [line.plain.rstrip() for line in draw(state, width, height)]
     click.echo("\n".join(plain[:-2]).rstrip())
-    click.echo("this is no terminal, so that is all; burst status has --json", err=True)
+    click.echo(
+        "this is no terminal with a cursor, so that is all; burst status has --json",
+        err=True,
+    )
 
 
 @contextlib.contextmanager
