@@ -26,6 +26,7 @@ from burst.core.ensemble.answers import Asked
 from burst.core.ensemble.controller import take_step
 from burst.core.ensemble.intents import Intent, JobRef, RunCustom, SubmitJobs
 from burst.core.ensemble.member_job import JobSite, job_name, make_job
+from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import (
     JobsRead,
     MemberState,
@@ -42,6 +43,7 @@ from burst.core.world import World
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter, NewJob
 from burst.model.active_job import JobOutcome
+from burst.model.burst import Membership
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.agent_members import AgentMembers, Answered
@@ -85,6 +87,8 @@ class Ensembles:
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
+        self._pending: tuple[LeadView | None, frozenset[Membership]]
+        self._pending = (None, frozenset())
         self._news = threading.Condition()
         self._closing = False
         self._woken = False
@@ -131,8 +135,9 @@ class Ensembles:
                 )
             )
         self._files.look(snapshot)
+        pending = self._pending_of(snapshot.world.lead)
         for name in snapshot.records.ensembles:
-            if commands.is_over(snapshot.records, name):
+            if is_over(snapshot.records, name, pending):
                 self._made.pop(name, None)
                 continue
             try:
@@ -145,6 +150,12 @@ class Ensembles:
                 self._said[name] = repr(error)
             else:
                 self._said.pop(name, None)
+
+    def _pending_of(self, lead: LeadView) -> frozenset[Membership]:
+        """Return the members with jobs that wait; found once for each view."""
+        if self._pending[0] is not lead:
+            self._pending = (lead, members_with_pending(lead))
+        return self._pending[1]
 
     def _step_if_due(self, name: str, snapshot: Snapshot) -> None:
         file = snapshot.records.ensemble_starts[name]

@@ -12,6 +12,7 @@ import pytest
 
 from burst.algorithm import MemberDecision, MemberView, Memory
 from burst.core.ensemble import commands
+from burst.core.ensemble.over import members_with_pending
 from burst.core.records import Records
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
@@ -485,6 +486,35 @@ def test_what_is_shown_of_ensembles() -> None:
     assert row()["state"] == "ending"
     site.step(4)
     assert row()["state"] == "ended"
+
+
+def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
+    site = EnsembleSite()
+    says = site.up(
+        members=[
+            MEMBER
+            | {
+                "min": 0,
+                "size": 0,
+                "jobs": [{"name": "md", "command": "true", "count": 0}],
+            }
+        ]
+    )["a"]
+    says.says = MemberDecision(nodes=0, submit=("md", "md"))
+    site.step(2)
+    says.says = MemberDecision()
+    assert site.states() == {JobState.SCHED}
+    site.down()
+
+    def state() -> str:
+        (found,) = ensembles_answer(site.sim.engine.snapshot, "sweep")["ensembles"]
+        return str(found["state"])
+
+    assert state() == "ending", "its jobs are not canceled yet"
+    assert members_with_pending(None) == frozenset(), "what cannot be read"
+    site.step(3)
+    assert JobState.SCHED not in site.states()
+    assert state() == "ended"
 
 
 class NotResizable(FakeProvider):

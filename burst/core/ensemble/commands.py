@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -15,6 +15,7 @@ from burst.core.ensemble.giving import give_jobs
 from burst.core.ensemble.intents import (
     SUBMIT_MOST,
 )
+from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.sizes import resized
 from burst.core.ensemble.stored import (
@@ -28,7 +29,7 @@ from burst.core.records import ASSIGNABLE, Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.errors import BurstError
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Membership
 
 KEPT_ENDED = 20
 """Ensembles that have ended and are still on record, beside those that are kept."""
@@ -53,7 +54,8 @@ def begin_ensemble(
     """
     spec = new.spec
     before = records.ensembles.get(spec.name)
-    if before is not None and not is_over(records, spec.name):
+    pending = members_with_pending(world.lead)
+    if before is not None and not is_over(records, spec.name, pending):
         raise BurstError(
             f"an ensemble {spec.name} is there already",
             f"burst ensemble down {spec.name} ends it, burst ensemble status shows it",
@@ -76,7 +78,7 @@ def begin_ensemble(
         ensemble_starts={**records.ensemble_starts, spec.name: file},
         ensemble_books=books,
     )
-    return result_of(Transaction(_forget_oldest(after, spec.name), now))
+    return result_of(Transaction(_forget_oldest(after, pending, spec.name), now))
 
 
 def begin_once(
@@ -164,14 +166,6 @@ def unchanged(records: Records) -> TickResult:
     return result_of(Transaction(records, 0.0))
 
 
-def is_over(records: Records, name: str) -> bool:
-    """Tell whether an ensemble has ended and nothing of it is left."""
-    state = records.ensembles[name]
-    if state.record.ended is None:
-        return False
-    return not any(_is_of(burst, name) for burst in records.live)
-
-
 def lost_members(records: Records) -> list[Burst]:
     """Return the live bursts of ensembles that are not on record.
 
@@ -211,10 +205,11 @@ def _choose_slots(
     records: Records, world: World, spec: EnsembleSpec
 ) -> dict[str, tuple[str, ...]]:
     """Return for each member the hosts of a rank slot that no other ensemble has."""
+    pending = members_with_pending(world.lead)
     taken = {
         hosts
         for name, file in records.ensemble_starts.items()
-        if name in records.ensembles and not is_over(records, name)
+        if name in records.ensembles and not is_over(records, name, pending)
         for hosts in file.slots.values()
     }
     chosen: dict[str, tuple[str, ...]] = {}
@@ -246,11 +241,6 @@ def _is_for(slot: RankSlot, provider: str, world: World) -> bool:
     return not kept or provider in kept
 
 
-def _is_of(burst: Burst, name: str) -> bool:
-    member = burst.lease.member
-    return member is not None and member.name.startswith(f"{name}/")
-
-
 def _without(
     books: Mapping[str, MemberBook], names: Iterable[str]
 ) -> dict[str, MemberBook]:
@@ -258,13 +248,15 @@ def _without(
     return {key: book for key, book in books.items() if not key.startswith(gone)}
 
 
-def _forget_oldest(records: Records, but: str) -> Records:
+def _forget_oldest(
+    records: Records, pending: Collection[Membership], but: str
+) -> Records:
     """Forget ensembles that have ended, but for the last of them."""
     over = [
         name
         for name in records.ensembles
         if name != but
-        and is_over(records, name)
+        and is_over(records, name, pending)
         and not records.ensemble_starts[name].is_kept
     ]
     over.sort(key=lambda name: records.ensembles[name].record.ended or 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from burst.core.ensemble.agent_member import AgentMember
 from burst.core.ensemble.agent_report import TakenReport
-from burst.core.ensemble.commands import is_over
+from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import JobsRead, bursts_of, read_member
 from burst.core.ensemble.state import ensemble_state
 from burst.core.ensemble.stored import MemberBook
@@ -56,7 +56,7 @@ def ensemble_row(
     }
     record = take_in(kept.record, readings)
     row = ensemble_state(record, make_views(spec, record, readings), now)
-    row["state"] = _state(records, name)
+    row["state"] = _state(records, world, name)
     providers = {member.name: member.provider for member in spec.members}
     for member, shown in row["members"].items():
         hosts = start.slots.get(member, ())
@@ -123,7 +123,8 @@ def _burst(burst: Burst) -> dict[str, Any]:
     }
 
 
-def _state(records: Records, name: str) -> str:
+def _state(records: Records, world: World, name: str) -> str:
     if records.ensembles[name].record.ended is None:
         return "running"
-    return "ended" if is_over(records, name) else "ending"
+    pending = members_with_pending(world.lead)
+    return "ended" if is_over(records, name, pending) else "ending"

@@ -17,6 +17,7 @@ from burst.core.ensemble import controller
 from burst.core.ensemble.commands import with_record
 from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
 from burst.core.ensemble.member_size import MemberResize, StepTime
+from burst.core.ensemble.over import is_pending_of
 from burst.core.ensemble.read_members import bursts_of
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.stored import MemberBook
@@ -25,9 +26,6 @@ from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.errors import Unreadable
 from burst.model.burst import Membership
-from burst.model.lead import JobState
-
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +123,7 @@ def _end_member(
     tx.actions += [
         FailJob(job.id, f"{of.name} has ended: {why}")
         for job in world.lead.jobs.values()
-        if job.preferences.member == of.name
-        and job.userid == of.userid
-        and job.state in _PENDING
+        if is_pending_of(job, of)
     ]
     return result_of(tx)
 

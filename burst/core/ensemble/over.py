@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Whether anything of an ensemble is left after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from burst.core.records import RecordsView
+from burst.model.burst import Burst, Membership
+from burst.model.lead import JobState, JobView, LeadView
+
+_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+
+
+def is_pending_of(job: JobView, member: Membership) -> bool:
+    """Tell whether a job of a member has yet to start."""
+    return (
+        job.state in _PENDING
+        and job.preferences.member == member.name
+        and job.userid == member.userid
+    )
+
+
+def members_with_pending(lead: LeadView | None) -> frozenset[Membership]:
+    """Return the members of which jobs have yet to start; none without a lead."""
+    if lead is None:
+        return frozenset()
+    return frozenset(
+        Membership(job.preferences.member, job.userid)
+        for job in lead.jobs.values()
+        if job.preferences.member and job.state in _PENDING
+    )
+
+
+def is_over(records: RecordsView, name: str, pending: Collection[Membership]) -> bool:
+    """Tell whether an ensemble has ended and neither a burst nor a job is left.
+
+    `pending` is what `members_with_pending` returns. A job that runs is on a burst. One
+    that waits may be all that is left: of members that had no burst when they ended.
+    """
+    state, start = records.ensembles[name], records.ensemble_starts[name]
+    if state.record.ended is None or any(is_of(each, name) for each in records.live):
+        return False
+    return not any(
+        each.userid == start.userid and each.name.startswith(f"{name}/")
+        for each in pending
+    )
+
+
+def is_of(burst: Burst, name: str) -> bool:
+    """Tell whether a burst is of a member of the ensemble of that name."""
+    member = burst.lease.member
+    return member is not None and member.name.startswith(f"{name}/")
