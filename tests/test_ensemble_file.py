@@ -197,7 +197,15 @@ WRONG = [
         "commands: no such key",
         "command?",
     ),
+    ("count = 5", "count = 5\ntasks = 3", 30, "3 tasks for 2 nodes", "a multiple"),
+    ("count = 5", "count = 5\ntasks = 2000000", 30, "tasks: out of range", "0 to"),
     ("'2 2'", "'2 2", 28, "No closing quotation", ""),
+    ("lmp -v x '2 2'", " ", 28, "' ' is no command", ""),
+    ("lmp -v x '2 2'", "a\\u0000", 28, "has a NUL", ""),
+    ('batch = "listing"', 'batch = "quote"', 35, 'quote:3: "don\'t": No', "shell"),
+    ('batch = "listing"', 'batch = "a\\u0000"', 35, "cannot be read", "a line"),
+    ('["save.sh", "all"]', "[]", 12, "custom.save: is no command", "such as"),
+    ("'done'", "'done", 13, 'custom.mail: "mail -s \'done me": No', ""),
     ('"two"', '"t w o"', 27, "not a name for jobs", "letters"),
     ('"two"', '"listing"', 34, "there are jobs listing", "rename"),
     ('"two"', '"shared"', 48, "member small has jobs shared, too", "rename"),
@@ -235,6 +243,7 @@ def test_what_is_wrong_is_said_with_its_line_and_what_is_right(
     assert old in TOML
     path = write(TOML.replace(old, new, 1))
     (path.parent / "empty").write_text("# nothing\n")
+    (path.parent / "quote").write_text("# one\ntrue\ndon't\n")
     with pytest.raises(ConfigError) as caught:
         load(path)
     assert caught.value.what.startswith(f"{path}:{line}: ")

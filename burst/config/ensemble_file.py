@@ -167,10 +167,19 @@ def _read_custom(
             path, "expected a table of commands", 'such as save = ["save.sh"]'
         )
     return {
-        str(name): tuple(
-            shlex.split(command)
-            if isinstance(command, str)
-            else source.convert(_Command, {"command": command}, (*path, name)).command
-        )
+        str(name): _read_command(source, command, (*path, name))
         for name, command in found.items()
     }
+
+
+def _read_command(source: FileSource, command: Any, path: KeyPath) -> tuple[str, ...]:
+    if isinstance(command, str):
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise source.wrong(path, f"{command!r}: {error}") from error
+    else:
+        words = source.convert(_Command, {"command": command}, path).command
+    if not words or not words[0] or any("\0" in word for word in words):
+        raise source.wrong(path, "is no command", 'such as ["save.sh", "--all"]')
+    return words

@@ -47,11 +47,9 @@ class JobReader(msgspec.Struct, frozen=True):
             )
         if bool(job.command) == bool(job.batch):
             raise self.source.wrong(at, "needs either a command or a batch", "give one")
-        if job.command:
-            try:
-                shlex.split(job.command)
-            except ValueError as error:
-                raise self.source.wrong((*at, "command"), str(error)) from error
+        problem = _problem_of(job.command) if job.command else ""
+        if problem:
+            raise self.source.wrong((*at, "command"), problem)
         if job.commands:
             raise self.source.wrong(
                 (*at, "commands"), "no such key", "did you mean command?"
@@ -66,6 +64,7 @@ class JobReader(msgspec.Struct, frozen=True):
             "nodes": (1, most),
             "count": (0, MOST_JOBS),
             "cores": (0, 1_000_000),
+            "tasks": (0, 1_000_000),
             "duration": (0, LONGEST),
         }
         for key, (low, high) in ranges.items():
@@ -73,24 +72,33 @@ class JobReader(msgspec.Struct, frozen=True):
                 raise self.source.wrong(
                     (*at, key), "out of range", f"{low} to {high:g}"
                 )
-        if job.tasks and job.tasks < job.nodes:
+        if job.tasks % job.nodes:
             raise self.source.wrong(
                 (*at, "tasks"),
                 f"{job.tasks} tasks for {job.nodes} nodes",
-                "a node needs a task: leave tasks out for one each",
+                "each node has as many tasks: a multiple of nodes, or leave tasks out"
+                " for one each",
             )
 
     def _with_batch(self, job: JobSpec, path: KeyPath) -> JobSpec:
         file = self.directory / job.batch
         try:
             lines = file.read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+        # ValueError: of bytes that are no text, and of a name with a NUL.
+        except (OSError, ValueError) as error:
             raise self.source.wrong(
                 path, f"{file} cannot be read: {error}", "one command a line"
             ) from error
         found = tuple(
             line.strip() for line in lines if line.strip() and line.strip()[0] != "#"
         )
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            problem = _problem_of(text) if text and text[0] != "#" else ""
+            if problem:
+                raise self.source.wrong(
+                    path, f"{file}:{number}: {problem}", "no shell reads it"
+                )
         if not found or len(found) > MOST_JOBS:
             raise self.source.wrong(
                 path, f"{file} has {len(found)} commands", "1 to 100000"
@@ -100,3 +108,14 @@ class JobReader(msgspec.Struct, frozen=True):
                 (*path[:-1], "count"), "each line of batch is a job", "leave count out"
             )
         return msgspec.structs.replace(job, commands=found)
+
+
+def _problem_of(command: str) -> str:
+    """Return why a command cannot be run; empty if it can."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return f"{command!r}: {error}"
+    if not words or not words[0]:
+        return f"{command!r} is no command"
+    return f"{command!r} has a NUL" if "\0" in command else ""
