@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from burst.core.records import RecordsView
+from burst.core.records import Records
 from burst.model.burst import Burst, Membership
 from burst.model.lead import JobState, JobView, LeadView
 
@@ -32,7 +32,7 @@ def members_with_pending(lead: LeadView | None) -> frozenset[Membership]:
     )
 
 
-def is_over(records: RecordsView, name: str, pending: Collection[Membership]) -> bool:
+def is_over(records: Records, name: str, pending: Collection[Membership]) -> bool:
     """Tell whether an ensemble has ended and neither a burst nor a job is left.
 
     `pending` is what `members_with_pending` returns. A job that runs is on a burst. One
