@@ -26,7 +26,7 @@ class Access(enum.Enum):
     """Who may ask a route."""
 
     ANYONE = "anyone"
-    """Whoever can connect, without a token: it tells nothing but yes or no."""
+    """Whoever can connect, without a token: what says only how the daemon is."""
     TOKEN = "token"  # noqa: S105 - the name of a kind of access
     """Who has the token, if one is set. Without one, whoever can connect."""
     OWNER = "owner"

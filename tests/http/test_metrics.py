@@ -310,6 +310,14 @@ def test_budgets_are_told_by_name_and_no_user_is_named() -> None:
     assert "root" not in sim.text()
 
 
+def test_notices_that_cannot_be_told_are_shown_by_whom_they_were_for() -> None:
+    sim = Watched(notify={"command": ["true"], "webhook": "http://127.0.0.1:1/x"})
+    sim.tick(2)
+    assert sim.read("notices_failing") == {("command",): 0, ("webhook",): 0}
+    changed(sim, untold={"webhook": "notify.webhook: 127.0.0.1: status 500"})
+    assert sim.read("notices_failing") == {("command",): 0, ("webhook",): 1}
+
+
 def test_no_label_has_an_id_and_all_names_are_in_the_catalog() -> None:
     sim = Watched()
     job = sim.lead.submit(whole(3), userid=4711)
@@ -319,7 +327,7 @@ def test_no_label_has_an_id_and_all_names_are_in_the_catalog() -> None:
     assert "4711" not in text
     assert JobId(job)
     allowed = {"provider", "offer", "state", "reason", "queue", "result", "stage"}
-    allowed |= {"method", "kind", "budget", "version", "le"}
+    allowed |= {"method", "kind", "budget", "version", "le", "by"}
     for family in parse_text(text):
         assert family.documentation
         for sample in family.samples:
@@ -330,7 +338,7 @@ def test_no_label_has_an_id_and_all_names_are_in_the_catalog() -> None:
     # Those that are not there yet have had nothing to tell.
     assert declared - named <= {
         *("forecast_near_ratio", "forecast_inside_ratio", "budget_used_ratio"),
-        *("provider_call_errors_total", "pending_jobs"),
+        *("provider_call_errors_total", "pending_jobs", "notices_failing"),
     }
 
 

@@ -82,6 +82,7 @@ def prometheus(directory: Path, target: int) -> Iterator[PrometheusProcess]:
 # Nothing of these has happened: they have no series, or one whose rate is no number.
 UNSEEN = (
     *("flux_burst_forecast_near_ratio", "flux_burst_forecast_inside_ratio"),
+    "flux_burst_notices_failing",
     *("flux_burst_provider_call_errors_total", "flux_burst_pending_jobs"),
 )
 

@@ -56,6 +56,7 @@ CASES: Mapping[str, AlertCase] = {
     "BurstPastLease": _one("past_lease_bursts", "1x120", provider="gke"),
     "BurstQuarantined": _one("bursts", "1x120", provider="gke", state="quarantined"),
     "BurstRecordsUnreadable": _one("unreadable_records", "1x120"),
+    "BurstNoticesFail": _one("notices_failing", "1x120", by="webhook"),
     "BurstBudgetWarn": _one("budget_used_ratio", "0.8x120", "1x120", budget="all"),
     "BurstBudgetSpent": _one("budget_used_ratio", "1x120", "0.99x120", budget="all"),
 }

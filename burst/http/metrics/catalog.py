@@ -40,6 +40,12 @@ _OF_DAEMON = (
         "counter",
         "Ticks of which nothing could be stored, so that nothing was done.",
     ),
+    Metric(
+        "notices_failing",
+        "gauge",
+        "1 while that key of `[notify]` could not tell its last notice.",
+        ("by",),
+    ),
     Metric("unreadable_records", "gauge", "Records in the store that cannot be read."),
 )
 _OF_BURSTS = (

@@ -39,6 +39,11 @@ def add_snapshot(samples: Samples, snapshot: Snapshot) -> None:
     """Add what a snapshot shows."""
     samples.put("last_tick_timestamp_seconds", snapshot.now)
     samples.put("unreadable_records", len(snapshot.records.unreadable))
+    notify = snapshot.settings.notify
+    if notify.command:
+        samples.put("notices_failing", "command" in snapshot.untold, "command")
+    if notify.webhook or notify.webhook_file:
+        samples.put("notices_failing", "webhook" in snapshot.untold, "webhook")
     _add_bursts(samples, snapshot)
     _add_jobs(samples, snapshot)
     _add_providers(samples, snapshot)

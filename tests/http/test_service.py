@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""The server moves as settings change, and where that fails stays where it was."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burst.config import HttpSettings
+from burst.errors import ConfigError
+from burst.http.service import HttpService
+from burst.runtime.daemon_state import DaemonState
+from burst.runtime.tally import Tally
+from tests.embedded_instance import free_port
+from tests.http.clients import ask, bearer
+
+TOKEN, OTHER = "e" * 40, "f" * 40
+
+
+@pytest.fixture
+def service() -> Iterator[HttpService]:
+    made = HttpService(DaemonState(Tally()))
+    yield made
+    made.close()
+
+
+def write(path: Path, token: str) -> str:
+    path.write_text(token)
+    path.chmod(0o600)
+    return str(path)
+
+
+def can_read(port: int, token: str) -> bool:
+    return ask(port, "/metrics", headers=bearer(token)).status == 200
+
+
+def test_nothing_answers_before_it_is_committed(service: HttpService) -> None:
+    change = service.prepare(HttpSettings(listen="127.0.0.1:0"))
+    assert service.port == 0
+    change.abandon()
+    assert service.port == 0
+    service.prepare(HttpSettings(listen="127.0.0.1:0")).commit()
+    assert ask(service.port, "/healthz").status == 200
+
+
+def test_a_token_is_read_again(service: HttpService, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    settings = HttpSettings(listen="127.0.0.1:0", token_file=write(path, TOKEN))
+    service.prepare(settings).commit()
+    port = service.port
+    assert can_read(port, TOKEN)
+    write(path, OTHER)
+    change = service.prepare(settings)
+    assert can_read(port, TOKEN)
+    change.commit()
+    assert service.port == port
+    assert can_read(port, OTHER)
+    assert not can_read(port, TOKEN)
+    os.chmod(path, 0o644)
+    with pytest.raises(ConfigError, match=r"http\.token_file: .*others may read it"):
+        service.prepare(settings)
+    assert can_read(port, OTHER)
+
+
+def test_it_moves_to_another_address_of_the_same_port(
+    service: HttpService, tmp_path: Path
+) -> None:
+    port, token = free_port(), write(tmp_path / "token", TOKEN)
+    here = HttpSettings(listen=f"127.0.0.1:{port}", token_file=token)
+    everywhere = HttpSettings(listen=f"0.0.0.0:{port}", token_file=token)
+    service.prepare(here).commit()
+    service.prepare(everywhere).commit()
+    assert ask(port, "/healthz").status == 200
+    with socket.create_connection(("127.8.8.8", port)):
+        pass
+    # And back, where the session then refuses the reload.
+    change = service.prepare(here)
+    change.abandon()
+    assert ask(port, "/healthz").status == 200
+    assert can_read(port, TOKEN)
+    with socket.create_connection(("127.8.8.8", port)):
+        pass
+
+
+def test_where_another_has_the_port_it_stays(service: HttpService) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as other:
+        port = other.getsockname()[1]
+        here = HttpSettings(listen=f"127.0.0.1:{port}")
+        service.prepare(here).commit()
+        with pytest.raises(ConfigError, match="in use"):
+            service.prepare(HttpSettings(listen=f"127.0.0.2:{port}"))
+        assert service.port == port
+        assert ask(port, "/healthz").status == 200
+
+
+def test_a_place_where_nothing_can_be_made_is_told(
+    service: HttpService, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"http\.listen: unix:.*No such file"):
+        service.prepare(HttpSettings(listen=f"unix:{tmp_path}/none/s"))
