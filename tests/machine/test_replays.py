@@ -498,3 +498,20 @@ def test_a_burst_is_idle_from_when_its_growth_is_taken_back_at_once() -> None:
             ("tick", {"seconds": 40.0}),
         ],
     )
+
+
+def test_a_burst_that_is_left_behind_by_a_reload_and_a_restart_is_quarantined() -> None:
+    replay(
+        {
+            "providers": {
+                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
+            }
+        },
+        [
+            ("settings_change", {"change": 19, "reload": True}),
+            ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False}),
+            *[("tick", {"seconds": 1.0})] * 2,
+            ("settings_change", {"change": 20, "reload": False}),
+            ("tick", {"seconds": 1.0}),
+        ],
+    )

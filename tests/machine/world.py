@@ -125,7 +125,7 @@ class World:
     def boot(self):
         """Start the daemon (again), with nothing but the store to remember by."""
         self.boots += 1
-        self.left |= {"fake a", "fake elsewhere"} if self._is_elsewhere() else set()
+        self._note_places()
         self.settings = self._settings()
         self.lead.mode = self.settings.intake.mode
         self.executor = SimExecutor(lambda: self.now)
@@ -144,11 +144,17 @@ class World:
         lost = [b for b in self.live if b.lease.provider not in places]
         if lost or any(why_out_of_reach(b.lease, places) for b in self.live):
             return False
+        self._note_places()
         self.settings = self._settings()
         self.lead.mode = self.settings.intake.mode
         self.providers = self._make_providers()
         self.engine.change(self._config())
         return True
+
+    def _note_places(self) -> None:
+        """Note that bursts may be where their provider will not be."""
+        if self._is_elsewhere():
+            self.left |= {"fake a", "fake elsewhere"}
 
     def _is_elsewhere(self) -> bool:
         return any(site.get("place") == "elsewhere" for site in self.sites.values())
