@@ -206,6 +206,8 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
     """When it last shrank."""
     check: float = 10.0
     """Seconds from one decision to the next, as the file says (`checkSeconds`)."""
+    commands: tuple[str, ...] = ()
+    """Names of `[custom]` of the file."""
     peers: tuple[PeerView, ...] = ()
     """The other members, by name."""
 

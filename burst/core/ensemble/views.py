@@ -114,6 +114,7 @@ def _view(
         grown=kept.grown,
         shrunk=kept.shrunk,
         check=float(spec.check),
+        commands=tuple(spec.custom),
     )
 
 

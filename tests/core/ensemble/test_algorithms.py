@@ -520,5 +520,18 @@ def test_rules_that_can_be_used_are_no_problem() -> None:
         rule("metric", "end", name="count.all.success", when=">= 5"),
         rule("job-finish", "grow", name="x"),
         rule("job-exception", "end"),
+        rule("start", "custom", label="save"),
     ]
-    assert make("triggers", rules=rules).problems(view(jobs=(group(),))) == []
+    seen = view(jobs=(group(),), commands=("save",))
+    assert make("triggers", rules=rules).problems(seen) == []
+
+
+def test_a_command_that_the_file_does_not_have_is_a_problem() -> None:
+    rules = make("triggers", rules=[rule("start", "custom", label="sav")])
+    (problem,) = rules.problems(view(commands=("save",)))
+    assert (problem.key, problem.advice) == (
+        "rules.0.action.label",
+        "did you mean save?",
+    )
+    (problem,) = rules.problems(view())
+    assert problem.advice == "there are none"

@@ -168,6 +168,9 @@ def _problems(rule: TriggerRule, view: MemberView, at: str) -> Iterator[OptionPr
             yield from _unknown(f"{at}.name", "jobs", rule.name, groups)
     if rule.action.name == "submit":
         yield from _unknown(f"{at}.action.label", "jobs", rule.action.label, groups)
+    elif rule.action.name == "custom":
+        label = rule.action.label
+        yield from _unknown(f"{at}.action.label", "command", label, view.commands)
 
 
 def _unknown(
@@ -179,6 +182,6 @@ def _unknown(
     advice = (
         f"did you mean {' or '.join(close)}?"
         if close
-        else f"there are {', '.join(known[:12])}"
+        else f"there are {', '.join(known[:12]) or 'none'}"
     )
     yield OptionProblem(key, f"there is no {kind} {name!r}", advice)
