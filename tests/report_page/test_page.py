@@ -113,6 +113,14 @@ def test_what_is_not_known_is_not_told_as_nought():
     assert "median wait that was expected here" not in text
 
 
+def test_bursts_without_jobs_are_drawn_alone():
+    page = read(jobs=[])
+
+    assert "4 bursts provider called" in page.text
+    assert "waits runs" not in page.text
+    assert "waits runs" in read().text
+
+
 def test_a_page_that_is_live_is_loaded_again():
     assert "refresh" not in render_report(report_answer())
     page = PageReader(render_report(report_answer(), refresh=30))
