@@ -30,6 +30,7 @@ NAMES = (
     "many_bursts",
     "lammps",
     "replay",
+    "ensemble",
 )
 _ENDS = """\
 A missed goal is a finding: the exit status is 1 only where a benchmark failed to run.

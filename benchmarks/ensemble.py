@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""How long the decisions about an ensemble take, and what they save, in simulation.
+
+Decisions: 50 members with 5,000 jobs that wait, beside the same with 500. Savings: a
+day in which the rate of jobs rises and falls twice, with workload-demand, beside a
+fixed size that is enough for the peak, and beside a rule as the Horizontal Pod
+Autoscaler has it (busy nodes against a target of 70 %, tolerance 10 %, the largest
+recommendation of the last five minutes). All three run in the same simulator, in which
+no running job is ever lost; nodes boot for five minutes.
+
+    python benchmarks/ensemble.py [--json]
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.table import Goal, Measure, main_of
+from burst.algorithm import Algorithm, MemberDecision, MemberView, Memory, QueueCounts
+from burst.config import convert
+from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
+from burst.core.ensemble.algorithms import BUILT_IN
+from burst.core.ensemble.answers import Asked
+from burst.core.ensemble.controller import new_record, take_step
+from burst.core.ensemble.reading import MemberReading
+from burst.core.ensemble.views import make_views, take_in
+from burst.replay.ensemble_member import NodeTimes
+from burst.replay.ensemble_simulator import EnsembleSimulator, Workload
+from burst.replay.ensemble_workload import drawn_arrivals
+
+_MEMBERS = 50
+_MOST = 16
+_NOW = 1_000_000.0
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "workload-demand": {"scaleUpStrategy": "randomJob"},
+    "random-selection": {"select": 20},
+    "workload-success": {"successTarget": 5000},
+    "select-fastest-runtime": {"atOnce": 50},
+    "cost": {},
+    "more-jobs": {"batch": 50},
+    "stop": {},
+}
+
+
+class Fixed:
+    """As large as it may be, for ever."""
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        """Return the most nodes."""
+        return MemberDecision(nodes=view.most, memory=memory, why=f"fixed at {now}")
+
+
+class PodAutoscalerRule:
+    """As many nodes as keep seven of ten busy, as the Horizontal Pod Autoscaler."""
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        """Return the largest recommendation of the last five minutes."""
+        up = max(1, view.nodes_up)
+        # What waits counts as load, or it would never grow beyond full.
+        busy = (view.nodes_busy + view.nodes_waited_for) / up
+        wanted = view.nodes
+        if abs(busy / 0.7 - 1) > 0.1:
+            wanted = math.ceil(up * busy / 0.7)
+        seen = [each for each in memory.get("seen", []) if now - each[0] < 300]
+        seen.append([now, max(view.least, min(view.most, wanted))])
+        most = max(each[1] for each in seen)
+        return MemberDecision(nodes=most, memory={"seen": seen}, why="utilisation")
+
+
+def make(name: str, **options: Any) -> Algorithm:
+    kind = BUILT_IN[name]
+    made: Algorithm = kind(convert(kind.Options, options, "options"))
+    return made
+
+
+def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, MemberReading]]:
+    """Return an ensemble in which so many jobs wait, and as many are left."""
+    each = jobs // _MEMBERS
+    members = tuple(
+        MemberSpec(
+            name=f"m{n}",
+            provider="p",
+            max=_MOST,
+            jobs=(JobSpec(name="x", command="true", count=each),),
+        )
+        for n in range(_MEMBERS)
+    )
+    sizes = dict.fromkeys((1, 2, 3, 4), each // 4)
+    reading = MemberReading(
+        nodes=8,
+        size=8,
+        nodes_up=8,
+        queue=QueueCounts(run=8, sched=each),
+        waiting=sizes,
+        next_jobs=(1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3),
+        price=1.0,
+    )
+    return EnsembleSpec(name="e", members=members), {m.name: reading for m in members}
+
+
+def decisions(jobs: int) -> tuple[float, float]:
+    """Return the CPU seconds of the slowest decision, and of a whole step but those."""
+    spec, readings = queue(jobs)
+    record = take_in(new_record(spec, _NOW - 1000), readings)
+    views = make_views(spec, record, readings)
+    slowest = 0.0
+    for name, options in _OPTIONS.items():
+        algorithm = make(name, **options)
+        for view in views.values():
+            took = min(
+                _seconds(lambda a=algorithm, v=view: a.decide(v, {}, _NOW))
+                for _ in range(3)
+            )
+            slowest = max(slowest, took)
+    algorithm = make("workload-demand")
+    answers = {
+        name: {"workload-demand": algorithm.decide(view, {}, _NOW)}
+        for name, view in views.items()
+    }
+
+    def step() -> None:
+        taken = take_in(record, readings)
+        make_views(spec, taken, readings)
+        take_step(spec, taken, Asked(readings, answers), _NOW)
+
+    return slowest, min(_seconds(step) for _ in range(5))
+
+
+def _seconds(call: Any) -> float:
+    begun = time.thread_time()
+    call()
+    return time.thread_time() - begun
+
+
+def day(algorithm: Algorithm) -> tuple[float, float]:
+    """Return node-hours paid for each that was needed, and the mean wait in seconds."""
+    spec = EnsembleSpec(
+        name="e", members=(MemberSpec(name="m", provider="p", max=_MOST),)
+    )
+    arrivals = drawn_arrivals(24.0, 15.0, seed=7)
+    simulator = EnsembleSimulator(
+        spec, {"m": {"a": algorithm}}, NodeTimes(), Workload(arrivals)
+    )
+    found = simulator.run(24 * 3600.0).members["m"]
+    return found.paid / found.needed, statistics.fmean(found.waits)
+
+
+def measure() -> Sequence[Measure]:
+    """Return all measures."""
+    few, _ = decisions(500)
+    many, step = decisions(5000)
+    options = {"scaleUpStrategy": "total", "disableTermination": "yes"}
+    ours = make("workload-demand", **options, scaleUpChecks=1)
+    paid, wait = day(ours)
+    kept = make("workload-demand", **options, scaleUpChecks=1, scaleDownChecks=60)
+    kept_paid, kept_wait = day(kept)
+    fixed_paid, fixed_wait = day(Fixed())
+    hpa_paid, hpa_wait = day(PodAutoscalerRule())
+    return [
+        Measure("slowest decision, 5,000 jobs", 1000 * many, "ms", Goal("<", 10.0)),
+        Measure("of that with 500 jobs", many / few, "x", Goal("<", 12.0)),
+        Measure("a step of 50 members without them", 1000 * step, "ms"),
+        Measure("paid for each needed: demand", paid, "h"),
+        Measure("paid for each needed: demand, kept 10 min", kept_paid, "h"),
+        Measure("paid for each needed: fixed", fixed_paid, "h"),
+        Measure("paid for each needed: as the HPA", hpa_paid, "h"),
+        Measure("paid: demand of fixed", paid / fixed_paid, "x", Goal("<", 0.7)),
+        Measure("paid: demand of the HPA's", paid / hpa_paid, "x", Goal("<", 1.0)),
+        Measure("mean wait: demand", wait, "s"),
+        Measure("mean wait: demand, kept 10 min", kept_wait, "s"),
+        Measure("mean wait: fixed", fixed_wait, "s"),
+        Measure("mean wait: as the HPA", hpa_wait, "s"),
+    ]
+
+
+if __name__ == "__main__":
+    main_of(__doc__, measure)
