@@ -90,8 +90,8 @@ def status(name: str, target: Target, listing: Listing) -> None:
 def submit(name: str, target: Target, **asked: str | int) -> None:
     """Submit further jobs for MEMBER of the ensemble NAME: those of an entry JOBS.
 
-    Jobs that the file does not have are submitted with flux submit
-    --setattr=burst.member=NAME/MEMBER.
+    A job that the file does not have is submitted for a member with flux submit
+    --setattr=burstable --setattr=burst.member=NAME/MEMBER.
     """
     with target.lead() as lead:
         lead.call("ensemble-submit", {"name": name, **asked}, timeout=60.0)

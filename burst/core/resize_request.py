@@ -18,7 +18,7 @@ from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, Unreadable
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import Burst, BurstId, Membership, State
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 
@@ -88,6 +88,12 @@ def resize_burst(
         begin_growth(tx, burst, more, note, requested=True)
     keep_accounts(tx, world, settings)
     return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
+
+
+def member_of(records: Records, burst_id: str) -> Membership | None:
+    """Return the member of an ensemble that a burst is of; None if it is of none."""
+    burst = records.bursts.get(BurstId(burst_id))
+    return burst.lease.member if burst else None
 
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:

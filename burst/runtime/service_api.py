@@ -18,7 +18,7 @@ from burst.core.commands import TakeDown
 from burst.core.job_request import request_for_job
 from burst.core.placement.slots import LENT
 from burst.core.records import Records
-from burst.core.resize_request import WantedSize, resize_burst
+from burst.core.resize_request import WantedSize, member_of, resize_burst
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Denied, LeadError
@@ -282,6 +282,13 @@ class ServiceApi:
         def command(
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
+            of = member_of(records, asked.burst)
+            if of is not None:
+                ensemble, _, member = of.name.partition("/")
+                raise BurstError(
+                    f"{asked.burst} is of an ensemble, which would take that back",
+                    f"burst ensemble resize {ensemble} {member} {asked.nodes}",
+                )
             made, answer = resize_burst(records, world, settings, wanted, now)
             return made, answer._asdict()
 

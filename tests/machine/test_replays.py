@@ -515,3 +515,21 @@ def test_a_burst_that_is_left_behind_by_a_reload_and_a_restart_is_quarantined() 
             ("tick", {"seconds": 1.0}),
         ],
     )
+
+
+def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> None:
+    replay(
+        {
+            "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
+            "providers": {"a": {"capacity": 6, "max_nodes": 4, "price": 1.0}},
+            "serve": True,
+            "standing": True,
+        },
+        [
+            ("submit", {"nodes": 8, "user": 1, "wish": 0, "duration": 0.0}),
+            (
+                "submit",
+                {"nodes": 3, "user": 2, "wish": 1, "duration": 30.0, "held": True},
+            ),
+        ],
+    )

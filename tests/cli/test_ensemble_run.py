@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble up, status, down` by a daemon and an embedded lead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.cli_harness import CliHarness
+from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
+from tests.support.waiting import wait_until
+
+
+def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) -> None:
+    with cli.daemon() as daemon:
+        found = run_to_its_end(cli, tmp_path)
+        assert found["largest"] == 3
+        members = found["row"]["members"]
+        assert "6 jobs have succeeded" in members["md"]["member"]["why"]
+        assert "2 jobs have failed" in members["post"]["member"]["why"]
+        assert [row["state"] for row in cli.status()["bursts"]] == ["inactive"] * len(
+            cli.status()["bursts"]
+        )
+        assert "ensemble sweep: md ends" in daemon.log
+        lines = cli.run("ensemble", "status").lines
+        assert lines[0].startswith("sweep: ended since ")
+        assert lines[1].split()[:3] == ["MEMBER", "PROVIDER", "STATE"]
+
+
+def test_it_lives_through_a_daemon_that_is_killed(
+    cli: CliHarness, tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(FILE.replace("sleep 1", "sleep 2"))
+    with cli.daemon() as daemon:
+        assert cli.run("ensemble", "up", str(file)).status == 0
+        wait_until(
+            lambda: ensemble(cli)["members"]["md"].get("queue", {}).get("run", 0) > 0,
+            lambda: f"a job to run: {ensemble(cli)}",
+        )
+        daemon.process.kill()
+        daemon.process.wait()
+    with cli.daemon():
+        wait_until(
+            lambda: ensemble(cli)["state"] == "ended",
+            lambda: f"its end: {ensemble(cli)}",
+            limit=120.0,
+        )
+        assert (
+            "6 jobs have succeeded" in ensemble(cli)["members"]["md"]["member"]["why"]
+        )
+
+
+def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(FILE.replace("sleep 1", "sleep 1"))
+    with cli.daemon():
+        assert cli.run("ensemble", "status").lines == [
+            "there is no ensemble; burst ensemble up FILE starts one"
+        ]
+        assert cli.run("ensemble", "up", str(file)).status == 0
+        wait_until(lambda: cli.status()["bursts"], "a burst")
+        burst = cli.status()["bursts"][0]["id"]
+        by_hand = cli.run("resize", burst, "2").error
+        assert "is of an ensemble, which would take that back" in by_hand
+        assert "burst ensemble resize sweep" in by_hand
+        assert "there already" in cli.run("ensemble", "up", str(file)).error
+        down = cli.run("ensemble", "down", "sweep", "--note", "enough")
+        assert down.lines == ["ensemble sweep has ended; nothing of it is left"]
+        assert ensemble(cli)["why"] == "enough"
+        assert "there is no ensemble x" in cli.run("ensemble", "down", "x").error
