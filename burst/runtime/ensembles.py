@@ -30,6 +30,7 @@ from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import (
     JobsRead,
     MemberState,
+    jobs_by_member,
     lost_jobs,
     read_member,
 )
@@ -64,7 +65,7 @@ _CLOSE_S = 2.0
 
 
 class Ensembles:
-    """One thread. `start` and `close` are for the session's thread, `wake` for any."""
+    """One thread. `start` and `close` are for the session's."""
 
     def __init__(
         self,
@@ -91,7 +92,6 @@ class Ensembles:
         self._pending = (None, frozenset())
         self._news = threading.Condition()
         self._closing = False
-        self._woken = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -100,12 +100,6 @@ class Ensembles:
             target=self._run, name="burst-ensembles", daemon=True
         )
         self._thread.start()
-
-    def wake(self) -> None:
-        """Have new ensembles looked for now."""
-        with self._news:
-            self._woken = True
-            self._news.notify_all()
 
     def close(self) -> None:
         """End once the step that is under way is done; wait for that for a moment."""
@@ -117,10 +111,16 @@ class Ensembles:
 
     def _run(self) -> None:
         while not self._closing:
-            self.look()
+            try:
+                self.look()
+            except BurstError as error:
+                self._say("", str(error))
+            except Exception as error:  # noqa: BLE001 - it must not end for good
+                log.failure("ensembles were not looked at", error=error)
+            else:
+                self._said.pop("", None)
             with self._news:
-                self._news.wait_for(lambda: self._closing or self._woken, _LOOK_S)
-                self._woken = False
+                self._news.wait_for(lambda: self._closing, _LOOK_S)
 
     def look(self) -> None:
         """Take a step of each ensemble that is due."""
@@ -135,6 +135,8 @@ class Ensembles:
                 )
             )
         self._files.look(snapshot)
+        if not snapshot.records.ensembles:
+            return
         pending = self._pending_of(snapshot.world.lead)
         for name in snapshot.records.ensembles:
             if is_over(snapshot.records, name, pending):
@@ -215,6 +217,7 @@ class Ensembles:
         lead = snapshot.world.lead
         assert lead is not None
         records, name = snapshot.records, running.spec.name
+        jobs = jobs_by_member(lead)
         found = {}
         external = {each.name for each in running.spec.members if each.has_agent}
         for member in state.record.members:
@@ -228,7 +231,7 @@ class Ensembles:
                 running.file.membership(member),
                 book,
                 records,
-                JobsRead(lead, self._outcomes(book, lead)),
+                JobsRead(lead, jobs, self._outcomes(book, lead)),
                 snapshot.now,
             )
         return found
@@ -331,7 +334,8 @@ class Ensembles:
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:
-            log.say("ensemble %s: %s", name, text, level=logging.WARNING)
+            label = f"ensemble {name}" if name else "ensembles"
+            log.say("%s: %s", label, text, level=logging.WARNING)
         self._said[name] = text
 
 

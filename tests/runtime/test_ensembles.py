@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
@@ -14,9 +14,12 @@ from burst.algorithm import MemberDecision, MemberView, Memory
 from burst.core.ensemble import commands
 from burst.core.ensemble.over import members_with_pending
 from burst.core.records import Records
-from burst.errors import BurstError
+from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
 from burst.model.lead import JobState
+from burst.runtime.agent_reports import AgentReports
+from burst.runtime.engine import Engine
+from burst.runtime.ensembles import Ensembles
 from burst.runtime.service_ensembles import ensembles_answer
 from burst.testing import FakeProvider
 from tests.builders import identity
@@ -548,3 +551,46 @@ def test_where_bursts_keep_their_size_a_member_has_several() -> None:
         site.end_job(job)
     site.step(6)
     assert site.live("a") == 1
+
+
+class DeafEngine:
+    """An engine that cannot be asked, for a reason that is known or is not."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.asked = 0
+
+    @property
+    def snapshot(self) -> NoReturn:
+        self.asked += 1
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            LeadError("the daemon took no tick for 30 s"),
+            "ensembles: the daemon took no",
+        ),
+        (ZeroDivisionError("oh"), "ensembles were not looked at"),
+    ],
+)
+def test_a_look_that_fails_is_not_the_last(
+    error: Exception, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = DeafEngine(error)
+    site = EnsembleSite()
+    ensembles = Ensembles(
+        lambda: cast("Engine", engine),
+        site.lead,
+        lambda _: {},
+        site.sim.tick,
+        AgentReports(lambda: site.sim.now),
+    )
+    ensembles.start()
+    try:
+        wait_until(lambda: engine.asked > 2, "a third look")
+    finally:
+        ensembles.close()
+    assert says in caplog.text

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -31,6 +31,8 @@ class JobsRead(msgspec.Struct, frozen=True):
     """What was read of jobs."""
 
     lead: LeadView
+    jobs: Mapping[Membership, Sequence[JobView]]
+    """As `jobs_by_member` returns them."""
     outcomes: Mapping[JobId, JobOutcome]
     """Of jobs that the lead does not show any more."""
 
@@ -73,11 +75,7 @@ def read_member(
 ) -> MemberState:
     """Return a member as it is now; `book` is what was known at the last time."""
     lead = read.lead
-    rows = [
-        row_of(job, job_group(job))
-        for job in lead.jobs.values()
-        if job.preferences.member == membership.name and job.userid == membership.userid
-    ]
+    rows = [row_of(job, job_group(job)) for job in read.jobs.get(membership, ())]
     counted = count_jobs(book.jobs, JobsSeen(rows, read.outcomes), now)
     live = bursts_of(records, membership)
     after = _settle(book, records, membership, now)
@@ -93,6 +91,16 @@ def read_member(
         _with_nodes(reading, live, lead),
         msgspec.structs.replace(after, jobs=counted.known),
     )
+
+
+def jobs_by_member(lead: LeadView) -> dict[Membership, list[JobView]]:
+    """Return the jobs that are for members of ensembles: one pass for all members."""
+    found: dict[Membership, list[JobView]] = {}
+    for job in lead.jobs.values():
+        if job.preferences.member:
+            whose = Membership(job.preferences.member, job.userid)
+            found.setdefault(whose, []).append(job)
+    return found
 
 
 def job_group(job: JobView) -> str:

@@ -8,7 +8,12 @@ from typing import Any
 from burst.core.ensemble.agent_member import AgentMember
 from burst.core.ensemble.agent_report import TakenReport
 from burst.core.ensemble.over import is_over, members_with_pending
-from burst.core.ensemble.read_members import JobsRead, bursts_of, read_member
+from burst.core.ensemble.read_members import (
+    JobsRead,
+    bursts_of,
+    jobs_by_member,
+    read_member,
+)
 from burst.core.ensemble.state import ensemble_state
 from burst.core.ensemble.stored import MemberBook
 from burst.core.ensemble.views import make_views, take_in
@@ -37,7 +42,7 @@ def ensemble_row(
     readings = {}
     agents = _agents_of(records, world, name)
     if world.lead is not None:
-        read = JobsRead(world.lead, {})
+        read = JobsRead(world.lead, jobs_by_member(world.lead), {})
         readings = {
             member: read_member(
                 start.membership(member),

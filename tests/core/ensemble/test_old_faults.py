@@ -13,7 +13,7 @@ import pytest
 from burst.algorithm import JobGroup, JobTally, MemberDecision, MemberView
 from burst.config import convert
 from burst.core.ensemble.algorithms import BUILT_IN
-from burst.core.ensemble.read_members import JobsRead, read_member
+from burst.core.ensemble.read_members import JobsRead, jobs_by_member, read_member
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.stored import MemberBook
 from burst.core.records import Records
@@ -83,7 +83,9 @@ def read(*jobs: tuple[int, JobState, int, int]) -> MemberReading:
         )
         for number, state, nodes, urgency in jobs
     ]
-    lead = JobsRead(builders.view(*shown), {})
+    # Another's job is none of the member's.
+    view = builders.view(*shown, builders.job(99, builders.whole(1)))
+    lead = JobsRead(view, jobs_by_member(view), {})
     return read_member(member, MemberBook(), Records(), lead, builders.T0).reading
 
 
