@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.week_jobs import LENT_NODES, RunResult, WeekJob
-from burst.core import timeline
+from burst.core.sizes import node_seconds
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -221,8 +221,6 @@ def paid_for(bursts: Mapping[BurstId, Burst], now: float) -> float:
     """Return what bursts have cost by then, in node-seconds."""
     total = 0.0
     for burst in bursts.values():
-        events = timeline.known_events(burst)
-        since = next(e.timestamp for e in events if e.name == "provision-start")
         ends = now if burst.live else min(now, burst.since)
-        total += (ends - since) * burst.lease.nodes
+        total += node_seconds(burst, ends)
     return total

@@ -252,6 +252,9 @@ def test_a_shrink_is_called_again_until_it_is_seen_to_be_done():
     assert kinds(site.tick(5.0)) == ["ResizeBurst"]
     site.answer(Outcome.TRANSIENT, "it is busy")
     assert site.last == "retry"
+    told = len(site.burst.events)
+    site.answer(Outcome.TRANSIENT, "it is busy")
+    assert len(site.burst.events) == told, "the same is told once"
     assert kinds(site.tick(60.0)) == ["ResizeBurst"]
     # What it refuses of a shrink is tried again, too.
     site.answer(Outcome.SPEC, "no")
