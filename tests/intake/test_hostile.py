@@ -47,18 +47,19 @@ def daemon(instance: FluxInstance, user: UserCli) -> Iterator[DaemonProcess]:
             yield daemon
 
 
-def submit(user: UserCli, **system: Any) -> str:
+def submit(user: UserCli, *options: str, **system: Any) -> str:
     """Submit a small job that may burst, with these attributes, past the CLI."""
     spec = json.loads(user.do("submit", "--dry-run", "-n1", "true"))
     spec["attributes"]["system"] |= {"burstable": True, **system}
     path = user.instance.directory / "spec.json"
     path.write_text(json.dumps(spec))
-    return user.do("job", "submit", str(path))
+    return user.do("job", "submit", *options, str(path))
 
 
 def told(user: UserCli, **system: Any) -> None:
     """Submit a job that is left alone, and see that its user is told why."""
-    job = submit(user, **system)
+    # Held: it might have run before it is told.
+    job = submit(user, "--urgency=0", **system)
     shown = "-no{user.burst.state} {user.burst.why}"
     wait_until(
         lambda: "than burst evaluates" in user.do("jobs", shown, job),
