@@ -29,6 +29,17 @@ DEADLINE_S = 60.0
 _ENTER = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
+def _environment() -> dict[str, str]:
+    """Return our environment without the size of our own terminal.
+
+    Programs take what it says for the size of theirs; pytest-xdist sets it.
+    """
+    ours = dict(os.environ)
+    for name in ("COLUMNS", "LINES"):
+        ours.pop(name, None)
+    return ours
+
+
 class TerminalScreen:
     """The other end of the terminal."""
 
@@ -44,7 +55,7 @@ class TerminalScreen:
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,
-            env={**os.environ, "TERM": "xterm-256color", **environment},
+            env={**_environment(), "TERM": "xterm-256color", **environment},
         )
 
     def settings(self) -> list[Any]:
