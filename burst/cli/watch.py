@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Protocol
 
 import click
-from rich.console import Console, Group
+from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 
 from burst.cli.cost import user_name
@@ -21,7 +21,7 @@ from burst.cli.target import Target, target_options
 from burst.cli.terminal_keys import TerminalKeys
 from burst.cli.watch_calls import STATUS, WatchAnswer, WatchCalls
 from burst.cli.watch_screen import HEIGHT, HELP, WIDTH, draw
-from burst.cli.watch_state import JOBS, WatchCall, WatchState, press, told
+from burst.cli.watch_state import JOBS, WatchState, press, told
 from burst.errors import NoDaemon
 from burst.model.exit_status import shell_status
 from burst.runtime import service_answers
@@ -29,26 +29,6 @@ from burst.runtime import service_answers
 # A key is waited for so long before answers are looked for, in seconds.
 _LOOK_S = 0.1
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-
-
-class KeySource(Protocol):
-    """What keys are read of; `TerminalKeys` is one."""
-
-    def read(self, seconds: float) -> list[str]:
-        """Return what was pressed; waits so long for a key."""
-        ...
-
-
-class CallSource(Protocol):
-    """What asks the daemon; `WatchCalls` is one."""
-
-    def post(self, call: WatchCall) -> None:
-        """Ask this next."""
-        ...
-
-    def take(self) -> list[WatchAnswer]:
-        """Return all answers since the last call, without waiting."""
-        ...
 
 
 @click.command()
@@ -77,21 +57,21 @@ def watch(every: float, target: Target) -> None:
     calls.start()
     try:
         with _ended_by_signals(), TerminalKeys(sys.stdin.fileno()) as keys:
-            show(console, keys, calls)
+            _show(console, keys, calls)
     except KeyboardInterrupt:
         sys.exit(shell_status(-signal.SIGINT))
     finally:
         calls.stop()
 
 
-def show(console: Console, keys: KeySource, calls: CallSource) -> None:
+def _show(console: Console, keys: TerminalKeys, calls: WatchCalls) -> None:
     """Show the screen until its user quits. Raises OSError if the terminal is gone."""
     state, shown = WatchState(), None
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while not state.over:
             for answer in calls.take():
-                state = take_answer(state, answer)
-            size = console.size
+                state = _take_answer(state, answer)
+            size = _fit(console)
             if shown != (state, size):
                 lines = draw(state, size.width, size.height)
                 live.update(Group(*lines), refresh=True)
@@ -102,7 +82,20 @@ def show(console: Console, keys: KeySource, calls: CallSource) -> None:
                     calls.post(call)
 
 
-def take_answer(state: WatchState, answer: WatchAnswer) -> WatchState:
+def _fit(console: Console) -> ConsoleDimensions:
+    """Give the console the size that its terminal has now, and return it.
+
+    rich takes COLUMNS and LINES first. Where a shell exports those, they stay as they
+    were when the terminal gets another size.
+    """
+    size = os.get_terminal_size(console.file.fileno())
+    # A serial line has no size that is known; there rich's guess is as good as any.
+    if size.columns and size.lines:
+        console.size = ConsoleDimensions(size.columns, size.lines)
+    return console.size
+
+
+def _take_answer(state: WatchState, answer: WatchAnswer) -> WatchState:
     """Return the state after what the daemon answered, or did not."""
     if answer.call == STATUS:
         if answer.found is None:

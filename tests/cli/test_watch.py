@@ -106,11 +106,13 @@ def test_the_terminal_is_restored_however_it_ends(
         assert "Traceback" not in screen.text
 
 
+@pytest.mark.parametrize("exported", [{}, {"COLUMNS": "80", "LINES": "24"}])
 def test_another_size_is_drawn_at_once_and_one_that_is_too_small_is_told(
-    shared: Shared,
+    shared: Shared, exported: dict[str, str]
 ) -> None:
+    """Whatever size the shell has exported."""
     _, cli, _ = shared
-    with watched(cli) as screen:
+    with watched(cli, **exported) as screen:
         screen.shows("PROVIDER")
         screen.resize(60, 24)
         screen.shows("60 columns, 24 lines: burst watch needs 80")

@@ -32,7 +32,8 @@ _ENTER = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 def _environment() -> dict[str, str]:
     """Return our environment without the size of our own terminal.
 
-    Programs take what it says for the size of theirs; pytest-xdist sets it.
+    Programs take what it says for the size of theirs. GNU readline, which pytest
+    imports, sets it in each process that pytest starts, such as its workers.
     """
     ours = dict(os.environ)
     for name in ("COLUMNS", "LINES"):
