@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from burst.algorithm import Algorithm, MemberView
+from burst.algorithm import MemberView
 from burst.config.ensemble import EnsembleSpec, JobSpec
 from burst.core.ensemble.answers import AlgorithmFault, Answer, Asked
 from burst.core.ensemble.controller import confirm, new_record, take_step
@@ -21,9 +21,11 @@ from burst.core.ensemble.intents import (
     ResizeMember,
     SubmitJobs,
 )
+from burst.core.ensemble.member_job import find_group
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.views import is_due, make_views, take_in
 from burst.replay.ensemble_member import NodeTimes, SimulatedJob, SimulatedMember
+from burst.runtime.algorithm_registry import Algorithms
 
 START = 1_000_000_000.0
 """When a simulation begins, in seconds since the epoch."""
@@ -84,7 +86,7 @@ class EnsembleSimulator:
     def __init__(
         self,
         spec: EnsembleSpec,
-        algorithms: Mapping[str, Mapping[str, Algorithm]],
+        algorithms: Algorithms,
         times: NodeTimes,
         workload: Workload,
     ) -> None:
@@ -190,13 +192,8 @@ class EnsembleSimulator:
             member.end(now)
         elif isinstance(intent, SubmitJobs):
             for ref in intent.jobs:
-                member.submit(
-                    self._workload.job(self._spec_of(intent.member, ref), ref), now
-                )
-
-    def _spec_of(self, member: str, ref: JobRef) -> JobSpec:
-        jobs = self._spec.jobs if ref.shared else self._spec.member(member).jobs
-        return next(job for job in jobs if job.name == ref.group)
+                group = find_group(self._spec, intent.member, ref)
+                member.submit(self._workload.job(group, ref), now)
 
     def _busy(self) -> bool:
         return any(member.waiting or member.busy for member in self.members.values())

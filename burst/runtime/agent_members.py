@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import logging
 
-import msgspec
-
 from burst import log
 from burst.core.ensemble.agent_report import TakenReport
-from burst.core.ensemble.intents import JobRef, SubmitJobs
+from burst.core.ensemble.intents import Answered, SubmitJobs
 from burst.core.ensemble.read_members import MemberState
 from burst.model.decision import moment
 from burst.runtime.agent_reports import AgentReports, find_member
@@ -74,12 +72,3 @@ class AgentMembers:
                 moment(since),
                 level=logging.WARNING,
             )
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """What became of jobs that were to be submitted."""
-
-    taken: tuple[JobRef, ...]
-    """Those that the member has."""
-    refused: str
-    """Why it did not take another; empty if it took all."""

@@ -10,28 +10,23 @@ after a crash each of these is found to be done, or is done again.
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from burst import log
-from burst.algorithm import Algorithm
 from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble import commands, steps
 from burst.core.ensemble.answers import Asked
 from burst.core.ensemble.controller import take_step
-from burst.core.ensemble.intents import Intent, JobRef, RunCustom, SubmitJobs
-from burst.core.ensemble.member_job import JobSite, job_name, make_job
+from burst.core.ensemble.intents import Answered, Intent, RunCustom, SubmitJobs
 from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import (
     JobsRead,
     MemberState,
     jobs_by_member,
-    lost_jobs,
     read_member,
 )
 from burst.core.ensemble.record import EnsembleRecord
@@ -42,19 +37,20 @@ from burst.core.records import Records
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, LeadError
-from burst.lead import JobSubmitter, NewJob
-from burst.model.active_job import JobOutcome
+from burst.lead import JobSubmitter
 from burst.model.burst import Membership
-from burst.model.jobid import JobId
 from burst.model.lead import LeadView
-from burst.runtime.agent_members import AgentMembers, Answered
+from burst.runtime.agent_members import AgentMembers
 from burst.runtime.agent_reports import AgentReports
 from burst.runtime.algorithm_calls import AlgorithmCalls
+from burst.runtime.algorithm_registry import Algorithms
+from burst.runtime.custom_commands import run_command
 from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.ensemble_files import EnsembleFiles
+from burst.runtime.lead_jobs import LeadJobs
 from burst.runtime.snapshot import Snapshot
 
-MakeAlgorithms = Callable[[EnsembleSpec], Mapping[str, Mapping[str, Algorithm]]]
+MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
 """Makes the algorithms of each member, by their names, in the order of the file."""
 
 _LOOK_S = 0.5
@@ -76,7 +72,7 @@ class Ensembles:
         reports: AgentReports,
     ) -> None:
         self._engine = engine
-        self._submitter = submitter
+        self._jobs = LeadJobs(submitter)
         self._make = make
         self._wake_engine = wake_engine
         self._clock = reports.clock
@@ -231,14 +227,10 @@ class Ensembles:
                 running.file.membership(member),
                 book,
                 records,
-                JobsRead(lead, jobs, self._outcomes(book, lead)),
+                JobsRead(lead, jobs, self._jobs.outcomes(book, lead)),
                 snapshot.now,
             )
         return found
-
-    def _outcomes(self, book: MemberBook, lead: LeadView) -> Mapping[JobId, JobOutcome]:
-        lost = lost_jobs(book, lead)
-        return self._submitter.outcomes(lost) if lost else {}
 
     def _do(
         self,
@@ -258,7 +250,7 @@ class Ensembles:
                     if found.refused:
                         refused[intent.member] = found.refused
                 elif isinstance(intent, RunCustom):
-                    _run_command(running.spec, intent, snapshot.world.identity.uri)
+                    run_command(running.spec, intent, snapshot.world.identity.uri)
                     done.append(intent)
         finally:
             if done or refused != before.jobs_refused:
@@ -285,43 +277,7 @@ class Ensembles:
             return self._agents.submit(running.spec.name, intent, snapshot)
         known = before.record.members.get(intent.member)
         earlier = set(known.unconfirmed) if known else set()
-        return self._submit(running, intent, earlier, snapshot)
-
-    def _submit(
-        self,
-        running: _Running,
-        intent: SubmitJobs,
-        earlier: set[JobRef],
-        snapshot: Snapshot,
-    ) -> Answered:
-        """Submit jobs of a member; return what the lead has now.
-
-        `earlier` are those that were to be submitted before this step: the lead may
-        have them.
-        """
-        spec, file = running.spec, running.file
-        started = snapshot.records.ensembles[spec.name].record.started
-        names = {
-            ref: job_name(spec, intent.member, ref, started) for ref in intent.jobs
-        }
-        doubtful = [names[ref] for ref in intent.jobs if ref in earlier]
-        there = self._submitter.find_jobs(doubtful) if doubtful else {}
-        rest = [ref for ref in intent.jobs if names[ref] not in there]
-        site = _site_of(file, intent.member, snapshot)
-        jobs: list[NewJob] = [
-            make_job(file, intent.member, ref, names[ref], site) for ref in rest
-        ]
-        answers = self._submitter.submit_jobs(jobs) if jobs else []
-        taken = {
-            ref
-            for ref, answer in zip(rest, answers, strict=True)
-            if not isinstance(answer, BurstError)
-        }
-        refused = [str(answer) for answer in answers if isinstance(answer, BurstError)]
-        return Answered(
-            tuple(ref for ref in intent.jobs if ref in taken or names[ref] in there),
-            refused[0] if refused else "",
-        )
+        return self._jobs.submit(running.file, intent, earlier, snapshot)
 
     def _post(self, command: EngineCommand) -> None:
         """Have the next tick carry out a command. Raises what it raises, LeadError."""
@@ -346,23 +302,10 @@ class _Running:
         self,
         file: EnsembleStart,
         spec: EnsembleSpec,
-        algorithms: Mapping[str, Mapping[str, Algorithm]],
+        algorithms: Algorithms,
     ) -> None:
         self.file, self.spec, self.algorithms = file, spec, algorithms
         self.due = 0.0
-
-
-def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
-    """Return what the member's jobs are fitted to."""
-    hosts = file.slots[member]
-    shapes = {slot.hosts[0]: slot.shape for slot in snapshot.world.slots}
-    shape = shapes.get(hosts[0])
-    if shape is None:
-        raise LeadError(
-            f"{member}: the lead has no rank slot that begins with {hosts[0]} any more",
-            "end the ensemble and start it again",
-        )
-    return JobSite(snapshot.settings.intake.attribute, shape)
 
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:
@@ -388,34 +331,3 @@ def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> No
                 now.trouble.what,
                 level=logging.WARNING,
             )
-
-
-def _run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
-    """Start a command of the file; its exit status goes to the log."""
-    told = {
-        "BURST_ENSEMBLE": spec.name,
-        "BURST_MEMBER": intent.member,
-        "BURST_COMMAND_NUMBER": str(intent.number),
-        "FLUX_URI": uri,
-    }
-    label = f"ensemble {spec.name}: command {intent.command} of {intent.member}"
-    try:
-        process = subprocess.Popen(
-            list(spec.custom[intent.command]),
-            cwd=spec.directory or "/",
-            env={**os.environ, **told},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError as error:
-        log.say("%s cannot be run: %s", label, error, level=logging.WARNING)
-        return
-
-    def wait() -> None:
-        status = process.wait()
-        level = logging.WARNING if status else logging.INFO
-        log.say("%s ended with status %d", label, status, level=level)
-
-    threading.Thread(target=wait, name="burst-custom", daemon=True).start()

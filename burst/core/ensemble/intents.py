@@ -46,6 +46,15 @@ class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
     why: str
 
 
+class Answered(msgspec.Struct, frozen=True):
+    """What became of jobs that were to be submitted."""
+
+    taken: tuple[JobRef, ...]
+    """Those that the member has."""
+    refused: str
+    """Why it did not take another; empty if it took all."""
+
+
 class EndMember(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
     """Take the member down for good: cancel what waits, drain, reap."""
 
