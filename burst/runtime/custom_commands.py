@@ -11,12 +11,14 @@ import threading
 from burst import log
 from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble.intents import RunCustom
+from burst.runtime.ensemble_files import environment_of
 
 
 def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
     """Start a command beside the daemon; its exit status goes to the log.
 
-    `uri` is the lead's.
+    `uri` is the lead's. Of the daemon's environment it has what jobs of an ensemble
+    may have: others may hold secrets, and the file's author need not know them.
     """
     told = {
         "BURST_ENSEMBLE": spec.name,
@@ -29,7 +31,7 @@ def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
         process = subprocess.Popen(
             list(spec.custom[intent.command]),
             cwd=spec.directory or "/",
-            env={**os.environ, **told},
+            env=environment_of(os.environ, told),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

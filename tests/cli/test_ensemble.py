@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click.testing
@@ -11,6 +12,7 @@ import pytest
 
 from burst.cli import group
 from burst.errors import ConfigError
+from burst.runtime.ensemble_files import KEPT_VARIABLES
 
 FILE = """\
 name = "lammps"
@@ -93,6 +95,12 @@ def test_check_refuses_with_the_line(place: Path) -> None:
     (place / "e.toml").write_text(FILE.replace("max = 4", "max = 0"))
     with pytest.raises(ConfigError, match=r"e.toml:8: members.0.max: 0 is less"):
         run(place, "check")
+
+
+def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:
+    found = click.testing.CliRunner().invoke(group, ["ensemble", "up", "--help"])
+    (listed,) = re.findall(r"no others:(.*?)\.\n", found.stdout, re.DOTALL)
+    assert "".join(listed.split()).split(",") == list(KEPT_VARIABLES)
 
 
 def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
