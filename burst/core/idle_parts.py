@@ -55,11 +55,7 @@ def shrink_idle(
         found[burst.id] = part
         limit = idle_limit(burst, settings)
         stays = burst.expected.intersection(burst.lease.ranks[: part.nodes])
-        if (
-            tx.now - part.since > limit
-            and len(stays) > 0
-            and part.nodes < burst.lease.nodes
-        ):
+        if stays and tx.now - part.since > limit:
             note = f"its last nodes were idle for {format_fsd(limit)}"
             begin_shrink(tx, burst, part.nodes, note)
     return found

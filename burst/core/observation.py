@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import CAPACITY, RECLAIMED, Burst, Lease, State
+from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Failure, Phase
 
@@ -191,16 +192,8 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     lead = world.lead
     assert lead is not None
     ranks = ranks_of(burst, world)
-    if open_ranks := ranks - lead.closed:
-        return f"ranks {format_idset(open_ranks)} are not drained yet"
-    if busy := lead.allocated & ranks:
-        if up := busy & lead.online:
-            # Also an instance of `flux batch` that goes on without nodes it has lost.
-            return f"jobs still run on ranks {format_idset(up)}; they are not killed"
-        return (
-            f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
-            " flux cancel ends those that run on no other node"
-        )
+    if why := why_in_use(ranks, lead):
+        return why
     call = world.calls.get(burst.id)
     online = lead.online & ranks
     gone = (Verb.REAP, Outcome.NOT_FOUND)
@@ -208,6 +201,22 @@ def describe_obstacle(burst: Burst, world: World) -> str:
         return (
             f"the provider has nothing of it, but ranks {format_idset(online)} are"
             " online; see flux overlay status"
+        )
+    return ""
+
+
+def why_in_use(ranks: frozenset[int], lead: LeadView) -> str:
+    """Return what keeps ranks that are to leave; empty if nothing does."""
+    if open_ranks := ranks - lead.closed:
+        return f"ranks {format_idset(open_ranks)} are not drained yet"
+    busy = lead.allocated & ranks
+    if up := busy & lead.online:
+        # Also an instance of `flux batch` that goes on without nodes it has lost.
+        return f"jobs still run on ranks {format_idset(up)}; they are not killed"
+    if busy:
+        return (
+            f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
+            " flux cancel ends those that run on no other node"
         )
     return ""
 

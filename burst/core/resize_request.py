@@ -143,12 +143,12 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
         )
     lead, leaving = world.lead, frozenset(burst.lease.ranks[nodes:])
     assert lead is not None
+    lost = len(leaving & (burst.expected | lead.online) - lead.closed)
     bursts_of = tx.bursts_by_job()
     for job in sorted(burst.jobs - burst.started):
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
         if view is None or view.request is None or view.state not in _PENDING:
             continue
-        lost = len(leaving & (burst.expected | lead.online) - lead.closed)
         if spare_nodes(view.request, its, lead) < lost:
             raise BurstError(
                 f"{format_f58(job)} is to start on nodes that would leave {burst.id}",

@@ -21,18 +21,19 @@ from burst.core.observation import (
     provider_phase,
     ranks_of,
     status_of,
+    why_in_use,
 )
 from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
-from burst.core.sizes import online_context, size_context
+from burst.core.sizes import size_context
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
-from burst.provider import Phase
+from burst.provider import BurstStatus, Phase
 
 _NOT_NEEDED = "no job that waits needs its further nodes any more"
 
@@ -48,7 +49,7 @@ def begin_growth(
         "before": lease.nodes,
         "requested": requested,
         "note": note,
-        **online_context(burst.expected),
+        "online": format_idset(burst.expected),
     }
     tx.record(burst.id, "grow", size_context(burst, hosts, ranks, tx.now, **facts))
 
@@ -63,7 +64,7 @@ def begin_shrink(
         "before": lease.nodes,
         "requested": requested,
         "note": note,
-        **online_context(burst.expected.intersection(lease.ranks[:nodes])),
+        "online": format_idset(burst.expected.intersection(lease.ranks[:nodes])),
     }
     context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
     tx.record(burst.id, "shrink", context)
@@ -103,9 +104,9 @@ def describe_resize(burst: Burst, world: World) -> str:
         text = f"grows from {resize.before} to {resize.nodes} nodes"
         return f"{text}: {words}" if words else text
     text = f"shrinks from {resize.before} to {resize.nodes} nodes"
-    why = _why_in_use(burst, world.lead) if world.lead is not None else ""
-    if resize.called is None and why:
-        return f"{text}: {why}"
+    if resize.called is None and world.lead is not None:
+        why = why_in_use(_leaving_ranks(burst, world), world.lead)
+        return f"{text}: {why}" if why else text
     return text
 
 
@@ -115,8 +116,8 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     assert resize is not None
     limit = growth_limit(burst, settings)
     if lead.online.issuperset(burst.coming):
-        online = burst.expected.union(burst.coming)
-        facts = {"nodes": lease.nodes, "note": resize.why, **online_context(online)}
+        online = format_idset(burst.expected.union(burst.coming))
+        facts = {"nodes": lease.nodes, "note": resize.why, "online": online}
         context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
@@ -145,25 +146,22 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
 
 def _why_failed(burst: Burst, world: World) -> str:
     """Return why the provider has given a growth up; empty if it has not."""
-    status = status_of(burst, world)
-    view = world.providers.get(burst.lease.provider)
-    if status is None or view is None or not is_resize_taken(burst, world):
+    status = _listed_since_call(burst, world)
+    if status is None or status.phase is not Phase.FAILED:
         return ""
-    read = view.read_at >= world.calls[burst.id].taken_at
-    if not read or provider_phase(burst, world) is ProviderPhase.UNREAD:
+    if failed_before(burst, status):
         return ""
-    failed = status.phase is Phase.FAILED and not failed_before(burst, status)
-    return (status.why or "the provider reports a failure") if failed else ""
+    return status.why or "the provider reports a failure"
 
 
 def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     resize, lead = burst.resize, world.lead
     assert resize is not None
     assert lead is not None
-    ranks = ranks_of(burst, world).intersection(burst.leaving)
+    ranks = _leaving_ranks(burst, world)
     if resize.called is None:
         if not _is_empty(tx, burst, ranks, world, settings):
-            note = f"shrink: {_why_in_use(burst, lead)}"
+            note = f"shrink: {why_in_use(ranks, lead)}"
             report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
@@ -195,7 +193,7 @@ def _end_shrink(
     assert burst.resize is not None
     nodes, why, lease = burst.resize.nodes, burst.resize.why, burst.lease
     hosts, kept = lease.hosts[:nodes], lease.ranks[:nodes]
-    facts = {"nodes": nodes, "note": why, **online_context(burst.expected)}
+    facts = {"nodes": nodes, "note": why, "online": format_idset(burst.expected)}
     tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, tx.now, **facts))
 
 
@@ -223,26 +221,28 @@ def _is_empty(
 
 def _is_gone(burst: Burst, world: World) -> bool:
     """Tell whether the provider has nothing of the followers that leave any more."""
-    view, status = world.providers.get(burst.lease.provider), status_of(burst, world)
-    if view is None or status is None or not is_resize_taken(burst, world):
-        return False
-    if provider_phase(burst, world) is ProviderPhase.UNREAD:
+    status = _listed_since_call(burst, world)
+    if status is None:
         return False
     assert burst.resize is not None
     left = set(burst.lease.hosts[burst.resize.nodes :])
-    read = view.read_at >= world.calls[burst.id].taken_at
-    return read and left.isdisjoint(follower.host for follower in status.followers)
+    return left.isdisjoint(follower.host for follower in status.followers)
+
+
+def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
+    """Return what its provider shows since it took the call; None if nothing yet."""
+    status = status_of(burst, world)
+    if status is None or not is_resize_taken(burst, world):
+        return None
+    read_at = world.providers[burst.lease.provider].read_at
+    unread = provider_phase(burst, world) is ProviderPhase.UNREAD
+    return None if unread or read_at < world.calls[burst.id].taken_at else status
 
 
 def _drain(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
     return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
 
 
-def _why_in_use(burst: Burst, lead: LeadView) -> str:
-    """Return what keeps ranks that are to leave; empty if nothing does."""
-    ranks = frozenset(burst.leaving)
-    if open_ranks := ranks - lead.closed:
-        return f"ranks {format_idset(open_ranks)} are not drained yet"
-    if busy := lead.allocated & ranks:
-        return f"jobs still run on ranks {format_idset(busy)}; they are not killed"
-    return ""
+def _leaving_ranks(burst: Burst, world: World) -> frozenset[int]:
+    """Return the ranks by which it shrinks that are still its own."""
+    return ranks_of(burst, world).intersection(burst.leaving)

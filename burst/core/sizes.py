@@ -9,8 +9,8 @@ kept, gives the same burst as all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,7 +24,10 @@ _IN_USE = {"unused_since": None, "keep_idle": math.inf}
 def size_context(
     burst: Burst, hosts: Sequence[str], ranks: Sequence[int], now: float, **more: Any
 ) -> dict[str, Any]:
-    """Return what an event says of a burst that has these hosts from then on."""
+    """Return what an event says of a burst that has these hosts from then on.
+
+    `more` has `online`, too: the ranks none of which may be lost.
+    """
     paid = burst.paid
     if len(hosts) != burst.lease.nodes:
         paid = NodeTime(now, node_seconds(burst, now))
@@ -49,23 +52,10 @@ def provisioned_at(burst: Burst) -> float | None:
     return next(times, None)
 
 
-def online_context(ranks: Iterable[int]) -> dict[str, str]:
-    """Return what an event says of the ranks none of which may be lost."""
-    return {"online": format_idset(ranks)}
-
-
 def grow(burst: Burst, event: Event) -> dict[str, Any]:
     """It leases further ranks, and its provider is called for them."""
-    context = event.context
-    resize = Resize(
-        kind="grow",
-        nodes=int(context["nodes"]),
-        before=int(context["before"]),
-        since=event.timestamp,
-        called=event.timestamp,
-        requested=bool(context["requested"]),
-        why=str(context["note"]),
-    )
+    resize = _begun("grow", event)
+    resize = msgspec.structs.replace(resize, called=event.timestamp)
     # Nobody asks for more of what is idle.
     return {**_sizes(burst, event), **_IN_USE, "resize": resize}
 
@@ -77,16 +67,7 @@ def grown(burst: Burst, event: Event) -> dict[str, Any]:
 
 def shrink(burst: Burst, event: Event) -> dict[str, Any]:
     """No further job is to start on its last ranks."""
-    context = event.context
-    resize = Resize(
-        kind="shrink",
-        nodes=int(context["nodes"]),
-        before=int(context["before"]),
-        since=event.timestamp,
-        requested=bool(context["requested"]),
-        why=str(context["note"]),
-    )
-    return {**_sizes(burst, event), "resize": resize}
+    return {**_sizes(burst, event), "resize": _begun("shrink", event)}
 
 
 def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
@@ -100,6 +81,18 @@ def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
 def shrunk(burst: Burst, event: Event) -> dict[str, Any]:
     """Its provider has nothing of its last ranks any more."""
     return {**_sizes(burst, event), "resize": None}
+
+
+def _begun(kind: Literal["grow", "shrink"], event: Event) -> Resize:
+    context = event.context
+    return Resize(
+        kind=kind,
+        nodes=int(context["nodes"]),
+        before=int(context["before"]),
+        since=event.timestamp,
+        requested=bool(context["requested"]),
+        why=str(context["note"]),
+    )
 
 
 def _sizes(burst: Burst, event: Event) -> dict[str, Any]:

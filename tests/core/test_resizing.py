@@ -289,6 +289,8 @@ def test_jobs_of_a_broker_that_is_gone_keep_it_from_shrinking_no_longer_than_rej
     site.ask(1)
     site.tick()
     assert kinds(site.tick()) == []
+    note = burst_row(site.burst, site.world(), site.now)["note"]
+    assert "Flux still has jobs on ranks 3, which are offline" in note
     assert kinds(site.tick(SETTINGS.deadlines.rejoin + 1)) == ["ResizeBurst"]
 
 
