@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.errors import BurstError, Denied
+from burst.config.convert import convert
+from burst.errors import MALFORMED, BurstError, Denied
 from burst.http.routes import (
     HttpRequest,
     HttpResponse,
@@ -35,7 +36,7 @@ from burst.runtime.service_ensembles import ensembles_answer
 _BODY_MOST = 1 << 16
 
 
-class EnsembleAction(msgspec.Struct, forbid_unknown_fields=True):
+class EnsembleAction(msgspec.Struct):
     """The body of a POST."""
 
     action: Literal["submit", "resize", "start-broker", "down", "save"]
@@ -63,10 +64,11 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
         if served is None:
             return text_response(state.why_not_ready(), 503)
         try:
-            asked = msgspec.json.decode(request.body, type=EnsembleAction)
-            return json_response(_carry_out(served, request.name, asked))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            asked = _read(request.body)
+        except BurstError as error:
             return text_response(str(error), 400)
+        try:
+            return json_response(_carry_out(served, request.name, asked))
         except Denied as error:
             return text_response(str(error), 403)
         except BurstError as error:
@@ -79,6 +81,18 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
             path="/ensembles/{name}", handler=act, method="POST", body_limit=_BODY_MOST
         ),
     ]
+
+
+def _read(body: bytes) -> EnsembleAction:
+    """Return what the body of a POST asks for. Raises BurstError."""
+    try:
+        table = msgspec.json.decode(body, type=dict[str, Any])
+    except MALFORMED as error:
+        raise BurstError(
+            f"the body is not a JSON object: {error}",
+            'such as {"action": "down"}',
+        ) from error
+    return convert(EnsembleAction, table, "body")
 
 
 def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, Any]:

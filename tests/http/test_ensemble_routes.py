@@ -29,6 +29,16 @@ algorithm = [{ name = "stop", options = { disableTermination = true } }]
 """
 TOKEN = "b" * 40
 HEADERS = bearer(TOKEN)
+WRONG = {
+    "body is not a JSON object": b"[1]",
+    "such as {": b"\xff",
+    "body: action: unknown value 'delete'": b'{"action": "delete"}',
+    'one of "submit", "resize"': b'{"action": "delete"}',
+    "body: force: no such key": b'{"action": "down", "force": true}',
+    "nodes: Expected whole number": b'{"action": "resize", "nodes": "two"}',
+    "missing required field action": b"{}",
+}
+"""By what is answered, what is posted."""
 
 
 def written(cli: CliHarness, directory: Path) -> int:
@@ -77,8 +87,9 @@ def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
             assert post(action="resize", member="md", nodes=9).status == 409
             assert post(action="resize", member="x", nodes=1).status == 409
             assert post(action="start-broker", member="x").status == 409
-            assert post(action="delete").status == 400
-            assert post(action="down", force=True).status == 400
+            for said, body in WRONG.items():
+                answer = ask(port, "/ensembles/sweep", "POST", body, HEADERS)
+                assert (answer.status, said in answer.body) == (400, True), answer
             assert post("other", action="down").status == 409
 
             def submitted() -> bool:
@@ -88,15 +99,26 @@ def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
 
             wait_until(submitted, "no other job to be unconfirmed")
             saved = post(action="save")
-            if saved.status == 200:
-                path = Path(json.loads(saved.body)["file"])
-                assert json.loads(path.read_text())["name"] == "sweep"
-                assert path.stat().st_mode & 0o077 == 0
-            else:
-                assert "keeps no state" in saved.body
+            assert saved.status == 200, saved
+            path = Path(json.loads(saved.body)["file"])
+            assert json.loads(path.read_text())["name"] == "sweep"
+            assert path.stat().st_mode & 0o077 == 0
             assert post(action="down", note="by a program").status == 200
             wait_until(lambda: get()[0]["state"] == "ended", lambda: f"{get()}")
             assert get()[0]["why"] == "by a program"
+
+
+def test_without_a_state_directory_nothing_is_saved(tmp_path: Path) -> None:
+    with embedded_instance(statedir=False) as instance, open_harness(instance) as cli:
+        port = written(cli, tmp_path)
+        file = tmp_path / "sweep.toml"
+        file.write_text(FILE)
+        with cli.daemon():
+            assert cli.run("ensemble", "up", str(file)).status == 0
+            body = b'{"action": "save"}'
+            saved = ask(port, "/ensembles/sweep", "POST", body, HEADERS)
+            assert saved.status == 409, saved
+            assert "keeps no state" in saved.body
 
 
 @pytest.mark.parametrize("headers", [{}, bearer("c" * 40)])
