@@ -41,7 +41,7 @@ class Store(Protocol):
     """Where records live: keys such as `burst/ID` to text.
 
     Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
-    LARGEST_VALUE bytes.
+    MAX_VALUE_BYTES bytes.
     """
 
     def load(self) -> dict[str, str]:

@@ -13,9 +13,7 @@ from burst.core.world import World
 from burst.errors import BurstError, Unreadable
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState, JobView
-
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+from burst.model.lead import PENDING, JobView
 
 
 def request_for_job(
@@ -56,7 +54,7 @@ def request_for_job(
 def _check(view: JobView, hold: Hold | None) -> None:
     """Raise BurstError where nothing would come of the request."""
     name = format_f58(view.id)
-    if view.state not in _PENDING:
+    if view.state not in PENDING:
         raise BurstError(f"{name} does not wait any more", f"burst explain {name}")
     held_by_us = hold is not None and hold.state in HELD_BY_US
     if hold is not None and hold.state is HoldState.TAKEN_BACK:

@@ -20,9 +20,7 @@ from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, Unreadable
 from burst.model.burst import Burst, BurstId, Membership, State
 from burst.model.jobid import format_f58
-from burst.model.lead import JobState
-
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+from burst.model.lead import PENDING
 
 
 class WantedSize(msgspec.Struct, frozen=True):
@@ -147,7 +145,7 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
     bursts_of = tx.bursts_by_job()
     for job in sorted(burst.jobs - burst.started):
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
-        if view is None or view.request is None or view.state not in _PENDING:
+        if view is None or view.request is None or view.state not in PENDING:
             continue
         if spare_nodes(view.request, its, lead) < lost:
             raise BurstError(

@@ -76,6 +76,10 @@ class JobState(enum.Enum):
     INACTIVE = "inactive"
 
 
+PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+"""States of jobs that have not started, as `flux jobs` counts them."""
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """One job as the lead last told it. Times: seconds since the epoch."""
 

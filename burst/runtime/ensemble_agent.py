@@ -35,12 +35,11 @@ from burst.model.backoff import backoff
 from burst.model.event import cut
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadIdentity, LeadView
+from burst.model.lead import PENDING, JobState, LeadIdentity, LeadView
 from burst.model.shape import Shape
 from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
 
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 _SHOWN_S = 2.0
@@ -268,7 +267,7 @@ class EnsembleAgent:
         waiting = [
             job.id
             for job in lead.observe().jobs.values()
-            if job.preferences.member == self._site.about and job.state in _PENDING
+            if job.preferences.member == self._site.about and job.state in PENDING
         ]
         for job in waiting:
             try:

@@ -7,15 +7,13 @@ from collections.abc import Collection
 
 from burst.core.records import Records
 from burst.model.burst import Burst, Membership
-from burst.model.lead import JobState, JobView, LeadView
-
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+from burst.model.lead import PENDING, JobView, LeadView
 
 
 def is_pending_of(job: JobView, member: Membership) -> bool:
     """Tell whether a job of a member has yet to start."""
     return (
-        job.state in _PENDING
+        job.state in PENDING
         and job.preferences.member == member.name
         and job.userid == member.userid
     )
@@ -28,7 +26,7 @@ def members_with_pending(lead: LeadView | None) -> frozenset[Membership]:
     return frozenset(
         Membership(job.preferences.member, job.userid)
         for job in lead.jobs.values()
-        if job.preferences.member and job.state in _PENDING
+        if job.preferences.member and job.state in PENDING
     )
 
 

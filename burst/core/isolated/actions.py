@@ -15,13 +15,12 @@ from burst.model.burst import NOT_HELD, Burst, State
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import PENDING, JobState, JobView, LeadView
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
 SETTLED = 1.0
 # A program with a time limit ends by itself, a little later than it began; seconds.
 LATE = 60.0
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 
 def act(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
@@ -40,7 +39,7 @@ def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
     if burst.may_have_run:
         for job in sorted(burst.jobs):
             view = lead.jobs.get(job)
-            if view and (view.state in _PENDING or _is_half_ended(burst, view)):
+            if view and (view.state in PENDING or _is_half_ended(burst, view)):
                 tx.actions.append(end_job(tx, burst, job))
         return burst
     on_its_way = burst.state in (State.NEW, *UNDER_WAY)

@@ -19,10 +19,8 @@ from burst.model.decision import Decision
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import PENDING, JobState, JobView, LeadView
 from burst.model.reason import Reason
-
-_PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 
 
 def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
@@ -36,7 +34,7 @@ def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
             continue
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)
-            if view is None or view.state not in _PENDING:
+            if view is None or view.state not in PENDING:
                 continue
             hold = holds.get(job)
             why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst)
