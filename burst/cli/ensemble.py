@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from burst.cli.target import Target, target_options
 from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
 from burst.config.ensemble_supported import check_supported
+from burst.errors import BurstError
+from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.runtime.algorithm_registry import Algorithms, load_algorithms
 
@@ -56,9 +60,10 @@ def ensemble() -> None:
 def check(path: Path, target: Target, listing: Listing) -> None:
     """Say what FILE means, or on which line what is wrong and what would be right.
 
-    It needs the settings, as members name providers, and no lead. Nothing is made.
+    Members name providers: those of the settings, or of the daemon that serves the lead
+    if no settings file is found. Nothing is made.
     """
-    file, algorithms = read_file(path, target)
+    file, algorithms = read_file(path, known_providers(target))
     rows = [_row(member, algorithms) for member in file.spec.members]
     if listing.as_json:
         print_json({**as_json(file.spec), "members": rows})
@@ -73,13 +78,28 @@ def check(path: Path, target: Target, listing: Listing) -> None:
             click.echo(f"note: {note}", err=True)
 
 
-def read_file(path: Path, target: Target) -> tuple[EnsembleFile, Algorithms]:
-    """Return the ensemble in a file and its algorithms. Raises ConfigError."""
-    tables = target.settings().providers
-    enabled = [name for name, table in tables.items() if table.enabled]
-    file = load_ensemble(path, enabled)
+def read_file(
+    path: Path, providers: Collection[str]
+) -> tuple[EnsembleFile, Algorithms]:
+    """Return the ensemble in a file, and its algorithms. Raises ConfigError."""
+    file = load_ensemble(path, providers)
     check_supported(file.spec, file)
     return file, load_algorithms(file.spec, file)
+
+
+def known_providers(target: Target) -> list[str]:
+    """Return the providers of the settings; without a file, those of the daemon."""
+    if target.find() is None:
+        # Where none serves, the file is refused for the lack of a provider.
+        with suppress(BurstError), target.lead() as lead:
+            return served_providers(lead)
+    tables = target.settings().providers
+    return [name for name, table in tables.items() if table.enabled]
+
+
+def served_providers(lead: Lead) -> list[str]:
+    """Return the providers of the daemon that serves a lead. Raises BurstError."""
+    return [row["name"] for row in lead.call("status", {})["providers"]]
 
 
 def as_json(spec: EnsembleSpec) -> dict[str, Any]:

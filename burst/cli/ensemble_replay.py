@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from burst.cli.ensemble import read_file
+from burst.cli.ensemble import known_providers, read_file
 from burst.cli.listing import (
     Column,
     Listing,
@@ -92,7 +92,7 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     nothing is made. A job of the file runs for a drawn part of its `duration`, or of 20
     minutes.
     """
-    file, algorithms = read_file(path, target)
+    file, algorithms = read_file(path, known_providers(target))
     for member in file.spec.members:
         if member.has_agent:
             raise ConfigError(

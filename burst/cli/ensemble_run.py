@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble up`, `status` and `down`."""
+"""`burst ensemble up`, `status`, `submit`, `resize` and `down`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from burst.cli.colours import state_style
+from burst.cli.ensemble import read_file, served_providers
 from burst.cli.listing import (
     Column,
     Listing,
@@ -24,12 +25,9 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.target import Target, target_options
-from burst.config.ensemble_file import load_ensemble
-from burst.config.ensemble_supported import check_supported
 from burst.core.ensemble.stored import spec_tables
 from burst.lead import Lead
 from burst.model.decision import moment
-from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.ensemble_files import environment_of
 
 _EVERY_S = 0.5
@@ -46,10 +44,7 @@ def up(file: Path, target: Target) -> None:
     PYTHONPATH, VIRTUAL_ENV.
     """
     with target.lead() as lead:
-        status = lead.call("status", {})
-        loaded = load_ensemble(file, [row["name"] for row in status["providers"]])
-        check_supported(loaded.spec, loaded)
-        load_algorithms(loaded.spec, loaded)
+        loaded, _ = read_file(file, served_providers(lead))
         for note in loaded.spec.notes:
             click.echo(note, err=True)
         environment = environment_of(os.environ, {})
@@ -112,7 +107,8 @@ def resize(name: str, member: str, nodes: int, target: Target) -> None:
     asked = {"name": name, "member": member, "nodes": nodes}
     with target.lead() as lead:
         lead.call("ensemble-resize", asked, timeout=60.0)
-    click.echo(f"{name}/{member} is to have {counted(nodes, 'node')}")
+    what = f"{name}/{member} is to have {counted(nodes, 'node')}"
+    click.echo(f"{what}, until its algorithms say otherwise")
 
 
 @click.command()

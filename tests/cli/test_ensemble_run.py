@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.cli_harness import CliHarness
+import pytest
+
+from tests.cli.cli_harness import CliHarness, burst
 from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
 from tests.support.waiting import wait_until
 
@@ -52,7 +54,7 @@ def test_it_lives_through_a_daemon_that_is_killed(
 
 def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 1"))
+    file.write_text(FILE)
     with cli.daemon():
         assert cli.run("ensemble", "status").lines == [
             "there is no ensemble; burst ensemble up FILE starts one"
@@ -63,8 +65,25 @@ def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
         by_hand = cli.run("resize", burst, "2").error
         assert "is of an ensemble, which would take that back" in by_hand
         assert "burst ensemble resize sweep" in by_hand
+        resized = cli.run("ensemble", "resize", "sweep", "md", "2").lines
+        assert resized == [
+            "sweep/md is to have 2 nodes, until its algorithms say otherwise"
+        ]
         assert "there already" in cli.run("ensemble", "up", str(file)).error
         down = cli.run("ensemble", "down", "sweep", "--note", "enough")
         assert down.lines == ["ensemble sweep has ended; nothing of it is left"]
         assert ensemble(cli)["why"] == "enough"
         assert "there is no ensemble x" in cli.run("ensemble", "down", "x").error
+
+
+def test_check_without_settings_asks_the_daemon_for_its_providers(
+    cli: CliHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("BURST_CONFIG", raising=False)
+    file = tmp_path / "sweep.toml"
+    file.write_text(FILE)
+    check = ("ensemble", "check", str(file), "--uri", cli.uri)
+    assert "the settings have no provider" in burst(*check).error
+    with cli.daemon():
+        assert "local" in burst(*check).lines[2]
