@@ -128,7 +128,8 @@ class JobTally(msgspec.Struct, frozen=True, kw_only=True):
     pending: Spread = Spread()
     """From submit to start, of jobs that have started."""
     events: Mapping[str, int] = {}
-    """How often each event of a job's eventlog was seen (RFC 21): submit, start..."""
+    """How many jobs had each of these: submit, start, finish, and exception, which is
+    of jobs that have ended and not completed, whether they ran or not."""
 
 
 class JobGroup(msgspec.Struct, frozen=True, kw_only=True):

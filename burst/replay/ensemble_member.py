@@ -14,7 +14,7 @@ from itertools import islice
 import msgspec
 
 from burst.algorithm import QueueCounts
-from burst.core.ensemble.reading import MemberEvent, MemberReading
+from burst.core.ensemble.reading import JobEvent, MemberEvent, MemberReading
 
 _NEXT = 11
 
@@ -174,7 +174,7 @@ class SimulatedMember:
         self._tell(now, "finish", job, job.run_time)
 
     def _tell(
-        self, now: float, name: str, job: SimulatedJob, took: float = 0.0
+        self, now: float, name: JobEvent, job: SimulatedJob, took: float = 0.0
     ) -> None:
         """Write an event; no two have the same timestamp, as in an eventlog."""
         self._told = max(now, self._told + 1e-5)

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 
 from burst.algorithm import QueueCounts
-from burst.core.ensemble.reading import MemberEvent
+from burst.core.ensemble.reading import JobEvent, MemberEvent
 from burst.core.ensemble.stored import KnownJob
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
@@ -164,7 +164,12 @@ def _count_outcome(
 
 
 def _event(
-    name: str, job: KnownJob, now: float, *, success: bool = False, took: float = 0.0
+    name: JobEvent,
+    job: KnownJob,
+    now: float,
+    *,
+    success: bool = False,
+    took: float = 0.0,
 ) -> MemberEvent:
     return MemberEvent(at=now, name=name, group=job.group, success=success, took=took)
 

@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from burst.algorithm import QueueCounts
 
+JobEvent = Literal["submit", "start", "finish", "exception"]
+"""What is counted of a job, in the words of its eventlog (RFC 21). `exception`: it has
+ended, and its result is not `completed`; `finish` is counted only if it ran."""
+
 
 class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of the eventlog of a member's job (RFC 21), by `burst` submitted."""
+    """What happened to a job of a member, whoever submitted it."""
 
     at: float
-    """Its timestamp, seconds since the epoch."""
-    name: str
-    """Such as submit, start, finish, exception."""
+    """When it was read, in seconds since the epoch."""
+    name: JobEvent
     group: str
     success: bool = False
-    """Of `finish`: whether the exit status was 0 and no exception was raised."""
+    """Of `finish`: whether the job's result is `completed`."""
     took: float = 0.0
     """Of `start`: seconds since submit. Of `finish`: seconds since start."""
 
@@ -47,8 +51,8 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first 11 of these, in the order in which Flux would start them."""
     events: tuple[MemberEvent, ...] = ()
-    """In the order of the eventlogs. Events that were given before do no harm where
-    they are not later than `MemberRecord.read_until`: those are left out."""
+    """Those that were not counted before. Of a reading that is taken in twice they do
+    no harm: what is not later than `MemberRecord.read_until` is left out."""
     spent: float = 0.0
     """What it has cost so far, settled and running."""
     price: float = 0.0

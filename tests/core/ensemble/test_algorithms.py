@@ -495,6 +495,7 @@ def test_a_custom_command_is_run() -> None:
     [
         (rule("strat", "end"), "rules.0.trigger", "start"),
         (rule("job-finsh", "end"), "rules.0.trigger", "job-finish"),
+        (rule("job-alloc", "end"), "rules.0.trigger", ""),
         (rule("job-finish", "end", name="y"), "rules.0.name", "there are x"),
         (rule("job-finish", "end", when=3), "rules.0.when", ""),
         (

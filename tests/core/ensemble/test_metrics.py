@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from burst.algorithm import JobGroup, JobTally, QueueCounts, Spread, draw, shuffled
 from burst.core.ensemble.controller import end_all, new_record
 from burst.core.ensemble.metrics import holds, metric, metric_names, parse_when
-from burst.core.ensemble.reading import MemberEvent
+from burst.core.ensemble.reading import JobEvent, MemberEvent
 from burst.core.ensemble.record import Trouble
 from burst.core.ensemble.state import ensemble_state, member_state
 from burst.core.ensemble.statistics import LATEST, GroupStatistics, Running, merge_all
@@ -135,7 +135,7 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert Running().spread() == Spread()
 
 
-def event(name: str, at: float, **changes: object) -> MemberEvent:
+def event(name: JobEvent, at: float, **changes: object) -> MemberEvent:
     return msgspec.structs.replace(MemberEvent(at=at, name=name, group="x"), **changes)
 
 

@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from burst.algorithm import MemberDecision, MemberView, Memory, OptionProblem
 from burst.config.convert import Table
 from burst.core.ensemble.metrics import holds, metric, metric_names, parse_when
-
-JOB_EVENTS = (
-    *("submit", "jobspec-update", "resource-update", "validate", "invalidate"),
-    *("set-flags", "dependency-add", "dependency-remove", "depend", "priority"),
-    *("flux-restart", "urgency", "alloc", "prolog-start", "prolog-finish"),
-    *("epilog-start", "epilog-finish", "free", "start", "release", "finish"),
-    *("clean", "exception", "memo", "debug"),
-)
-"""Of a job's eventlog: RFC 21."""
+from burst.core.ensemble.reading import JobEvent
 
 _START, _METRIC, _JOB = "start", "metric", "job-"
 
@@ -48,8 +40,8 @@ class TriggerRule(Table, frozen=True):
     """One rule."""
 
     trigger: str
-    """`start`: once; `metric`; or `job-` and the name of an event of a job's eventlog,
-    such as `job-finish`."""
+    """`start`: once; `metric`; or what happens to a job: `job-submit`, `job-start`,
+    `job-finish`, or `job-exception`, of each job that has ended and not completed."""
     action: TriggerAction
     name: str = ""
     """Of `metric`: which; of `job-`: the name of the jobs, default: of any."""
@@ -160,7 +152,11 @@ def _problems(rule: TriggerRule, view: MemberView, at: str) -> Iterator[OptionPr
         except ValueError as error:
             yield OptionProblem(f"{at}.when", str(error))
     else:
-        triggers = [_START, _METRIC, *(f"{_JOB}{event}" for event in JOB_EVENTS)]
+        triggers = [
+            _START,
+            _METRIC,
+            *(f"{_JOB}{event}" for event in get_args(JobEvent)),
+        ]
         yield from _unknown(f"{at}.trigger", "trigger", rule.trigger, triggers)
         if rule.when is not None:
             yield OptionProblem(f"{at}.when", "only a metric has a when")
