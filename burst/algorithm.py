@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The plug-in interface of algorithms, which decide about a member of an ensemble.
 
-A member is a burst that has jobs of its own. An algorithm looks at it every
-`checkSeconds` and says whether it is to grow or shrink, gets more jobs, or is done.
+A member has nodes and jobs of its own. An algorithm looks at it every `checkSeconds`
+and says whether it is to grow or shrink, gets more jobs, or is done.
 Write a class with one method, name it under the entry point group `burst.algorithms`,
 and run `burst.testing.AlgorithmContract` on it:
 
@@ -48,6 +48,7 @@ from burst.errors import ConfigError
 
 __all__ = [
     "MEMORY_MOST",
+    "SUBMIT_MOST",
     "Algorithm",
     "Checked",
     "ConfigError",
@@ -70,6 +71,9 @@ Memory = Mapping[str, Any]
 
 MEMORY_MOST = 8192
 """Bytes of a memory as JSON, at most."""
+
+SUBMIT_MOST = 200
+"""Jobs that a member gets at once, at most."""
 
 _T = TypeVar("_T")
 
@@ -227,15 +231,6 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
         """Nodes that waiting jobs need, all at once."""
         return sum(size * count for size, count in self.waiting.items())
 
-    @property
-    def unmet(self) -> int:
-        """Nodes that waiting jobs need all at once, beyond what is free or boots."""
-        return max(0, self.nodes_waited_for - self.room)
-
-    def clamp(self, nodes: int) -> int:
-        """Return the number of nodes within what the file allows."""
-        return max(self.least, min(self.most, nodes))
-
 
 class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What an algorithm wants; without anything: leave the member as it is."""
@@ -245,7 +240,7 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
     they are to be submitted. More than are left of a group are left out, and so are
-    more than 200 at once, and all while earlier ones are still being submitted: count
+    more than SUBMIT_MOST, and all while earlier ones are still being submitted: count
     by `JobGroup.submitted` and `left`, not by what was asked for."""
     again: tuple[str, ...] = ()
     """As `submit`, and without regard to how many are left: `count` of the file is then

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.algorithm import SUBMIT_MOST
 from burst.core.ensemble.agent_report import (
+    ASK_MOST,
     REPORT_VERSION,
     AgentAnswer,
     AgentJob,
     AgentReport,
 )
-from burst.core.ensemble.intents import SUBMIT_MOST, JobRef
+from burst.core.ensemble.intents import JobRef
 from burst.core.ensemble.job_rows import JobRow, JobsSeen, count_jobs, count_submitted
 from burst.core.ensemble.member_job import find_group, job_name, make_agent_job
 from burst.core.ensemble.read_members import MemberState
@@ -19,8 +21,6 @@ from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.stored import EnsembleStart, KnownJob, MemberBook
 from burst.model.jobid import JobId
-
-_ASK_MOST = 500
 
 
 class AgentMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class AgentMember(msgspec.Struct, frozen=True, kw_only=True):
                 for name in missing[:SUBMIT_MOST]
             ),
             keep=tuple(name for name in names if name in report.submitted),
-            ask=tuple(self._lost(report)[:_ASK_MOST]),
+            ask=tuple(self._lost(report)[:ASK_MOST]),
         )
 
     def _rows(self, report: AgentReport) -> list[JobRow]:

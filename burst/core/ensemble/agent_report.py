@@ -25,7 +25,8 @@ REPORT_BYTES = 2 * 1024 * 1024
 JOBS_MOST = 5000
 """Jobs of one report, those with the lowest ids; of others it has the number."""
 _NAMES_MOST = 400
-_ASKED_MOST = 500
+ASK_MOST = 500
+"""Jobs of `AgentAnswer.ask`."""
 _Short = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 _JobName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
@@ -79,7 +80,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     ] = {}
     """Why the instance did not take others."""
     outcomes: Annotated[
-        Mapping[JobId, JobOutcome], msgspec.Meta(max_length=_ASKED_MOST)
+        Mapping[JobId, JobOutcome], msgspec.Meta(max_length=ASK_MOST)
     ] = {}
     """How jobs of `AgentAnswer.ask` ended."""
 

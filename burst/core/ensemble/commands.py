@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from burst.algorithm import SUBMIT_MOST
 from burst.config.ensemble import EnsembleSpec
 from burst.core.burst_actions import take_down
 from burst.core.ensemble import controller
 from burst.core.ensemble.answers import Wish
 from burst.core.ensemble.giving import give_jobs
-from burst.core.ensemble.intents import (
-    SUBMIT_MOST,
-)
 from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.sizes import resized

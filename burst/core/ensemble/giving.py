@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.algorithm import SUBMIT_MOST
 from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble.answers import Wish
-from burst.core.ensemble.intents import SUBMIT_MOST, JobRef
+from burst.core.ensemble.intents import JobRef
 from burst.core.ensemble.record import EnsembleRecord
 
 COMMANDS_MOST = 20

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import msgspec
 
-SUBMIT_MOST = 200
-"""Jobs that one step gives out to a member."""
-
 
 class JobRef(msgspec.Struct, frozen=True, array_like=True):
     """One job of a file: the entry of `jobs`, and its number there from 0.

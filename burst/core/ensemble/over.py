@@ -37,7 +37,7 @@ def is_over(records: Records, name: str, pending: Collection[Membership]) -> boo
     that waits may be all that is left: of members that had no burst when they ended.
     """
     state, start = records.ensembles[name], records.ensemble_starts[name]
-    if state.record.ended is None or any(is_of(each, name) for each in records.live):
+    if state.record.ended is None or any(_is_of(each, name) for each in records.live):
         return False
     return not any(
         each.userid == start.userid and each.name.startswith(f"{name}/")
@@ -45,7 +45,7 @@ def is_over(records: Records, name: str, pending: Collection[Membership]) -> boo
     )
 
 
-def is_of(burst: Burst, name: str) -> bool:
+def _is_of(burst: Burst, name: str) -> bool:
     """Tell whether a burst is of a member of the ensemble of that name."""
     member = burst.lease.member
     return member is not None and member.name.startswith(f"{name}/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of an ensemble, under the key `ensemble/NAME`: JSON by msgspec.
+"""What the steps of an ensemble keep.
 
 A step takes the record and returns the next one, which is written before any of the
 step's intents is done.
@@ -14,9 +14,6 @@ import msgspec
 
 from burst.core.ensemble.intents import JobRef
 from burst.core.ensemble.statistics import GroupStatistics
-from burst.errors import RecordUnreadable
-
-RECORD_VERSION = 1
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,29 +63,9 @@ class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     started: float
-    version: int = RECORD_VERSION
     members: Mapping[str, MemberRecord] = {}
     shared: Mapping[str, int] = {}
     """Jobs that were given out of groups that all members share."""
     ended: float | None = None
     why: str = ""
     """Of the end."""
-
-
-def encode_ensemble(record: EnsembleRecord) -> str:
-    """Return the JSON text that is kept."""
-    return msgspec.json.encode(record).decode()
-
-
-def decode_ensemble(text: str) -> EnsembleRecord:
-    """Return the record of an ensemble. Raises RecordUnreadable."""
-    try:
-        record = msgspec.json.decode(text, type=EnsembleRecord)
-    except msgspec.MsgspecError as error:
-        raise RecordUnreadable(f"not the record of an ensemble: {error}") from error
-    if record.version != RECORD_VERSION:
-        raise RecordUnreadable(
-            f"record of version {record.version}, this program knows {RECORD_VERSION}",
-            "run the version that wrote it",
-        )
-    return record

@@ -21,6 +21,7 @@ from burst.core.ensemble.answers import Answer, Asked
 from burst.core.ensemble.controller import EnsembleStep, take_step
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.record import EnsembleRecord
+from burst.core.ensemble.stored import EnsembleState
 from burst.core.ensemble.views import take_in
 
 NOW = 1_000_000.0
@@ -108,6 +109,12 @@ def stepped(
         each = given if isinstance(given, (list, tuple)) else [given]
         answers[name] = {f"a{n}": one for n, one in enumerate(each)}
     return take_step(spec, take_in(record, readings), Asked(readings, answers), now)
+
+
+def rewritten(record: EnsembleRecord) -> EnsembleRecord:
+    """The record after it was written to the store and read again."""
+    text = msgspec.json.encode(EnsembleState(record=record))
+    return msgspec.json.decode(text, type=EnsembleState).record
 
 
 def wants(nodes: int | None = None, **changes: Any) -> MemberDecision:

@@ -48,11 +48,6 @@ def ran(mean: float, count: int = 3) -> JobTally:
 WAITED = {"waiting_since": NOW - 1000, "waiting": 1}
 
 
-def test_what_waiting_jobs_lack_is_beyond_what_is_free_or_boots() -> None:
-    assert view(4, 1, **queued(2, 3)).unmet == 4
-    assert view(8, 0, nodes_up=4, **queued(2)).unmet == 0
-
-
 # -- workload-demand
 
 

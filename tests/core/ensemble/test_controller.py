@@ -8,25 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.algorithm import MEMORY_MOST, MemberDecision, QueueCounts
+from burst.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision, QueueCounts
 from burst.config import Seconds
 from burst.core.ensemble.answers import AlgorithmFault
 from burst.core.ensemble.controller import confirm, end_all, new_record
 from burst.core.ensemble.intents import (
-    SUBMIT_MOST,
     EndMember,
     JobRef,
     ResizeMember,
     RunCustom,
     SubmitJobs,
 )
-from burst.core.ensemble.record import (
-    EnsembleRecord,
-    decode_ensemble,
-    encode_ensemble,
-)
+from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.views import is_due, make_views
-from burst.errors import RecordUnreadable
 from tests.core.ensemble.ensembles import (
     NOW,
     ensemble,
@@ -34,6 +28,7 @@ from tests.core.ensemble.ensembles import (
     limited,
     member,
     reading,
+    rewritten,
     stepped,
     wants,
 )
@@ -426,12 +421,4 @@ def test_the_record_survives_being_written() -> None:
     spec = ensemble(member(jobs=(jobs("x", count=2),)))
     asked = {"m": wants(3, submit=("x",), memory={"since": 1.5})}
     record = stepped(spec, begun(spec, m=1), {"m": reading(1)}, asked).record
-    assert decode_ensemble(encode_ensemble(record)) == record
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"name":"e","started":0.0,"version":9,"members":{}}']
-)
-def test_what_is_no_record_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(RecordUnreadable):
-        decode_ensemble(text)
+    assert rewritten(record) == record

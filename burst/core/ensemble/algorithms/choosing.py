@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from burst.algorithm import JobGroup, MemberView, OptionProblem, shuffled
+from burst.algorithm import SUBMIT_MOST, JobGroup, MemberView, OptionProblem, shuffled
 
 JobOrder = Literal["", "random", "ascending", "descending"]
 """As the file has them, drawn at random, by their nodes from few or from many."""
-
-MOST = 200
-"""Jobs that are submitted at once."""
 
 
 def room_for_jobs(view: MemberView) -> int:
@@ -38,14 +35,14 @@ def in_order(
     Of a random order only as many as are submitted at once.
     """
     if order == "random":
-        return shuffled(jobs, *seed, most=MOST)
+        return shuffled(jobs, *seed, most=SUBMIT_MOST)
     if order:
         backwards = order == "descending"
         return sorted(jobs, key=lambda job: job.nodes, reverse=backwards)
     return list(jobs)
 
 
-def fitting(jobs: Iterable[JobGroup], nodes: int, most: int = MOST) -> list[str]:
+def fitting(jobs: Iterable[JobGroup], nodes: int, most: int = SUBMIT_MOST) -> list[str]:
     """Return the names of jobs, in turn, that all run at once on so many nodes."""
     found: list[str] = []
     for job in jobs:

@@ -13,9 +13,15 @@ from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory, OptionProblem
+from burst.algorithm import (
+    SUBMIT_MOST,
+    JobGroup,
+    MemberDecision,
+    MemberView,
+    Memory,
+    OptionProblem,
+)
 from burst.core.ensemble.algorithms.choosing import (
-    MOST,
     all_left,
     fitting,
     never_submitted,
@@ -56,7 +62,7 @@ class Cost:
             names = fitting(all_left(shared), room_for_jobs(view))
         return MemberDecision(
             nodes=size.nodes,
-            submit=() if view.unconfirmed else tuple(names[:MOST]),
+            submit=() if view.unconfirmed else tuple(names[:SUBMIT_MOST]),
             end=ends,
             memory={**size.memory, **idle.memory},
             why=idle.why if ends else size.why,

@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from burst.algorithm import (
+    SUBMIT_MOST,
     JobGroup,
     MemberDecision,
     MemberView,
@@ -22,7 +23,6 @@ from burst.algorithm import (
 )
 from burst.config.convert import Seconds, Table
 from burst.core.ensemble.algorithms.choosing import (
-    MOST,
     JobOrder,
     in_order,
     submitted,
@@ -37,7 +37,7 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
 
     below: Annotated[int, msgspec.Meta(ge=1)] = 1
     """More are submitted once fewer jobs than this are active."""
-    batch: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 1
+    batch: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 1
     """How many at once."""
     jobs: tuple[str, ...] = ()
     """Names of `jobs` of the file from which they are taken; default: all."""

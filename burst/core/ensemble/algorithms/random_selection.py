@@ -8,9 +8,15 @@ from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import MemberDecision, MemberView, Memory, OptionProblem, shuffled
+from burst.algorithm import (
+    SUBMIT_MOST,
+    MemberDecision,
+    MemberView,
+    Memory,
+    OptionProblem,
+    shuffled,
+)
 from burst.core.ensemble.algorithms.choosing import (
-    MOST,
     all_left,
     never_submitted,
     submitted,
@@ -23,7 +29,7 @@ from burst.core.ensemble.algorithms.scaling import ScaleOptions, decide_size
 class RandomOptions(ScaleOptions, frozen=True, rename="camel"):
     """Its options: those of scaling and of idling, and these."""
 
-    select: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 1
+    select: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 1
     """How many jobs are chosen at a time: whenever none waits."""
 
 

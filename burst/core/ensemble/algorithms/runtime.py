@@ -12,8 +12,15 @@ from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory, OptionProblem
-from burst.core.ensemble.algorithms.choosing import MOST, never_submitted, usable
+from burst.algorithm import (
+    SUBMIT_MOST,
+    JobGroup,
+    MemberDecision,
+    MemberView,
+    Memory,
+    OptionProblem,
+)
+from burst.core.ensemble.algorithms.choosing import never_submitted, usable
 from burst.core.ensemble.algorithms.idling import decide_end
 from burst.core.ensemble.algorithms.scaling import ScaleOptions, shrink
 
@@ -23,7 +30,7 @@ class RuntimeOptions(ScaleOptions, frozen=True, rename="camel"):
     once by what the chosen jobs need.
     """
 
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 2
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 2
     """How many jobs are active at once."""
     minimum: Annotated[int, msgspec.Meta(ge=1)] = 3
     """Of each group as many jobs must have ended before the model chooses."""

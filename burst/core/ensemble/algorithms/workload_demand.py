@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burst.algorithm import MemberDecision, MemberView, Memory, OptionProblem
+from burst.algorithm import (
+    SUBMIT_MOST,
+    MemberDecision,
+    MemberView,
+    Memory,
+    OptionProblem,
+)
 from burst.core.ensemble.algorithms.choosing import (
-    MOST,
     JobOrder,
     all_left,
     fitting,
@@ -70,4 +75,4 @@ class WorkloadDemand:
         own = [job.name for job in jobs if not job.shared]
         shared = (job for job in jobs if job.shared)
         taken = fitting(shared, 0 if own else room_for_jobs(view))
-        return [*own, *taken][:MOST]
+        return [*own, *taken][:SUBMIT_MOST]

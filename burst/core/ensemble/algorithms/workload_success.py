@@ -13,9 +13,8 @@ from typing import Annotated
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberDecision, MemberView, Memory
+from burst.algorithm import SUBMIT_MOST, JobGroup, MemberDecision, MemberView, Memory
 from burst.core.ensemble.algorithms.choosing import (
-    MOST,
     all_left,
     fitting,
     room_for_jobs,
@@ -74,5 +73,5 @@ class WorkloadSuccess:
         endless: list[JobGroup] = [
             group for group in usable(view) if group.left is None
         ]
-        line = [*all_left(usable(view)), *islice(cycle(endless), MOST)]
-        return fitting(line, room_for_jobs(view), min(most, MOST))
+        line = [*all_left(usable(view)), *islice(cycle(endless), SUBMIT_MOST)]
+        return fitting(line, room_for_jobs(view), min(most, SUBMIT_MOST))
