@@ -14,6 +14,7 @@ from burst.core.ensemble import controller
 from burst.core.ensemble.answers import Wish
 from burst.core.ensemble.giving import give_jobs
 from burst.core.ensemble.over import is_over, members_with_pending
+from burst.core.ensemble.read_members import is_usable
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.sizes import resized
 from burst.core.ensemble.stored import (
@@ -23,7 +24,7 @@ from burst.core.ensemble.stored import (
     spec_tables,
 )
 from burst.core.placement.slots import RankSlot
-from burst.core.records import ASSIGNABLE, Records, Transaction
+from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.errors import BurstError
@@ -174,8 +175,7 @@ def lost_members(records: Records) -> list[Burst]:
         for burst in records.live
         if burst.lease.member is not None
         and burst.lease.member.name.partition("/")[0] not in records.ensembles
-        and burst.state in ASSIGNABLE
-        and not burst.quarantined
+        and is_usable(burst)
     ]
 
 
@@ -273,8 +273,14 @@ def _forget_oldest(
 
 def with_record(records: Records, name: str, record: EnsembleRecord) -> Records:
     """Return the records with another record of an ensemble."""
-    state = msgspec.structs.replace(records.ensembles[name], record=record)
-    if state == records.ensembles[name]:
+    return with_state(records, name, record=record)
+
+
+def with_state(records: Records, name: str, **changes: object) -> Records:
+    """Return the records with these fields of an ensemble's state changed."""
+    before = records.ensembles[name]
+    state = msgspec.structs.replace(before, **changes)
+    if state == before:
         return records
     return msgspec.structs.replace(
         records, ensembles={**records.ensembles, name: state}

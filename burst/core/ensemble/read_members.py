@@ -45,11 +45,12 @@ def bursts_of(records: RecordsView, membership: Membership) -> list[Burst]:
 
 def usable_bursts(records: RecordsView, membership: Membership) -> list[Burst]:
     """Return those bursts of a member that come up or are up, the oldest first."""
-    return [
-        burst
-        for burst in bursts_of(records, membership)
-        if burst.state in ASSIGNABLE and not burst.quarantined
-    ]
+    return [burst for burst in bursts_of(records, membership) if is_usable(burst)]
+
+
+def is_usable(burst: Burst) -> bool:
+    """Tell whether a burst comes up or is up."""
+    return burst.state in ASSIGNABLE and not burst.quarantined
 
 
 def wanted_nodes(burst: Burst) -> int:
@@ -116,7 +117,7 @@ def _with_nodes(
     whole: dict[int, Shape] = {}
     for burst in live:
         paid += burst.lease.nodes
-        if burst.state in ASSIGNABLE and not burst.quarantined:
+        if is_usable(burst):
             size += wanted_nodes(burst)
             up |= lead.usable.intersection(burst.lease.ranks)
             whole |= dict.fromkeys(burst.lease.ranks, burst.lease.shape)

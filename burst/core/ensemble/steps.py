@@ -14,7 +14,7 @@ from burst.config import Settings
 from burst.core.actions import FailJob
 from burst.core.burst_actions import take_down
 from burst.core.ensemble import controller
-from burst.core.ensemble.commands import with_record
+from burst.core.ensemble.commands import with_record, with_state
 from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
 from burst.core.ensemble.member_size import MemberResize, StepTime
 from burst.core.ensemble.over import is_pending_of
@@ -57,20 +57,12 @@ def apply_step(
     if world.lead is None:
         raise Unreadable(f"the lead cannot be read: {world.trouble}")
     name = step.record.name
+    before = records.ensemble_books
     books = {f"{name}/{member}": book for member, book in step.books.items()}
-    kept = {
-        key: records.ensemble_books.get(key) if key not in books else books[key]
-        for key in {**records.ensemble_books, **books}
-    }
-    same = {
-        key: records.ensemble_books[key]
-        if records.ensemble_books.get(key) == book
-        else book
-        for key, book in kept.items()
-        if book is not None
-    }
+    # Whatever is another object is written, also where it is equal.
+    changed = {key: book for key, book in books.items() if before.get(key) != book}
     records = msgspec.structs.replace(
-        with_record(records, name, step.record), ensemble_books=same
+        with_record(records, name, step.record), ensemble_books={**before, **changed}
     )
     results = [result_of(Transaction(records, now))]
     refused: dict[str, str] = {}
@@ -87,7 +79,9 @@ def apply_step(
             results.append(made)
             if why:
                 refused[intent.member] = why
-    return _with_refused(joined(results), name, refused)
+    result = joined(results)
+    records = with_state(result.records, name, refused=refused)
+    return msgspec.structs.replace(result, records=records)
 
 
 def confirm_intents(
@@ -104,11 +98,7 @@ def confirm_intents(
     record = records.ensembles[name].record
     for intent in intents:
         record = controller.confirm(record, intent)
-    records = with_record(records, name, record)
-    state = msgspec.structs.replace(records.ensembles[name], jobs_refused=refused)
-    records = msgspec.structs.replace(
-        records, ensembles={**records.ensembles, name: state}
-    )
+    records = with_state(records, name, record=record, jobs_refused=refused)
     return result_of(Transaction(records, now))
 
 
@@ -126,16 +116,3 @@ def _end_member(
         if is_pending_of(job, of)
     ]
     return result_of(tx)
-
-
-def _with_refused(
-    result: TickResult, name: str, refused: Mapping[str, str]
-) -> TickResult:
-    state = result.records.ensembles[name]
-    if state.refused == refused:
-        return result
-    changed = msgspec.structs.replace(state, refused=refused)
-    records = msgspec.structs.replace(
-        result.records, ensembles={**result.records.ensembles, name: changed}
-    )
-    return msgspec.structs.replace(result, records=records)
