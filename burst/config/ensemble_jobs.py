@@ -89,25 +89,23 @@ class JobReader(msgspec.Struct, frozen=True):
             raise self.source.wrong(
                 path, f"{file} cannot be read: {error}", "one command a line"
             ) from error
-        found = tuple(
-            line.strip() for line in lines if line.strip() and line.strip()[0] != "#"
-        )
-        for number, line in enumerate(lines, 1):
-            text = line.strip()
-            problem = _problem_of(text) if text and text[0] != "#" else ""
+        texts = {number: line.strip() for number, line in enumerate(lines, 1)}
+        found = {n: text for n, text in texts.items() if text and text[0] != "#"}
+        for number, text in found.items():
+            problem = _problem_of(text)
             if problem:
                 raise self.source.wrong(
                     path, f"{file}:{number}: {problem}", "no shell reads it"
                 )
-        if not found or len(found) > MOST_JOBS:
+        if not 0 < len(found) <= MOST_JOBS:
             raise self.source.wrong(
-                path, f"{file} has {len(found)} commands", "1 to 100000"
+                path, f"{file} has {len(found)} commands", f"1 to {MOST_JOBS}"
             )
         if job.count != 1:
             raise self.source.wrong(
                 (*path[:-1], "count"), "each line of batch is a job", "leave count out"
             )
-        return msgspec.structs.replace(job, commands=found)
+        return msgspec.structs.replace(job, commands=tuple(found.values()))
 
 
 def _problem_of(command: str) -> str:

@@ -7,7 +7,7 @@ import difflib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,12 @@ class MemberDefaults(msgspec.Struct, frozen=True):
     algorithms: tuple[tuple[AlgorithmSpec, KeyPath], ...]
 
 
+class _Sizes(NamedTuple):
+    first: int
+    least: int
+    most: int
+
+
 class MemberReader:
     """Reads the members of one file, and keeps where they are and what to note."""
 
@@ -94,28 +100,26 @@ class MemberReader:
                 " member's queue without a sidecar"
             )
         raw = self._source.convert(_Member, table, path)
-        name = raw.name or f"{defaults.ensemble}-{path[-1]}"
-        external = raw.mode == "external"
-        if external:
+        if raw.mode == "external":
             self._check_external(table, path)
-        most = ANY_SIZE if external else self._sizes(raw, path)
-        algorithms = (
-            self.read_algorithms(raw.algorithm, (*path, "algorithm"))
-            if raw.algorithm is not None
-            else defaults.algorithms
-        )
-        least = 0 if external else 1 if raw.min is None else raw.min
-        provider = "" if external else self._provider(raw.provider, (*path, "provider"))
+            sizes, provider = _Sizes(0, 0, ANY_SIZE), ""
+        else:
+            sizes = self._sizes(raw, path)
+            provider = self._provider(raw.provider, (*path, "provider"))
+        algorithms = defaults.algorithms
+        if raw.algorithm is not None:
+            algorithms = self.read_algorithms(raw.algorithm, (*path, "algorithm"))
+        name = raw.name or f"{defaults.ensemble}-{path[-1]}"
         one = MemberSpec(
             name=name,
             provider=provider,
             offer=raw.offer,
             mode=raw.mode,
-            size=max(least, 0) if raw.size is None else raw.size,
-            min=least,
-            max=most,
+            size=sizes.first,
+            min=sizes.least,
+            max=sizes.most,
             share=raw.share,
-            jobs=self._jobs.read(raw.jobs, (*path, "jobs"), most),
+            jobs=self._jobs.read(raw.jobs, (*path, "jobs"), sizes.most),
             algorithms=tuple(each for each, _ in algorithms),
             grow_window=_either(raw.grow_window, defaults.grow_window),
             shrink_window=_either(raw.shrink_window, defaults.shrink_window),
@@ -180,8 +184,8 @@ class MemberReader:
                 self._sized_by[*path, ours] = (*at, "spec", theirs)
         return spec
 
-    def _sizes(self, raw: _Member, path: KeyPath) -> int:
-        """Return the most nodes; refuse sizes that contradict each other."""
+    def _sizes(self, raw: _Member, path: KeyPath) -> _Sizes:
+        """Return how many nodes a member has; refuse what contradicts itself."""
         least = 1 if raw.min is None else raw.min
         if least < 0:
             raise self._source.wrong(
@@ -204,7 +208,7 @@ class MemberReader:
             raise self._source.wrong(
                 (*path, "share"), "out of range", "a number above 0"
             )
-        return most
+        return _Sizes(least if raw.size is None else raw.size, least, most)
 
     def _check_external(self, table: Mapping[str, Any], path: KeyPath) -> None:
         """Refuse keys of members that the daemon makes."""
@@ -225,11 +229,9 @@ class MemberReader:
         known = sorted(self._providers)
         if name in known:
             return name
-        has = (
-            f"the settings have {', '.join(known)}"
-            if known
-            else ("the settings have no provider: name a file with -c")
-        )
+        has = "the settings have no provider: name a file with -c"
+        if known:
+            has = f"the settings have {', '.join(known)}"
         if not name:
             if len(known) == 1:
                 return known[0]
