@@ -33,8 +33,10 @@ def _is_long(item: pytest.Item) -> bool:
     return _LONGEST in item.nodeid
 
 
-# How long drawing an example takes says how busy the machine is, nothing of a test.
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says how busy the machine is, nothing of a test.
+settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("busy")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.

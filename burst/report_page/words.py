@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 
 
@@ -38,5 +39,8 @@ def clock(seconds: float, *, days: bool) -> str:
 
 
 def quantile(sorted_values: Sequence[float], part: float) -> float:
-    """Return what that part of the values does not exceed; there is at least one."""
-    return sorted_values[min(len(sorted_values) - 1, int(part * len(sorted_values)))]
+    """Return the least that such a part of the values does not exceed.
+
+    There is at least one.
+    """
+    return sorted_values[max(0, math.ceil(part * len(sorted_values)) - 1)]

@@ -15,7 +15,7 @@ from burst.report_page import render_report
 from burst.report_page.charts import Scale
 from burst.report_page.figures import failures, results, sums, waits_of
 from burst.report_page.markup import Html, escape, tag
-from burst.report_page.words import amount, clock, span
+from burst.report_page.words import amount, clock, quantile, span
 from tests.report_page.report_answers import (
     MADE,
     NOW,
@@ -262,6 +262,14 @@ def test_a_month_without_costs_and_a_budget_without_warning_are_shown():
 )
 def test_spans(seconds: float, told: str):
     assert span(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("values", "part", "found"),
+    [([7], 0.5, 7), ([1, 19], 0.5, 1), ([1, 2, 3], 0.5, 2), (range(1, 11), 0.9, 9)],
+)
+def test_no_more_is_told_than_that_part_of_the_values_needs(values, part, found):
+    assert quantile(values, part) == found
 
 
 def test_amounts_times_and_scales():
