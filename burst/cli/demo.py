@@ -22,7 +22,7 @@ from burst.demo.play import play
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(flux: bool, mode: str, as_json: bool) -> None:
-    """Run a whole burst on this machine, in about twenty seconds.
+    """Run two whole bursts on this machine, in about twenty seconds.
 
     Starts a lead with two nodes of its own and submits four jobs. Two of them need
     nodes that the lead does not own: the daemon starts these nodes, they join, run the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst demo`: runs a whole burst on this machine, with the commands of a user.
+"""`burst demo`: runs two whole bursts on this machine, with the commands of a user.
 
 play        runs the demo, takes everything down, reports, returns the exit status
 story       the commands in their order, and what is waited for
