@@ -54,6 +54,16 @@ def idle_limit(burst: Burst, settings: Settings) -> float:
     return min(settings.deadlines.idle, burst.keep_idle)
 
 
+def awaited_idle_limit(burst: Burst, settings: Settings) -> float:
+    """Return for how many seconds it is kept idle while jobs wait for nodes.
+
+    They would have it made again: so it stays at least for as long as that took.
+    """
+    times = {event.name: event.timestamp for event in burst.events}
+    boot = times["online"] - times["provision-start"]
+    return max(settings.deadlines.idle, boot)
+
+
 def totals(
     rows: Iterable[Mapping[str, Any]], slots: Sequence[RankSlot], settings: Settings
 ) -> dict[str, Any]:

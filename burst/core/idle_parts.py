@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
-from burst.core.cost import idle_limit
+from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.placement.plan_growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
@@ -35,11 +35,15 @@ def shrink_idle(
     before: Mapping[BurstId, IdlePart],
     world: World,
     settings: Settings,
+    *,
+    jobs_wait: bool,
 ) -> Mapping[BurstId, IdlePart]:
     """Have bursts shrink whose last nodes are idle for too long; return which are idle.
 
-    `before` is what the tick before returned. Nodes of a burst on which a job counts
-    that has not started are not idle. One on which nothing runs at all is taken down.
+    `before` is what the tick before returned. `jobs_wait` is whether a job waits for
+    which no nodes can be had now: it may have these with others that become free. Nodes
+    of a burst on which a job counts that has not started are not idle. One on which
+    nothing runs at all is taken down.
     """
     lead = world.lead
     assert lead is not None
@@ -53,7 +57,8 @@ def shrink_idle(
         known = before.get(burst.id, IdlePart(0, tx.now))
         part = IdlePart(max(used, known.nodes), known.since)
         found[burst.id] = part
-        limit = idle_limit(burst, settings)
+        limit_of = awaited_idle_limit if jobs_wait else idle_limit
+        limit = limit_of(burst, settings)
         stays = burst.expected.intersection(burst.lease.ranks[: part.nodes])
         if stays and tx.now - part.since > limit:
             note = f"its last nodes were idle for {format_fsd(limit)}"

@@ -7,7 +7,7 @@ import math
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst
-from burst.core.cost import idle_limit
+from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.job_events import record_job_events
 from burst.core.observation import (
     FAILURES,
@@ -256,14 +256,11 @@ def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
 def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
     """Return for how long it may be idle, in seconds.
 
-    A job that waits for it and for what is busy would have it made again: then it stays
-    at least for as long as it took to make.
+    It is awaited where a job waits for it and for what is busy.
     """
-    if burst.id not in tx.awaited:
-        return idle_limit(burst, settings)
-    times = {event.name: event.timestamp for event in burst.events}
-    boot = times["online"] - times["provision-start"]
-    return max(settings.deadlines.idle, boot)
+    awaited = burst.id in tx.awaited
+    limit = awaited_idle_limit if awaited else idle_limit
+    return limit(burst, settings)
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:

@@ -168,6 +168,8 @@ def _decide_on_jobs(
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
     limit = settings.deadlines.reservation
+    refused = (*still_refused.values(), *fresh.values())
+    jobs_wait = bool(plan.reservation) or any(map(_may_have_nodes_later, refused))
     return JobDecisions(
         left=RefusalCache(
             inputs=left,
@@ -178,7 +180,9 @@ def _decide_on_jobs(
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(still_refused),
             kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
-            idle_parts=shrink_idle(tx, before.idle_parts, world, settings),
+            idle_parts=shrink_idle(
+                tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
+            ),
         ),
         helped=placer.bursts_by_job.keys(),
         left_to_flux=frozenset(filter(waits_here, fresh)),
@@ -187,6 +191,11 @@ def _decide_on_jobs(
         unsettled=bool(triage.starting),
         behind=triage.behind or bool(backlog.jobs),
     )
+
+
+def _may_have_nodes_later(decision: Decision) -> bool:
+    about = decision.reason.about_job
+    return about.refused and not about.final
 
 
 class _JobsPlaced(NamedTuple):

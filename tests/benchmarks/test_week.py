@@ -3,7 +3,7 @@
 
 import pytest
 
-from benchmarks.week import LAYOUTS, run_layout
+from benchmarks.week import CLOUD_BOOT_S, LAYOUTS, run_layout
 from benchmarks.week_jobs import Order, WeekJob, make_jobs, run_on_nodes
 from benchmarks.week_model import LOCAL_BOOT_S
 
@@ -43,3 +43,12 @@ def test_what_is_paid_is_used_and_no_size_waits_for_ever(layout):
     # More than in the benchmark: the first and the last jobs weigh more here.
     assert done.used <= done.paid_at_end <= 1.6 * done.used
     assert done.worst_wait <= 2.5
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:4], ids=lambda layout: layout.name)
+def test_what_takes_long_to_come_is_not_given_back_while_jobs_wait(layout):
+    jobs = make_jobs(60, 3)
+    first = run_on_nodes(jobs, 9, FIRST)
+    done = run_layout(jobs, layout, CLOUD_BOOT_S)
+    assert done.makespan <= first.makespan + 4 * CLOUD_BOOT_S
+    assert done.paid_at_end <= 2.5 * done.used

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from burst.config import Seconds
 from burst.core.lifecycle import apply
 from burst.core.placement.plan import Plan, Proposal, Reservation
 from burst.core.placement.plan_growth import with_growths
@@ -185,6 +186,25 @@ def test_nodes_that_are_idle_while_others_work_leave_past_the_deadline():
     assert burst.leaving == (4, 5)
     assert burst.resize.why == "its last nodes were idle for 1m"
     assert not burst.resize.requested
+
+
+@pytest.mark.parametrize(("nodes", "stays"), [(4, True), (40, False)])
+def test_while_a_job_waits_they_stay_for_as_long_as_they_took_to_come(nodes, stays):
+    """It may have them with others. No nodes would do for one of forty."""
+    site = Works(limits={"max_nodes": 4})
+    times = {e.name: e.timestamp for e in site.records.bursts[ID].events}
+    boot = times["online"] - times["provision-start"]
+    site.settings = msgspec.structs.replace(
+        site.settings,
+        deadlines=msgspec.structs.replace(
+            site.settings.deadlines, idle=Seconds(boot / 2)
+        ),
+    )
+    waits = [job(7, whole(nodes))]
+    site.tick(2, waits=waits)
+    burst = site.tick(2, seconds=boot / 2 + 1, waits=waits)
+    assert (burst.resize is None) is stays
+    assert site.tick(2, seconds=boot / 2 + 1, waits=waits).resize is not None
 
 
 def test_nodes_that_work_now_and_then_stay():
