@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,11 @@ from burst.cli.listing import (
 )
 from burst.cli.target import Target, target_options
 from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
-from burst.config.ensemble_file import EnsembleFile, load_ensemble
-from burst.config.ensemble_supported import check_supported
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
-from burst.runtime.algorithm_registry import Algorithms, load_algorithms
+from burst.runtime.algorithm_registry import Algorithms
+from burst.runtime.read_ensemble import read_ensemble
 
 _MEMBERS = (
     Column("MEMBER", lambda row: row["name"]),
@@ -63,7 +61,7 @@ def check(path: Path, target: Target, listing: Listing) -> None:
     Members name providers: those of the settings, or of the daemon that serves the lead
     if no settings file is found. Nothing is made.
     """
-    file, algorithms = read_file(path, known_providers(target))
+    file, algorithms = read_ensemble(path, known_providers(target))
     rows = [_row(member, algorithms) for member in file.spec.members]
     if listing.as_json:
         print_json({**as_json(file.spec), "members": rows})
@@ -76,15 +74,6 @@ def check(path: Path, target: Target, listing: Listing) -> None:
             click.echo(f"for whichever member is first: {_job(job)}")
         for note in file.spec.notes:
             click.echo(f"note: {note}", err=True)
-
-
-def read_file(
-    path: Path, providers: Collection[str]
-) -> tuple[EnsembleFile, Algorithms]:
-    """Return the ensemble in a file, and its algorithms. Raises ConfigError."""
-    file = load_ensemble(path, providers)
-    check_supported(file.spec, file)
-    return file, load_algorithms(file.spec, file)
 
 
 def known_providers(target: Target) -> list[str]:

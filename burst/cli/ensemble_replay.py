@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from burst.cli.ensemble import known_providers, read_file
+from burst.cli.ensemble import known_providers
 from burst.cli.listing import (
     Column,
     Listing,
+    Row,
     counted,
     listing_options,
     money,
@@ -33,6 +34,14 @@ from burst.replay.ensemble_simulator import (
 )
 from burst.replay.ensemble_workload import arrivals_of, drawn_arrivals, drawn_job
 from burst.replay.read_trace import read_trace
+from burst.runtime.read_ensemble import read_ensemble
+
+
+def _end(row: Row) -> str:
+    if row["trouble"]:
+        return f"stopped: {row['trouble']}"
+    return row["end"] or f"still there, {row['nodes']} nodes"
+
 
 _ROWS = (
     Column("MEMBER", lambda row: row["name"]),
@@ -43,7 +52,7 @@ _ROWS = (
     Column("MEAN WAIT", lambda row: format_fsd(row["mean_wait_s"])),
     Column("P95", lambda row: format_fsd(row["p95_wait_s"])),
     Column("RESIZES", lambda row: row["changes"]),
-    Column("END", lambda row: row["end"] or f"still there, {row['nodes']} nodes"),
+    Column("END", _end),
 )
 
 
@@ -92,7 +101,7 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     nothing is made. A job of the file runs for a drawn part of its `duration`, or of 20
     minutes.
     """
-    file, algorithms = read_file(path, known_providers(target))
+    file, algorithms = read_ensemble(path, known_providers(target))
     for member in file.spec.members:
         if member.has_agent:
             raise ConfigError(
@@ -151,6 +160,7 @@ def _row(name: str, member: MemberOutcome, price: float) -> dict[str, Any]:
         "changes": member.changes,
         "nodes": member.nodes,
         "end": member.end,
+        "trouble": member.trouble,
     }
 
 

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from burst.cli.colours import state_style
-from burst.cli.ensemble import read_file, served_providers
+from burst.cli.ensemble import served_providers
 from burst.cli.listing import (
     Column,
     Listing,
@@ -29,6 +29,7 @@ from burst.core.ensemble.stored import spec_tables
 from burst.lead import Lead
 from burst.model.decision import moment
 from burst.runtime.ensemble_files import environment_of
+from burst.runtime.read_ensemble import read_ensemble
 
 _EVERY_S = 0.5
 
@@ -44,7 +45,7 @@ def up(file: Path, target: Target) -> None:
     PYTHONPATH, VIRTUAL_ENV.
     """
     with target.lead() as lead:
-        loaded, _ = read_file(file, served_providers(lead))
+        loaded, _ = read_ensemble(file, served_providers(lead))
         for note in loaded.spec.notes:
             click.echo(note, err=True)
         environment = environment_of(os.environ, {})

@@ -13,8 +13,6 @@ import msgspec
 
 from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
-from burst.config.ensemble_file import load_ensemble
-from burst.config.ensemble_supported import check_supported
 from burst.core.orphans import find_orphans
 from burst.core.placement.slots import RankSlot
 from burst.core.world import ProviderView, World, after_observation
@@ -40,9 +38,9 @@ from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
-from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
+from burst.runtime.read_ensemble import read_ensemble
 from burst.runtime.record_store import RecordStore
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a
@@ -65,9 +63,7 @@ def read_ensembles(settings: Settings) -> dict[str, EnsembleSpec | ReadFailure]:
     enabled = [name for name, table in settings.providers.items() if table.enabled]
 
     def read(path: str) -> EnsembleSpec:
-        file = load_ensemble(Path(path), enabled)
-        check_supported(file.spec, file)
-        load_algorithms(file.spec, file)
+        file, _ = read_ensemble(Path(path), enabled)
         return file.spec
 
     return {path: try_call(partial(read, path)) for path in settings.ensemble.files}

@@ -67,6 +67,8 @@ class MemberOutcome(msgspec.Struct, frozen=True):
     """At the end."""
     end: str
     """Why it ended; empty if it did not."""
+    trouble: str = ""
+    """What its algorithms did wrong, for which it stays as it is; empty for nothing."""
 
 
 class EnsembleOutcome(msgspec.Struct, frozen=True):
@@ -181,7 +183,7 @@ class EnsembleSimulator:
             try:
                 answers[name] = algorithm.decide(view, memory, at)
             except Exception as error:  # noqa: BLE001  whatever an algorithm raises
-                answers[name] = AlgorithmFault(f"{type(error).__name__}: {error}")
+                answers[name] = AlgorithmFault(f"it raised {error!r}")
         return answers
 
     def _do(self, intent: Intent, now: float) -> None:
@@ -213,6 +215,7 @@ class EnsembleSimulator:
                 changes=max(0, len(member.resizes) - 1),
                 nodes=kept.nodes,
                 end=kept.why if kept.ended is not None else "",
+                trouble=kept.trouble.what if kept.trouble else "",
             )
         return EnsembleOutcome(
             now, found, self._refused + len(self._arrivals), self._record.why

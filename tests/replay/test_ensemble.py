@@ -128,8 +128,9 @@ def test_an_algorithm_that_raises_is_set_apart() -> None:
     outcome = simulator.run(30.0)
     trouble = simulator.record.members["m"].trouble
     assert trouble is not None
-    assert trouble.what == "a: ValueError: no"
+    assert trouble.what == "a: it raised ValueError('no')"
     assert outcome.members["m"].nodes == 0
+    assert outcome.members["m"].trouble == trouble.what
 
 
 def test_what_is_drawn_rises_and_falls_twice_and_is_the_same_again() -> None:

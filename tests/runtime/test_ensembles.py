@@ -210,7 +210,7 @@ def test_custom_commands_are_run_once(
     says.says = MemberDecision()
     site.step(4)
     told = out / "told"
-    wait_until(told.exists, "the command")
+    wait_until(lambda: told.exists() and told.read_text(), "the command")
     assert told.read_text().splitlines() == ["a"]
 
 
