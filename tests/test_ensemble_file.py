@@ -217,6 +217,9 @@ WRONG = [
     ('"10m"', '"10 minutes"', 31, "not a duration", ""),
     ("nodes = 12", "nodes = 4", 7, "less than the members' min together", "5"),
     ("money = 5.0", "money = -1.0", 8, "money: out of range", "at least 0"),
+    ("money = 5.0", "money = inf", 8, "inf is not a finite number", "leave it out"),
+    ("scaleChecks = 3", "x = nan", 22, "x: nan is not a finite number", "leave it out"),
+    ("share = 2.0", "share = inf", 19, "share: inf is not a finite number", "leave"),
     ("money = 5.0", "mony = 5.0", 8, "mony: no such key", "money?"),
     ("checkSeconds = 5", "checkSeconds = 0", 2, "out of range", "0.1"),
     ('"lammps"', '""', 1, "not a name for an ensemble", "lower-case"),
@@ -262,7 +265,13 @@ def test_what_is_wrong_is_said_with_its_line_and_what_is_right(
             'name = "x"\ncustom = 3\n[[members]]\nprovider = "local"',
             "table of commands",
         ),
-        ('name = "x"\nlimits = 3\n[[members]]\nprovider = "local"', "expected a table"),
+        *(
+            (
+                f'name = "x"\nlimits = {value}\n[[members]]\nprovider = "local"',
+                "limits: expected a table",
+            )
+            for value in ("3", "0", "[]", '""')
+        ),
         (
             'name = "x"\n[[members]]\nprovider="local"\nalgorithm = 3',
             "expected a table",
@@ -314,9 +323,19 @@ def test_in_yaml_the_line_is_said_as_well(
         load(write(YAML.replace(old, new, 1), "e.yaml"), "kube")
 
 
-def test_a_text_is_no_yaml_of_an_ensemble(write: Write) -> None:
-    with pytest.raises(ConfigError, match="has no keys"):
-        load(write("hello", "e.yml"))
+@pytest.mark.parametrize(
+    ("text", "what"), [("hello", "has no keys"), ("a: &a [*a]", "not YAML")]
+)
+def test_what_is_no_yaml_of_an_ensemble(write: Write, text: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(write(text, "e.yml"))
+
+
+def test_an_algorithm_for_all_that_no_member_uses_is_noted(write: Write) -> None:
+    text = 'name = "x"\nalgorithm = "no-such"\n[[members]]\nalgorithm = "stop"\n'
+    (note,) = load(write(text), "local").spec.notes
+    assert ":2: algorithm: not used: each member has its own" in note
+    assert load(write(TOML)).spec.notes == ()
 
 
 def test_without_pyyaml_it_says_what_to_install(

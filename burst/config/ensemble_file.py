@@ -7,6 +7,7 @@ keys below `spec`.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -67,11 +68,16 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     """
     source = read_source(path)
     tables, root = _unwrapped(source)
+    _check_finite(source, tables, root)
     top = _read_top(source, tables, root)
     reader = MemberReader(source, path.parent, providers)
     algorithms = reader.read_algorithms(top.algorithm, (*root, "algorithm"))
     defaults = MemberDefaults(top.name, top.grow_window, top.shrink_window, algorithms)
     found = reader.read(top.members, (*root, "members"), defaults)
+    own = [each.get("algorithm") is not None for each in top.members]
+    if top.algorithm is not None and all(own):
+        where = source.at(*root, "algorithm")
+        reader.notes.append(f"{where}: not used: each member has its own")
     most = max(member.max for member in found)
     shared = JobReader(source, path.parent).read(top.jobs, (*root, "jobs"), most)
     _check_shared(source, found, shared, (*root, "jobs"))
@@ -120,12 +126,27 @@ def _unwrapped(source: FileSource) -> tuple[dict[str, Any], KeyPath]:
     return {"name": name, **spec}, ("spec",)
 
 
+def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
+    """Refuse numbers that JSON does not have: an ensemble is kept as JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise source.wrong(
+            path,
+            f"{value} is not a finite number",
+            'leave it out; durations may be "inf"',
+        )
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check_finite(source, each, (*path, key))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            _check_finite(source, each, (*path, place))
+
+
 def _read_limits(
     source: FileSource, found: Any, path: KeyPath, members: Sequence[MemberSpec]
 ) -> EnsembleLimits:
-    limits = source.convert(
-        EnsembleLimits, with_durations(found or {}, ("time",)), path
-    )
+    table = {} if found is None else with_durations(found, ("time",))
+    limits = source.convert(EnsembleLimits, table, path)
     for key in ("nodes", "money", "time"):
         if not getattr(limits, key) >= 0:
             raise source.wrong((*path, key), "out of range", "at least 0")

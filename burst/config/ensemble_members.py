@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -204,7 +203,7 @@ class MemberReader:
                 f"{raw.size} is out of range",
                 f"{least} to {most}",
             )
-        if not 0 < raw.share < math.inf:
+        if not raw.share > 0:
             raise self._source.wrong(
                 (*path, "share"), "out of range", "a number above 0"
             )

@@ -211,15 +211,18 @@ def _read_yaml(path: str, text: str) -> FileSource:
         ) from error
     try:
         tables = yaml.safe_load(text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines = dict(_yaml_keys(yaml.compose(text, Loader=yaml.SafeLoader), ()))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(tables, dict):
         raise ConfigError(f"{path}: has no keys", "docs/ensembles.md shows a file")
-    return FileSource(path, tables, dict(_yaml_keys(node, ())))
+    return FileSource(path, tables, lines)
 
 
 def _yaml_keys(node: Any, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
+    """Yield the path of each key and entry. Raises RecursionError for an anchor that
+    contains itself.
+    """
     if node.id == "mapping":
         for key, value in node.value:
             yield (*path, key.value), key.start_mark.line + 1
