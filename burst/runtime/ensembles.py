@@ -86,8 +86,7 @@ class Ensembles:
         """By ensemble: the error that was logged last."""
         self._pending: tuple[LeadView | None, frozenset[Membership]]
         self._pending = (None, frozenset())
-        self._news = threading.Condition()
-        self._closing = False
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -99,14 +98,12 @@ class Ensembles:
 
     def close(self) -> None:
         """End once the step that is under way is done; wait for that for a moment."""
-        with self._news:
-            self._closing = True
-            self._news.notify_all()
+        self._closing.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_S)
 
     def _run(self) -> None:
-        while not self._closing:
+        while not self._closing.is_set():
             try:
                 self.look()
             except BurstError as error:
@@ -115,8 +112,7 @@ class Ensembles:
                 log.failure("ensembles were not looked at", error=error)
             else:
                 self._said.pop("", None)
-            with self._news:
-                self._news.wait_for(lambda: self._closing, _LOOK_S)
+            self._closing.wait(_LOOK_S)
 
     def look(self) -> None:
         """Take a step of each ensemble that is due."""

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_harness import CliHarness, burst
-from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
+from tests.support.ensemble_story import (
+    FILE,
+    ensemble,
+    lives_through_a_kill,
+    run_to_its_end,
+)
 from tests.support.waiting import wait_until
 
 
@@ -31,25 +36,7 @@ def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) ->
 def test_it_lives_through_a_daemon_that_is_killed(
     cli: CliHarness, tmp_path: Path
 ) -> None:
-    file = tmp_path / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 2"))
-    with cli.daemon() as daemon:
-        assert cli.run("ensemble", "up", str(file)).status == 0
-        wait_until(
-            lambda: ensemble(cli)["members"]["md"].get("queue", {}).get("run", 0) > 0,
-            lambda: f"a job to run: {ensemble(cli)}",
-        )
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        wait_until(
-            lambda: ensemble(cli)["state"] == "ended",
-            lambda: f"its end: {ensemble(cli)}",
-            limit=120.0,
-        )
-        assert (
-            "6 jobs have succeeded" in ensemble(cli)["members"]["md"]["member"]["why"]
-        )
+    lives_through_a_kill(cli, tmp_path)
 
 
 def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:

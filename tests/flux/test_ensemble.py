@@ -9,8 +9,7 @@ import pytest
 
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
-from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
-from tests.support.waiting import wait_until
+from tests.support.ensemble_story import lives_through_a_kill, run_to_its_end
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -31,24 +30,8 @@ def test_members_grow_run_their_jobs_and_end(site: Site, tmp_path: Path) -> None
 
 
 def test_it_lives_through_a_daemon_that_is_killed(site: Site, tmp_path: Path) -> None:
-    file = tmp_path / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 2"))
-    with site.cli.daemon() as daemon:
-        assert site.cli.run("ensemble", "up", str(file)).status == 0
-        wait_until(
-            lambda: ensemble(site.cli)["members"]["md"]["queue"]["run"] > 0,
-            lambda: f"a job to run: {ensemble(site.cli)}",
-        )
-        daemon.process.kill()
-        daemon.process.wait()
+    lives_through_a_kill(site.cli, tmp_path)
+    names = site.flux("jobs", "-a", "-n", "-o", "{name}").split()
+    assert len([name for name in names if ".md.step." in name]) == 6
     with site.cli.daemon():
-        wait_until(
-            lambda: ensemble(site.cli)["state"] == "ended",
-            lambda: f"its end: {ensemble(site.cli)}",
-            limit=120.0,
-        )
-        why = ensemble(site.cli)["members"]["md"]["member"]["why"]
-        assert "6 jobs have succeeded" in why
-        names = site.flux("jobs", "-a", "-n", "-o", "{name}").split()
-        assert len([name for name in names if ".md.step." in name]) == 6
         site.check_that_nothing_is_left()
