@@ -158,9 +158,8 @@ def _decide_on_jobs(
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
-    # Refusals rest on what the plan left, and not on what is given back after it. Where
-    # a burst grows they were made before its slot was known to be busy: they fall.
-    left = inputs if plan.growths else refusal_inputs(tx, world, settings, rules)
+    # Refusals rest on what the plan left, and not on what is given back after it.
+    left = refusal_inputs(tx, world, settings, rules)
     shortfalls = update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
@@ -180,6 +179,8 @@ def _decide_on_jobs(
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(still_refused),
             kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
+            gave=bool(plan.proposals or plan.assignments or plan.combined),
+            grew=bool(plan.growths),
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),

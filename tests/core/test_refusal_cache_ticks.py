@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from burst.core.placement.refusal_cache import RefusalCache
@@ -17,7 +17,7 @@ from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import T0, identity, job, offer, view, whole, world
+from tests.builders import T0, identity, job, offer, slots, view, whole, world
 from tests.builders import settings as tables
 
 LENT = '{"properties":["burst"]}'
@@ -226,6 +226,18 @@ def test_a_tick_with_what_stands_is_one_without(
     rules=st.lists(st.sampled_from(RULES), min_size=1, max_size=4),
     changes=st.lists(forecast_change, min_size=1, max_size=20),
 )
+@example(
+    # The last but one is given a node of the burst of a job that is canceled.
+    bursts=1,
+    rules=[{"match": {"nodes": 1}, "worth": 0.5, "providers": ["local"]}],
+    changes=[
+        ("submit", 2, False, False),
+        ("forecast", (60, 60, 4000)),
+        *[("submit", 1, False, False)] * 2,
+        ("cancel", 0),
+        ("submit", 1, False, False),
+    ],
+)
 @settings(max_examples=300, deadline=None)
 def test_a_tick_with_what_stands_is_one_without_by_rules_too(
     mode: str,
@@ -279,6 +291,27 @@ def test_room_that_a_job_leaves_as_it_gets_a_burst_is_seen(mode: str) -> None:
     next_tick = made.records, seen, lead, T0 + 100.01
     found = run_tick(*next_tick, made.refusal_cache)
     assert found.decisions[second.id].reason is Reason.LOCAL
+    assert found.decisions == run_tick(*next_tick).decisions
+
+
+def test_a_burst_that_is_made_for_another_job_may_be_worth_it() -> None:
+    """It is kept for that job anyway, so what is left of its node costs nothing."""
+    rules = tables(intake={"mode": "scheduler"}, policy=[{"worth": 1.0}])
+    soon, late = (job(number, slots(1), duration=600.0) for number in (1, 2))
+    forecasts = {
+        each.id: StartEstimate(expected=T0 + wait, earliest=T0, latest=T0 + 2 * wait)
+        for each, wait in ((soon, 60), (late, 4000))
+    }
+    # A slot that the burst leaves nothing of, which others could have had.
+    lead = identity("lead-[0-1],burst-0-0")
+    picture = view(soon, late, busy=(0, 1), lead=lead)
+    seen = msgspec.structs.replace(world(picture, lead), forecasts=forecasts)
+    made = run_tick(Records(), seen, rules, T0 + 3)
+    assert made.decisions[soon.id].reason is Reason.NOT_WORTH
+    assert made.decisions[late.id].reason is Reason.PROPOSED
+    next_tick = made.records, seen, rules, T0 + 4
+    found = run_tick(*next_tick, made.refusal_cache)
+    assert found.decisions[soon.id].reason is Reason.ASSIGNED
     assert found.decisions == run_tick(*next_tick).decisions
 
 

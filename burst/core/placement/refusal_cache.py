@@ -55,6 +55,12 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs whose refusals are outdated, and that are looked at in a later tick."""
     kept: KeptReservation = KeptReservation()
     """The slots that were kept when these jobs were refused."""
+    gave: bool = False
+    """Whether jobs were given nodes. A burst that is kept for them may by now be worth
+    it to jobs that were judged before them."""
+    grew: bool = False
+    """Whether a burst grows in place of a further one. That was settled once all jobs
+    were judged, so that no refusal knows of it."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
@@ -118,9 +124,9 @@ def valid_refusals(
     now: float,
 ) -> Mapping[JobId, Decision]:
     """Return those of the unchanged jobs' refusals that hold on these grounds."""
-    if before is None or not inputs.no_larger(before.inputs):
+    if before is None or before.grew or not inputs.no_larger(before.inputs):
         return {}
-    same = _without_worthwhile(same, before.inputs, inputs, now)
+    same = _without_worthwhile(same, before, inputs, now)
     same = _without_forecast(same, before.unforecast, inputs, now)
     if not before.inputs.own <= inputs.own:
         # Own nodes may be gone that a job was left to wait for, as it now may not be.
@@ -133,7 +139,7 @@ def valid_refusals(
 
 def _without_worthwhile(
     same: Mapping[JobId, Decision],
-    before: RefusalInputs,
+    cache: RefusalCache,
     inputs: RefusalInputs,
     now: float,
 ) -> Mapping[JobId, Decision]:
@@ -141,9 +147,9 @@ def _without_worthwhile(
 
     As time goes by a start that was forecast comes nearer, so that a burst saves less.
     """
-    forecasts = inputs.forecasts or {}
+    before, forecasts = cache.inputs, inputs.forecasts or {}
+    changed = cache.gave or inputs.times != before.times
     # On own nodes that went away the job cannot wait.
-    changed = inputs.times != before.times
     changed = changed or inputs.free.keys() != before.free.keys()
     if not changed and inputs.forecasts is before.forecasts:
         return same
