@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from rich.text import Text
@@ -11,6 +10,7 @@ from rich.text import Text
 from burst.cli.colours import HEAD, NOTICE, QUIET, WRONG, result_style, state_style
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
+from burst.model.decision import clock_time
 
 # Events that say that something went wrong.
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
@@ -67,7 +67,7 @@ def _start(found: Row) -> list[str]:
 def _event(indent: str, event: Row) -> Text:
     shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
     details = " ".join(f"{key}={value}" for key, value in shown.items())
-    when = f"{indent}{_clock(event['timestamp'])}"
+    when = f"{indent}{clock_time(event['timestamp'])}"
     return Text.assemble((when, QUIET), f" {event['name']} {details}".rstrip())
 
 
@@ -79,7 +79,7 @@ def _burst(found: Row) -> Iterator[Text]:
     yield Text.assemble(*title, _result(found))
     yield Text(f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}")
     for event in found["events"]:
-        when = f"  {_clock(event['timestamp'])}"
+        when = f"  {clock_time(event['timestamp'])}"
         wrong = WRONG if event["name"] in _BAD else ""
         yield Text.assemble((when, QUIET), (f" {event['text']}", wrong))
     if found["stages"]:
@@ -95,7 +95,3 @@ def _burst(found: Row) -> Iterator[Text]:
         source = PRICE_SOURCES[found["priced_by"]]
         fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
         yield Text(f"cost: {money(found['cost'])}, at {each} {source}{fee}")
-
-
-def _clock(timestamp: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(timestamp))

@@ -17,10 +17,11 @@ from burst.cli.listing import Row, counted, money, print_json
 from burst.cli.offline_records import read_records
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.cli.watch_rows import clean, span_text
 from burst.errors import BurstError, NoDaemon
+from burst.model.printable import printable
 from burst.report_page import render_report
 from burst.report_page.figures import failures, results, sums, waits_of
+from burst.report_page.words import span
 from burst.runtime import service_answers
 from burst.runtime.service_requests import ReportRequest
 
@@ -104,7 +105,7 @@ def _lines(found: Row) -> Iterator[Text]:
         told = (
             f"{row['id']} of {row['provider']}/{row['offer']} {row['result']}: {note}"
         )
-        yield Text(clean(told), WRONG)
+        yield Text(printable(told), WRONG)
     if len(wrong) > _FAILURES:
         yield Text(f"{len(wrong) - _FAILURES} more failed; --html lists them", WRONG)
     if found["left_out"]:
@@ -116,11 +117,11 @@ def _waits(found: Row) -> Iterator[str]:
     if waits is None:
         yield "no job has started on a burst"
         return
-    median, slow = span_text(waits.median), span_text(waits.slow)
+    median, slow = span(waits.median), span(waits.slow)
     jobs = counted(waits.jobs, "job")
     yield f"{jobs} started on bursts: half within {median}, 9 of 10 within {slow}"
     if waits.known:
-        here, took = span_text(waits.median_here), span_text(waits.median_known)
+        here, took = span(waits.median_here), span(waits.median_known)
         told = f"of {waits.known} a start here was forecast: half would have waited"
         yield f"{told} {here}, and waited {took}"
     else:

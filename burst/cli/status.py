@@ -35,7 +35,7 @@ _BURSTS = (
     Column("RANKS", lambda row: row["ranks"]),
     Column("RESULT", lambda row: row["result"] or "-", result_style),
     Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
-    Column("NOTE", lambda row: row["note"] or _idle(row)),
+    Column("NOTE", lambda row: row["note"] or idle_text(row)),
 )
 
 
@@ -82,8 +82,8 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
         print_text(line)
 
 
-def _idle(row: Row) -> str:
-    """Return how long a burst is idle, and when it goes."""
+def idle_text(row: Row) -> str:
+    """Return how long a burst is idle, and when it goes; empty if it is not."""
     if row["idle"] is None:
         return ""
     left = "" if row["down_in"] is None else f", down in {span(row['down_in'])}"

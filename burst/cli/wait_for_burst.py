@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -29,20 +30,15 @@ def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str
     `look` returns what `burst status` shows. Raises BurstError once it cannot come to
     that any more. Ctrl-C stops the waiting only.
     """
-    console = Console(stderr=True)
     began = time.monotonic()
-    try:
-        with console.status(f"{burst_id}: asked for") as spinner:
-            row = wait_for_state(
-                _rows(look, burst_id),
-                until,
-                lambda row: spinner.update(line_of(row)),
-                _LEAVING if until == "online" else (),
-                f"burst down {burst_id}",
-            )
-    except KeyboardInterrupt:
-        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
-        raise
+    with _progress(burst_id) as show:
+        row = wait_for_state(
+            _rows(look, burst_id),
+            until,
+            show,
+            _LEAVING if until == "online" else (),
+            f"burst down {burst_id}",
+        )
     took = fsd(round(time.monotonic() - began, 1))
     if until == "online" and row["isolated"]:
         click.echo(f"{row['hosts']} is an instance of its own after {took}")
@@ -59,16 +55,11 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
     Raises BurstError once it cannot come to that any more. Ctrl-C stops the waiting
     only.
     """
-    console = Console(stderr=True)
     began = time.monotonic()
     rows = _rows(look, burst_id)
-    try:
-        with console.status(f"{burst_id}: asked for") as spinner:
-            while (row := next(rows))["resize"] and row["state"] == "online":
-                spinner.update(line_of(row))
-    except KeyboardInterrupt:
-        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
-        raise
+    with _progress(burst_id) as show:
+        while (row := next(rows))["resize"] and row["state"] == "online":
+            show(row)
     if row["state"] != "online":
         why = row["note"] or row["result"]
         raise BurstError(f"{burst_id} is in state {row['state']}: {why}")
@@ -79,6 +70,17 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
         )
     took = fsd(round(time.monotonic() - began, 1))
     click.echo(f"{burst_id} has {nodes} nodes, {row['hosts']}, after {took}")
+
+
+@contextlib.contextmanager
+def _progress(burst_id: str) -> Iterator[Callable[[Row], None]]:
+    """Yield what shows how far a burst is; say after Ctrl-C that it goes on."""
+    try:
+        with Console(stderr=True).status(f"{burst_id}: asked for") as spinner:
+            yield lambda row: spinner.update(line_of(row))
+    except KeyboardInterrupt:
+        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
+        raise
 
 
 def wait_for_state(

@@ -14,7 +14,11 @@ from rich.text import Text
 
 from burst.cli.colours import NOTICE, QUIET, WRONG, result_style, state_style
 from burst.cli.listing import Row, money, span
+from burst.cli.status import idle_text
 from burst.model.decision import moment
+from burst.model.printable import printable
+from burst.report_page.figures import why_waits
+from burst.report_page.words import span as precise_span
 
 WIDE = 110
 """Columns of a terminal from which on more is shown of each job."""
@@ -55,30 +59,12 @@ def sections(found: Row, width: int, *, everything: bool = False) -> list[Sectio
     return shown
 
 
-def clean(text: object) -> str:
-    """Return a text in one line, without what a terminal may take for a command."""
-    return "".join(map(_shown, str(text)))
-
-
-def _shown(char: str) -> str:
-    if char.isprintable():
-        return char
-    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
-
-
-def span_text(seconds: float) -> str:
-    """Return a duration as columns show it: of less than ten seconds with a tenth."""
-    if seconds < 10:
-        return f"{max(0.0, seconds):.1f}s"
-    return span(seconds)
-
-
 def _is_shown(row: Row) -> bool:
     return bool(row["state"] != "inactive" or row["age"] < _LATELY_S)
 
 
 def _item(kind: str, name: str, row: Row, *cells: str | Text) -> Item:
-    texts = tuple(c if isinstance(c, Text) else Text(clean(c)) for c in cells)
+    texts = tuple(c if isinstance(c, Text) else Text(printable(c)) for c in cells)
     return Item((kind, name), texts, row)
 
 
@@ -105,7 +91,7 @@ def _state(row: Row) -> Text:
     """Return the state of a burst and for how long it has had it, or its result."""
     if row["state"] == "inactive":
         return Text(row["result"] or "inactive", result_style(row))
-    return Text(f"{row['state']} {span_text(row['age'])}", state_style(row))
+    return Text(f"{row['state']} {precise_span(row['age'])}", state_style(row))
 
 
 def _before(row: Row) -> Text:
@@ -113,22 +99,14 @@ def _before(row: Row) -> Text:
 
     That it was new is left out: it lasts for milliseconds.
     """
-    told = Text("; ".join(filter(None, (_idle(row), clean(row["note"])))))
+    told = Text("; ".join(filter(None, (idle_text(row), printable(row["note"])))))
     earlier = Text()
     for one, then in pairwise(row["states"]):
         if one["state"] != "new":
             earlier.append(" > " if earlier else "", QUIET)
-            lasted = span_text(then["at"] - one["at"])
+            lasted = precise_span(then["at"] - one["at"])
             earlier.append(f"{one['state']} {lasted}", state_style(one))
     return Text("; ").join(text for text in (told, earlier) if text)
-
-
-def _idle(row: Row) -> str:
-    if row["idle"] is None:
-        return ""
-    left = row.get("down_in")
-    goes = "" if left is None else f", down in {span(left)}"
-    return f"idle {span(row['idle'])}{goes}"
 
 
 def _jobs(found: Row, *, wide: bool) -> Section:
@@ -140,15 +118,9 @@ def _jobs(found: Row, *, wide: bool) -> Section:
     for row in rows:
         who = (row.get("user", row["userid"]), row["name"] or "-") if wide else ()
         waits = span(max(0.0, now - row["submitted"]))
-        cells = (row["id"], *who, waits, _starts(row, now), _why(row))
+        cells = (row["id"], *who, waits, _starts(row, now), why_waits(row))
         items.append(_item("job", row["id"], row, *cells))
     return Section(titles, tuple(items), max(0, found["pending"] - len(rows)))
-
-
-def _why(row: Row) -> str:
-    """Return why a job waits; where all offers were turned down, why each of them."""
-    refused = (f"{each['offer']}: {each['why']}" for each in row["refusals"])
-    return "; ".join(refused) or str(row["why"])
 
 
 def _starts(row: Row, now: float) -> Text:
@@ -188,15 +160,19 @@ def _providers(rows: Sequence[Row], now: float) -> Section:
 
 def _health(row: Row, now: float) -> tuple[Text, Text]:
     """Return what is wrong with a provider, and what it offers."""
-    offers = Text(clean("; ".join(_offer(each, now) for each in row["offers"]) or "-"))
+    offers = Text(
+        printable("; ".join(_offer(each, now) for each in row["offers"]) or "-")
+    )
     if row["disabled"]:
-        return Text("disabled", WRONG), Text(clean(row["disabled"]), WRONG)
+        return Text("disabled", WRONG), Text(printable(row["disabled"]), WRONG)
     if row["breaker_until"] and row["breaker_until"] > now:
         left = span(row["breaker_until"] - now)
         health = Text(f"paused {left}", NOTICE)
-        return health, Text(clean(row["trouble"]), NOTICE) if row["trouble"] else offers
+        return health, Text(printable(row["trouble"]), NOTICE) if row[
+            "trouble"
+        ] else offers
     if row["trouble"]:
-        return Text("trouble", NOTICE), Text(clean(row["trouble"]), NOTICE)
+        return Text("trouble", NOTICE), Text(printable(row["trouble"]), NOTICE)
     return Text("ok", "green"), offers
 
 

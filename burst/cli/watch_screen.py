@@ -11,9 +11,10 @@ from rich.text import Text
 from burst.cli.colours import HEAD, NOTICE, QUIET, WRONG
 from burst.cli.listing import counted
 from burst.cli.status import bill
-from burst.cli.watch_rows import Item, Section, clean, sections
+from burst.cli.watch_rows import Item, Section, sections
 from burst.cli.watch_state import WatchState
 from burst.model.decision import clock_time
+from burst.model.printable import printable
 
 WIDTH, HEIGHT = 80, 16
 """The smallest terminal on which something can be read."""
@@ -94,7 +95,7 @@ def _head(state: WatchState, width: int) -> list[Text]:
     found = state.found
     title = Text.assemble(("burst watch", HEAD))
     if found is not None:
-        title.append(f"  {clean(found['lead']['uri'])}", QUIET)
+        title.append(f"  {printable(found['lead']['uri'])}", QUIET)
         live = sum(row["state"] != "inactive" for row in found["bursts"])
         told = f"{counted(live, 'burst')}; {bill(found['totals'])}"
         told += f"; {counted(found['pending'], 'job')} may burst"
@@ -104,7 +105,7 @@ def _head(state: WatchState, width: int) -> list[Text]:
     title.truncate(width - len(clock) - 2, overflow="ellipsis")
     title.append(f"{clock:>{width - title.cell_len}}")
     lines = [title, Text(told)]
-    lines += [Text(clean(text), WRONG) for text in state.troubles()]
+    lines += [Text(printable(text), WRONG) for text in state.troubles()]
     return [*lines, Text()]
 
 
@@ -116,7 +117,7 @@ def _foot(state: WatchState) -> list[Text]:
             Text("y does it, any other key does not"),
         ]
     keys = _KEYS if state.page is None else _BACK
-    return [Text(clean(state.message), HEAD), Text(keys, QUIET)]
+    return [Text(printable(state.message), HEAD), Text(keys, QUIET)]
 
 
 def _tables(shown: Sequence[Section], state: WatchState, room: int) -> list[Text]:

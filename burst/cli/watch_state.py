@@ -12,8 +12,9 @@ from rich.text import Text
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import Row
 from burst.cli.status import learnt, used_text
-from burst.cli.watch_rows import Item, Key, Section, clean, sections
+from burst.cli.watch_rows import Item, Key, Section, sections
 from burst.model.decision import moment
+from burst.model.printable import printable
 
 JOBS = 200
 """So many of the jobs that wait are asked for."""
@@ -177,7 +178,7 @@ def _described(item: Item) -> tuple[Text, ...]:
         lines = [used_text(item.row)]
     else:
         lines = _of_provider(item.row)
-    return tuple(Text(clean(line)) for line in lines)
+    return tuple(Text(printable(line)) for line in lines)
 
 
 def _of_provider(row: Row) -> list[str]:
@@ -197,7 +198,7 @@ def _of_provider(row: Row) -> list[str]:
 
 def _cleaned(line: Text) -> Text:
     """Return a line with its styles, without what a terminal may take for a command."""
-    return Text(clean(line.plain), spans=line.spans)
+    return Text(printable(line.plain), spans=line.spans)
 
 
 def _take_down(state: WatchState) -> Step:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from burst.model.printable import printable
+
 _EMPTY = {"meta", "rect", "line", "col"}
 
 
@@ -26,7 +28,7 @@ NONE = Html("")
 
 def escape(text: object) -> str:
     """Return a text as HTML shows it, also in an attribute; control characters not."""
-    return html.escape("".join(map(_shown, str(text))), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Html:
@@ -46,10 +48,3 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Html:
 def join(children: Iterable[Child]) -> Html:
     """Return several after each other."""
     return Html("".join(c.text if isinstance(c, Html) else escape(c) for c in children))
-
-
-def _shown(char: str) -> str:
-    """Return a character that HTML may have, a space or a sign for another."""
-    if char.isprintable():
-        return char
-    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"

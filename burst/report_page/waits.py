@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from burst.report_page.charts import Piece, Scale, bar, labelled, legend, table
-from burst.report_page.figures import Row, wait, wait_here, waits_of
+from burst.report_page.figures import Row, wait, wait_here, waits_of, why_waits
 from burst.report_page.markup import NONE, Html, join, tag
 from burst.report_page.words import span, when
 
@@ -69,9 +69,7 @@ def waiting_section(data: Row) -> Html:
             job["name"] or "-",
             span(max(0.0, data["now"] - job["submitted"])),
             "not known" if job["expected"] is None else when(job["expected"]),
-            job["why"]
-            if not job["refusals"]
-            else "; ".join(f"{one['offer']}: {one['why']}" for one in job["refusals"]),
+            why_waits(job),
         )
         for job in data["waiting"]
     ]
