@@ -30,7 +30,7 @@ from burst.errors import (
     StoreError,
     Unreadable,
 )
-from burst.http.service import HttpChange, HttpService
+from burst.http.service import HttpService
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
@@ -105,7 +105,7 @@ class Daemon:
             http.commit()
             tell()
 
-        return HttpChange(commit, http.abandon)
+        return PreparedChange(commit, http.abandon)
 
     def _run(self) -> None:
         session = self._connect_first()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from burst.config import parse
+from burst.config import NotifySettings, parse
 from burst.errors import ConfigError
 
 
 def test_nobody_is_told_by_default() -> None:
-    assert not parse({}, "x").notify.is_on
+    assert parse({}, "x").notify == NotifySettings()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,12 @@ def test_nobody_is_told_by_default() -> None:
     ],
 )
 def test_what_may_be(table: dict[str, Any]) -> None:
-    assert parse({"notify": table}, "x").notify.is_on
+    found = parse({"notify": table}, "x").notify
+    assert {key: getattr(found, key) for key in table if key != "timeout"} == {
+        key: tuple(value) if key == "command" else value
+        for key, value in table.items()
+        if key != "timeout"
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """How far something is that takes seconds, on standard error.
 
-Of a calculation, on a terminal that is a bar, which is removed at the end. Elsewhere it
-is a line after two seconds, and then one each ten seconds. What is only waited for is
-shown on terminals alone.
+Of a calculation, on a terminal that is a bar, which is removed at the end. Elsewhere,
+and on a terminal without a cursor, it is a line after two seconds, and then one each
+ten seconds. What is only waited for is shown on terminals alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,12 +31,18 @@ def show_progress(name: str, total: int, what: str) -> Iterator[Callable[[int], 
     `what` is what is counted, such as jobs.
     """
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_interactive:
         yield _Lines(name, total, what).update
         return
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(name, total=total)
+    progress = Progress(console=console, transient=True)
+    task = progress.add_task(name, total=total)
+    try:
+        with _ctrl_c_waits():
+            progress.start()
         yield lambda done: progress.update(task, completed=done)
+    finally:
+        with _ctrl_c_waits():
+            progress.stop()
 
 
 @contextlib.contextmanager
@@ -46,7 +53,7 @@ def show_wait(what: str) -> Iterator[Callable[[str], None]]:
     print nothing on standard output meanwhile. It is removed at the end.
     """
     console = Console(stderr=True)
-    if not console.is_terminal or console.is_dumb_terminal:
+    if not console.is_interactive:
         yield lambda _: None
         return
     progress = Progress(
@@ -64,10 +71,26 @@ def show_wait(what: str) -> Iterator[Callable[[str], None]]:
     try:
         yield lambda text: progress.update(task, description=text)
     finally:
-        timer.cancel()
-        timer.join()
-        if progress.live.is_started:
-            progress.stop()
+        with _ctrl_c_waits():
+            timer.cancel()
+            timer.join()
+            if progress.live.is_started:
+                progress.stop()
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Have Ctrl-C come after the block, in which a terminal is changed.
+
+    In the midst of that it would leave the cursor hidden and standard error redirected,
+    so that what is printed next fails.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Lines:

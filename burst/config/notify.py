@@ -29,11 +29,6 @@ class NotifySettings(Table, frozen=True):
     """How long the program, or the post, may take. It is tried again after that; the
     daemon's ticks never wait for it."""
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anybody is told."""
-        return bool(self.command or self.webhook or self.webhook_file)
-
 
 def check_notify(notify: NotifySettings, where: str) -> None:
     """Raise ConfigError for what cannot be, or would tell a secret."""

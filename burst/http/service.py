@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from burst import log
@@ -11,21 +10,10 @@ from burst.config import HttpSettings, parse_listen
 from burst.errors import ConfigError
 from burst.kits.secret_file import read_secret
 from burst.runtime.daemon_state import DaemonState
+from burst.runtime.reload import PreparedChange
 
 if TYPE_CHECKING:
     from burst.http.server import HttpServer
-
-
-class HttpChange:
-    """What a reload does with the server, or leaves."""
-
-    def __init__(
-        self, commit: Callable[[], None], abandon: Callable[[], None] | None = None
-    ) -> None:
-        self.commit = commit
-        """Goes on by the new settings."""
-        self.abandon = abandon or (lambda: None)
-        """Leaves all as it was."""
 
 
 class HttpService:
@@ -36,7 +24,7 @@ class HttpService:
         self._listen = ""
         self._server: HttpServer | None = None
 
-    def prepare(self, settings: HttpSettings) -> HttpChange:
+    def prepare(self, settings: HttpSettings) -> PreparedChange:
         """Listen as the settings say, and answer once the change is `commit`ted.
 
         What listens now goes on until then, but where it has the port that the new one
@@ -46,7 +34,7 @@ class HttpService:
         if settings.listen and settings.token_file:
             token = read_secret(settings.token_file, "http.token_file")
         if settings.listen == self._listen:
-            return HttpChange(lambda: self._use_token(token))
+            return PreparedChange(lambda: self._use_token(token))
         before, known = self._listen, self._server.token if self._server else None
         made = self._replace_port(settings.listen, token) if settings.listen else None
 
@@ -60,7 +48,7 @@ class HttpService:
             if self._listen != before:
                 self._begin(before, self._listen_at(before, known))
 
-        return HttpChange(commit, abandon)
+        return PreparedChange(commit, abandon)
 
     def close(self) -> None:
         """Listen no longer."""

@@ -12,7 +12,7 @@ import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,14 +33,13 @@ class _Reload(NamedTuple):
     waiting: list[Future[Row]]
 
 
-class PreparedChange(Protocol):
+class PreparedChange(NamedTuple):
     """Something beside the session that was made ready for other settings."""
 
-    def commit(self) -> None:
-        """Go on by them."""
-
-    def abandon(self) -> None:
-        """Leave all as it was."""
+    commit: Callable[[], None]
+    """Goes on by them."""
+    abandon: Callable[[], None] = lambda: None
+    """Leaves all as it was."""
 
 
 class SettingsReloader:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import pwd
 import re
 import signal
@@ -19,6 +18,7 @@ import pytest
 from burst.cli import group
 from burst.cli.replay import FRONTIER
 from burst.errors import BurstError
+from tests.support.terminal import on_terminal
 
 HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
 
@@ -141,12 +141,12 @@ def test_a_clock_that_was_set_back_is_told(trace: Path) -> None:
     )
 
 
-def start(*arguments: str | Path, **options: int) -> subprocess.Popen[str]:
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
     """Run it as a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "burst", "replay", *map(str, arguments)],
         stdout=subprocess.PIPE,
-        stderr=options.get("stderr", subprocess.PIPE),
+        stderr=subprocess.PIPE,
         text=True,
     )
 
@@ -189,20 +189,14 @@ def test_stopped_by_ctrl_c_it_prints_no_half_of_an_object(long_trace: Path) -> N
 
 
 def test_on_a_terminal_it_shows_how_far_it_is(long_trace: Path) -> None:
-    ours, theirs = pty.openpty()
-    process = start(long_trace, "--worth", "50", "--order", "fifo", stderr=theirs)
-    os.close(theirs)
-    shown = ""
-    while not re.search(r"worth 50 .*[1-9]%", shown):
-        shown += os.read(ours, 4096).decode()
-    process.send_signal(signal.SIGINT)
-    # Else it would wait for a reader of what it says.
-    while not shown.endswith("not complete\r\n"):
-        shown += os.read(ours, 4096).decode()
-    process.communicate(timeout=60)
-    os.close(ours)
-    assert process.returncode == 130
-    assert "Traceback" not in shown
+    words = ["replay", str(long_trace), "--worth", "50", "--order", "fifo"]
+    with on_terminal([sys.executable, "-m", "burst", *words], {}) as screen:
+        screen.shows("worth 50")
+        screen.shows("%", screen.text.index("worth 50"))
+        screen.press("\x03")
+        assert screen.ended() == 130
+        assert "not complete\r\n" in screen.text
+        assert "Traceback" not in screen.text
 
 
 def test_a_picture(trace: Path, tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""How far a calculation is, and Ctrl-C where its bar begins or ends."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from burst.cli.progress import FIRST_S, show_progress
+
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+
+
+class Terminal(io.StringIO):
+    """Presses Ctrl-C once, when a text is written."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self._at = at
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self._at and self._at in text:
+            self._at = ""
+            os.kill(os.getpid(), signal.SIGINT)
+        return written
+
+
+@pytest.mark.parametrize("at", [HIDDEN, SHOWN])
+def test_ctrl_c_leaves_no_bar_that_begins_or_ends_half(
+    monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    terminal = Terminal(at)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    output = sys.stdout
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(KeyboardInterrupt), show_progress("never", 9, "jobs") as show:
+        show(9)
+    assert (sys.stderr, sys.stdout) == (terminal, output)
+    text = terminal.getvalue()
+    assert text.rindex(SHOWN) > text.rindex(HIDDEN)
+    # What comes last removes the bar.
+    assert text.endswith("\x1b[2K")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_a_terminal_without_a_cursor_gets_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal("")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with show_progress("never", 9, "jobs") as show:
+        show(3)
+        time.sleep(FIRST_S)
+        show(6)
+    assert terminal.getvalue() == "never: 6 of 9 jobs\n"
