@@ -138,7 +138,8 @@ def test_where_the_daemon_cannot_serve_the_script_is_not_run(user: User) -> None
     job = user.submit("-N1", script="touch up")
     assert user.status(job) == 1
     said = user.output()
-    assert "the daemon did not start, so the script was not run: followers co" in said
+    assert "the daemon did not start, so the script was not run: /" in said
+    assert "burst.toml: followers could not reach the lead within 1s" in said
     assert not (user.directory / "up").exists()
     user.ends_clean()
 

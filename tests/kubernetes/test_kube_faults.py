@@ -11,6 +11,7 @@ from burst.errors import NotFound, Transient
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -83,8 +84,11 @@ def test_a_list_from_before_does_not_pass_for_gone(
     provider.provision(bursts.spec)
     assert attempt(lambda: provider.reap(bursts.spec.burst_id)) is None
     reap_all(provider, bursts.spec)
-    for kind in ("jobs", "pods", "secrets"):
+    for kind in ("jobs", "secrets"):
         assert bursts.objects(kind) == []
+    # The Job's controller may make a pod as its Job goes. Kubernetes deletes it as its
+    # owner is gone; that it is there is seen by no stale list.
+    wait_until(lambda: not bursts.objects("pods"), lambda: bursts.objects("pods"))
 
 
 def test_a_deletion_that_did_nothing_is_not_believed(
