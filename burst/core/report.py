@@ -13,7 +13,13 @@ import msgspec
 
 from burst.core.behaviour import behaviour_of
 from burst.core.cost import cost, per_hour
-from burst.core.observation import describe_obstacle, provider_message, status_of
+from burst.core.observation import (
+    ProviderPhase,
+    describe_obstacle,
+    provider_message,
+    provider_phase,
+    status_of,
+)
 from burst.core.orphans import Orphan
 from burst.core.placement.offers import price_of
 from burst.core.placement.slots import RankSlot, slot_holders
@@ -60,7 +66,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "priced_by": lease.priced_by,
         "race": lease.race,
         "resize": _resize(burst),
-        "note": burst.quarantined or _note(burst, world),
+        "note": burst_note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
         "states": state_times(burst),
@@ -189,8 +195,10 @@ def _access(burst: Burst, world: World) -> str:
     return seen.instance.access
 
 
-def _note(burst: Burst, world: World) -> str:
-    """Return why a burst is in its state, and what its deletion waits for."""
+def burst_note(burst: Burst, world: World) -> str:
+    """Return why a burst is in its state, and what it waits for."""
+    if burst.quarantined:
+        return burst.quarantined
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
@@ -201,6 +209,10 @@ def _note(burst: Burst, world: World) -> str:
 def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
+    if burst.state is State.ONLINE and burst.resize is None:
+        # It has lost followers, which its provider starts again.
+        lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
+        moving = lost and provider_phase(burst, world) is ProviderPhase.PENDING
     # While it is deleted, why it failed matters more than what its provider reports.
     if moving and not failed and (words := provider_message(burst, world)):
         return words

@@ -257,6 +257,9 @@ def test_events_are_asked_for_by_what_they_are_about(
     assert "type%3DWarning%2CinvolvedObject.kind%3DJob" in server.asked[-1][1]
     cluster.events("far", POD, reason="Pulling")
     assert "reason%3DPulling%2CinvolvedObject.kind%3DPod" in server.asked[-1][1]
+    cluster.normal_events("far", POD, but=("Pulled", "Started"))
+    asked = "type%3DNormal%2CinvolvedObject.kind%3DPod%2Creason%21%3DPulled%2Creason"
+    assert f"{asked}%21%3DStarted" in server.asked[-1][1]
 
 
 def test_an_answer_that_is_no_json_is_tried_again(

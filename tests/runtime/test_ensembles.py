@@ -491,6 +491,38 @@ def test_what_is_shown_of_ensembles() -> None:
     assert row()["state"] == "ended"
 
 
+def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
+    """Such as for a cluster's autoscaler, in the words of the provider."""
+    site = EnsembleSite()
+    site.sim.provider.starts_after = 6
+    says = site.up(**ONE)["a"]
+
+    def shown() -> tuple[str, str]:
+        (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+        member = row["members"]["a"]["member"]
+        (burst,) = member["bursts"]
+        return member["waits_for"], burst["note"]
+
+    site.step(2)
+    assert shown() == ("not up yet", "not up yet")
+    site.sim.until(lambda: site.live("a") == 1)
+    assert shown() == ("", "")
+    says.says = MemberDecision(nodes=2, why="more jobs wait")
+    while not site.sim.burst.coming:
+        site.step()
+    site.sim.tick(2)
+    grows = "grows from 1 to 2 nodes: not up yet"
+    assert shown() == (grows, grows)
+    site.sim.until(lambda: not site.sim.burst.coming)
+    assert shown()[0] == ""
+    says.says = MemberDecision(end=True, why="all is done")
+    site.sim.provider.ends_after = 100
+    site.step(3)
+    waits, note = shown()
+    assert note
+    assert waits == "", "it waits for no nodes"
+
+
 def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
     site = EnsembleSite()
     says = site.up(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from burst.core.ensemble.agent_member import AgentMember
@@ -18,8 +19,9 @@ from burst.core.ensemble.state import ensemble_state
 from burst.core.ensemble.stored import MemberBook
 from burst.core.ensemble.views import make_views, take_in
 from burst.core.records import Records
+from burst.core.report import burst_note
 from burst.core.world import World
-from burst.model.burst import Burst
+from burst.model.burst import Burst, State
 from burst.model.decision import moment
 from burst.model.ranks import format_hostlist
 
@@ -33,9 +35,9 @@ def ensemble_row(
     """Return the state of an ensemble, `ensemble_state` with what is ours beside it.
 
     Of the ensemble `state`: running, ending, or ended; of each member `provider`,
-    `slot`, `bursts`, and under `waits_for` why it is not as large as it is to be, or
-    has not all its jobs. Without a lead that can be read, members have only what is on
-    record.
+    `slot`, `bursts` with their notes, and under `waits_for` why it is not as large as
+    it is to be, or has not all its jobs. Without a lead that can be read, members have
+    only what is on record.
     """
     kept, start = records.ensembles[name], records.ensemble_starts[name]
     spec = start.spec
@@ -65,14 +67,13 @@ def ensemble_row(
     providers = {member.name: member.provider for member in spec.members}
     for member, shown in row["members"].items():
         hosts = start.slots.get(member, ())
+        bursts = bursts_of(records, start.membership(member))
         why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
         shown["member"] |= {
             "provider": providers.get(member, ""),
             "slot": format_hostlist(hosts) if hosts else "",
-            "bursts": [
-                _burst(burst) for burst in bursts_of(records, start.membership(member))
-            ],
-            "waits_for": why,
+            "bursts": [_burst(burst, world) for burst in bursts],
+            "waits_for": why or _awaited_nodes(bursts, world),
         }
         if member in agents:
             shown["member"] |= _told_by_agent(agents[member], now)
@@ -120,12 +121,23 @@ def _told_by_agent(
     return shown
 
 
-def _burst(burst: Burst) -> dict[str, Any]:
+def _burst(burst: Burst, world: World) -> dict[str, Any]:
     return {
         "id": burst.id,
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "nodes": burst.lease.nodes,
+        "note": burst_note(burst, world),
     }
+
+
+def _awaited_nodes(bursts: Iterable[Burst], world: World) -> str:
+    """Return what nodes that are to come wait for, in the words of the provider.
+
+    Such as of a pod that finds no node, and what the cluster's autoscaler does for it.
+    """
+    states = (State.PROVISION, State.JOIN, State.ONLINE)
+    notes = (burst_note(burst, world) for burst in bursts if burst.state in states)
+    return next(filter(None, notes), "")
 
 
 def _state(records: Records, world: World, name: str) -> str:

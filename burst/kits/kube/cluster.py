@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, TypeVar
 
 from burst.errors import Refused, Transient
@@ -306,6 +306,14 @@ class Cluster:
         chosen = f"reason={reason}" if reason else "type=Warning"
         fields = f"{chosen},involvedObject.kind={kind.name}"
         return self.find(EVENT, namespace, fields=fields)
+
+    def normal_events(
+        self, namespace: str, kind: Kind, *, but: Collection[str]
+    ) -> list[Manifest]:
+        """Return the Normal events of all objects of a kind but those of reasons."""
+        others = [f"reason!={reason}" for reason in but]
+        fields = ("type=Normal", f"involvedObject.kind={kind.name}", *others)
+        return self.find(EVENT, namespace, fields=",".join(fields))
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.34.4`."""

@@ -14,9 +14,8 @@ from collections.abc import Collection, Mapping
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.pod_status import STARTING, PodStatus, seconds_of
-from burst.kits.pods.reclaim import PREEMPTED
 from burst.kits.pods.status import BurstObjects, followers
-from burst.kits.pods.warnings import PULLING, Warnings, warnings_by_object
+from burst.kits.pods.warnings import PULLING, USUAL, Warnings, warnings_by_object
 from burst.model.burst import BurstId
 from burst.provider import Phase
 
@@ -32,12 +31,13 @@ def read_warnings(
 ) -> Warnings:
     """Return what events say of Jobs and pods if a follower waits, else nothing.
 
-    They are not read otherwise, as a namespace may have many. Raises as `Cluster` does.
+    They are not read otherwise, as a namespace may have many; nor are those that each
+    pod has. Raises as `Cluster` does.
     """
     if not any(word.phase is Phase.PENDING for word in followers):
         return {}
     events = [event for kind in (JOB, POD) for event in cluster.events(namespace, kind)]
-    events += cluster.events(namespace, POD, reason=PREEMPTED)
+    events += cluster.normal_events(namespace, POD, but=USUAL)
     if any(word.why == STARTING for word in followers):
         events += cluster.events(namespace, POD, reason=PULLING)
     return warnings_by_object(events)

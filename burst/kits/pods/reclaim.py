@@ -14,11 +14,9 @@ import msgspec
 from burst.kits.kube.kinds import POD, Manifest, annotations_of
 from burst.kits.pods.names import SPOT
 from burst.kits.pods.pod_status import PodStatus, end_of_pod, pod_status_of, seconds_of
-from burst.kits.pods.warnings import Warnings
+from burst.kits.pods.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
 
-PREEMPTED = "Preempted"
-"""The reason of the scheduler's event about a pod that made way for others."""
 # Of a pod: it made way for others.
 _MADE_WAY = ("PreemptionByScheduler", "Preempting")
 # Of its node: it is tainted or drained, as before it is taken away, or it is gone.

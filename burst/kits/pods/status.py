@@ -20,6 +20,7 @@ from burst.kits.kube.kinds import (
     labels_of,
     name_of,
 )
+from burst.kits.pods.autoscaler import note_autoscaler
 from burst.kits.pods.names import ID, INDEX, SPEC, STARTED, hosts_of
 from burst.kits.pods.pod_status import (
     STARTING,
@@ -111,18 +112,14 @@ def describe(
         return _ending(found, said, now)
     parents = found.of(JOB.name, MINICLUSTER.name)
     if not parents or any(map(is_incomplete, parents)):
-        words = {host: word for host, (word, _) in said.items()}
-        return _status(found.id, words, "is not complete; provision or reap it again")
+        first = {host: word for host, (word, _) in said.items()}
+        return _status(found.id, first, "is not complete; provision or reap it again")
     pods = {name_of(item): item for item in found.of(POD.name)}
-    words = {
-        host: note_preemption(
-            _completed(word, pod, warnings, logs),
-            f"{found.id}-{index}-",
-            pods.get(pod),
-            warnings,
-        )
-        for index, (host, (word, pod)) in enumerate(said.items())
-    }
+    words = {}
+    for index, (host, (word, pod)) in enumerate(said.items()):
+        about = f"{found.id}-{index}-", pods.get(pod), warnings
+        completed = _completed(word, pod, warnings, logs)
+        words[host] = note_autoscaler(note_preemption(completed, *about), *about)
     failed = next(_failures(found), "")
     if failed:
         words = {

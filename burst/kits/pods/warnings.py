@@ -20,9 +20,23 @@ from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
 # Of the time before a pod had a node; it has one, if it is being started.
-_BEFORE_A_NODE = ("FailedScheduling", "NotTriggerScaleUp")
+_BEFORE_A_NODE = (
+    "FailedScheduling",
+    "NotTriggerScaleUp",
+    "TriggeredScaleUp",
+    "FailedScaleUp",
+    "Nominated",
+)
+# Of its end, by an autoscaler; the pod itself has a condition then.
+_OF_ITS_END = ("ScaleDown", "Disrupted", "Evicted")
+PREEMPTED = "Preempted"
+"""The reason of the scheduler's event about a pod that made way for others."""
 PULLING = "Pulling"
 """The reason of the event of a kubelet that has begun to pull an image."""
+_TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
+"""Reasons of events that are no Warnings, and say why a pod waits."""
+USUAL = ("Scheduled", PULLING, "Pulled", "Created", "Started", "Killing")
+"""Reasons of events that each pod has."""
 # The cluster itself does not work, such as a webhook that does not answer. It is said,
 # and waited for: nobody denied the pod.
 _OUTAGES = (
@@ -37,7 +51,7 @@ _OUTAGES = (
 
 
 class ObjectWarning(msgspec.Struct, frozen=True, order=True):
-    """One Warning event of an object, or that of an image that is pulled."""
+    """One Warning event of an object, or another that says why a pod waits."""
 
     last: float
     """When it happened last, in seconds since the epoch."""
@@ -47,15 +61,21 @@ class ObjectWarning(msgspec.Struct, frozen=True, order=True):
     text: str
     """Reason and message as one line."""
 
+    def begins(self, words: str) -> bool:
+        """Tell whether reason and message begin with these words."""
+        return self.text.startswith(words)
+
 
 Warnings = Mapping[tuple[str, str], tuple[ObjectWarning, ...]]
 """The warnings about each object, by its kind and name; in order of time."""
 
 
 def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
-    """Return the warnings about each object."""
+    """Return the warnings about each object. Other events are left out."""
     found: dict[tuple[str, str], list[ObjectWarning]] = defaultdict(list)
     for event in events:
+        if event.get("type") == "Normal" and event.get("reason") not in _TOLD:
+            continue
         about = event.get("involvedObject") or {}
         made = event["metadata"].get("creationTimestamp") or ""
         at = event.get("eventTime") or made
@@ -73,7 +93,8 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
 def why_starting(warnings: Warnings, pod: str) -> str:
     """Return what keeps a pod from being started; empty if no event says so."""
     found = warnings.get((POD.name, pod), ())
-    about = [warning for warning in found if warning.reason not in _BEFORE_A_NODE]
+    other = (*_BEFORE_A_NODE, *_OF_ITS_END)
+    about = [warning for warning in found if warning.reason not in other]
     if not about:
         return ""
     last = about[-1]

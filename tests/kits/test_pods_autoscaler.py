@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""What events of an autoscaler say of followers that wait, without a cluster.
+
+The messages are those of cluster-autoscaler 1.34 and Karpenter 1.8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.names import HOSTS, ID, INDEX
+from burst.kits.pods.status import describe, group_by_burst
+from burst.kits.pods.warnings import warnings_by_object
+from burst.model.decision import clock_time
+from burst.provider import BurstStatus, Failure, Phase
+
+NOW = 1000.0
+MADE = "1970-01-01T00:15:00Z"  # 100 s before
+SINCE = clock_time(900)
+UNBOUND = "finds no node: 0/2 nodes are available"
+GROUP = "[{gke-pool-1 1->3 (max: 4)}]"
+
+
+def thing(kind: str, name: str, **more: Any) -> Manifest:
+    meta = {
+        "name": name,
+        "creationTimestamp": MADE,
+        "labels": {ID: "b"},
+        "annotations": {HOSTS: "n-0"},
+    }
+    return {"kind": kind, "metadata": meta, **more}
+
+
+def pod(name: str = "b-0-new", node: str = "", **status: Any) -> Manifest:
+    made = thing("Pod", name, status=status)
+    made["metadata"]["labels"][INDEX] = "0"
+    container = {"name": "broker", "image": "flux:1"}
+    return {**made, "spec": {"nodeName": node, "containers": [container]}}
+
+
+def waiting() -> Manifest:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/2 nodes are available",
+        "lastTransitionTime": MADE,
+    }
+    return pod(conditions=[condition])
+
+
+def event(
+    reason: str, message: str, name: str = "b-0-new", at: str = MADE, of: str = "Normal"
+) -> Manifest:
+    return {
+        "metadata": {"creationTimestamp": at},
+        "involvedObject": {"kind": "Pod", "name": name},
+        "reason": reason,
+        "message": message,
+        "type": of,
+    }
+
+
+def look(*pods: Manifest, events: list[Manifest], schedule: float = 300) -> BurstStatus:
+    (found,) = group_by_burst([thing("Job", "b"), *pods])
+    return describe(found, warnings_by_object(events), {}, schedule, NOW)
+
+
+ADDS = [
+    (
+        event("TriggeredScaleUp", f"pod triggered scale-up: {GROUP}"),
+        f"the autoscaler adds nodes (since {SINCE}): TriggeredScaleUp: pod triggered"
+        f" scale-up: {GROUP}",
+    ),
+    (
+        event("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max size reached"),
+        f"the autoscaler adds no node (since {SINCE}): NotTriggerScaleUp: pod didn't"
+        " trigger scale-up: 2 max size reached",
+    ),
+    (
+        event("FailedScaleUp", "Node scale up failed: quota exceeded.", of="Warning"),
+        f"the autoscaler could not add a node (since {SINCE}): FailedScaleUp: Node"
+        " scale up failed: quota exceeded.",
+    ),
+    (
+        event("Nominated", "Pod should schedule on: nodeclaim/default-7xk2p"),
+        f"Karpenter has chosen a node for it, which may have to boot (since {SINCE}):"
+        " Nominated: Pod should schedule on: nodeclaim/default-7xk2p",
+    ),
+    (
+        event("FailedScheduling", "Failed to schedule pod, no instance", of="Warning"),
+        f"Karpenter adds no node (since {SINCE}): FailedScheduling: Failed to schedule"
+        " pod, no instance",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "words"), ADDS)
+def test_what_is_done_for_a_pod_without_a_node(said: Manifest, words: str) -> None:
+    seen = look(waiting(), events=[said])
+    assert seen.phase is Phase.PENDING
+    assert seen.why == f"n-0 {UNBOUND}; {words}"
+    assert seen.followers[0].why == f"{UNBOUND}; {words}"
+    # Once it has a node nobody asks for one.
+    seen = look(pod(node="node-1"), events=[said])
+    assert seen.why == "n-0 is being started"
+    running = {"name": "broker", "state": {"running": {}}}
+    up = pod(node="node-1", phase="Running", containerStatuses=[running])
+    assert look(up, events=[said]).why == ""
+
+
+def test_the_last_word_counts_and_says_since_when() -> None:
+    first = "1970-01-01T00:16:00Z"
+    refused = event("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff")
+    refused |= {"firstTimestamp": MADE, "lastTimestamp": first}
+    added = event("TriggeredScaleUp", "pod triggered scale-up", at=first)
+    added |= {"firstTimestamp": first, "lastTimestamp": "1970-01-01T00:16:10Z"}
+    seen = look(waiting(), events=[added, refused])
+    assert "adds no node" not in seen.why
+    assert f"adds nodes (since {clock_time(960)})" in seen.why
+
+
+def test_it_is_told_why_a_burst_had_no_capacity() -> None:
+    said = event("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max size reached")
+    seen = look(waiting(), events=[said], schedule=99)
+    assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert seen.why.startswith(f"for 100 s, n-0 {UNBOUND}; the autoscaler adds no node")
+
+
+TAKES = [
+    (event("ScaleDown", "deleting pod for node scale down"), "the autoscaler"),
+    (event("Disrupted", "Deleting the pod to accommodate the node"), "Karpenter"),
+    (event("Evicted", "Evicted pod: Underutilized"), "Karpenter"),
+]
+
+
+@pytest.mark.parametrize(("said", "who"), TAKES)
+def test_a_node_that_is_taken_away_is_told(said: Manifest, who: str) -> None:
+    old = {**said, "involvedObject": {"kind": "Pod", "name": "b-0-old"}}
+    words = f"{who} took its node away (since {SINCE}): {said['reason']}: "
+    # As the pod ends.
+    going = pod("b-0-old", node="node-1")
+    going["metadata"]["deletionTimestamp"] = MADE
+    assert look(going, events=[old]).why.startswith(f"n-0 is ending; {words}")
+    # As its next one waits, or is not there yet.
+    assert f"{UNBOUND}; {words}" in look(waiting(), events=[old]).why
+    assert f"has no pod yet; {words}" in look(events=[old]).why
+    # As its next one is started.
+    started = pod(node="node-2")
+    assert f"is being started; {words}" in look(started, events=[old]).why
+
+
+def test_both_are_told() -> None:
+    old = event("ScaleDown", "deleting pod for node scale down", name="b-0-old")
+    new = event("TriggeredScaleUp", "pod triggered scale-up")
+    why = look(waiting(), events=[old, new]).why
+    assert why.index("took its node away") < why.index("adds nodes")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(
+            event("ScaleDown", "deleting", "b-0-x", "1970-01-01T00:13:00Z"), id="old"
+        ),
+        pytest.param(event("ScaleDown", "deleting", "b-1-x"), id="another host's"),
+        pytest.param(event("Evicted", "The node was low on memory"), id="a kubelet's"),
+        pytest.param(
+            event("FailedScheduling", "0/2 nodes", of="Warning"), id="the scheduler's"
+        ),
+        pytest.param(event("AddedInterface", "Add eth0"), id="of no interest"),
+    ],
+)
+def test_other_events_say_nothing_of_it(said: Manifest) -> None:
+    assert look(waiting(), events=[said]).why == f"n-0 {UNBOUND}"
+    started = look(pod(node="node-1"), events=[said])
+    assert started.why == "n-0 is being started"

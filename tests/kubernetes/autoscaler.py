@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Plays the autoscaler of a cluster: leaves its events about pods, evicts pods."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.kubernetes.api import Api
+
+
+class Autoscaler:
+    """In one namespace, under the name of a program."""
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self._api = api
+        self._core = f"/api/v1/namespaces/{namespace}"
+        self._namespace = namespace
+        self._name = name
+
+    def tell(self, pod: Any, reason: str, message: str, kind: str = "Normal") -> None:
+        """Leave an event about a pod, as client-go's recorder writes it."""
+        meta = pod["metadata"]
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        event = {
+            "metadata": {"generateName": f"{meta['name']}."},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": meta["name"],
+                "namespace": self._namespace,
+                "uid": meta["uid"],
+            },
+            "reason": reason,
+            "message": message,
+            "type": kind,
+            "source": {"component": self._name},
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }
+        self._api.create(f"{self._core}/events", event)
+
+    def evict(self, pod: Any) -> None:
+        """Have a pod evicted by the API, which Kubernetes notes in its status."""
+        name = pod["metadata"]["name"]
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": self._namespace},
+        }
+        self._api.create(f"{self._core}/pods/{name}/eviction", eviction)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What an autoscaler did reaches the status of a burst, by events of a real API server.
+
+The autoscaler is played; the scheduler that finds no node is not.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from burst.config import Seconds
+from burst.provider import Failure, Phase
+from tests.kubernetes.autoscaler import Autoscaler
+from tests.kubernetes.bursts import Bursts, wait_status
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kubernetes
+NOWHERE = {"node.kubernetes.io/instance-type": "none"}
+
+
+def test_nodes_that_are_added_are_told_until_the_pods_have_them(bursts: Bursts) -> None:
+    provider = bursts.provider(node_selector=NOWHERE)
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda s: "finds no node" in s.why)
+    scaler = Autoscaler(bursts.api, bursts.namespace, "cluster-autoscaler")
+    pods = bursts.objects("pods")
+    for pod in pods:
+        message = "pod didn't trigger scale-up: 1 max node group size reached"
+        scaler.tell(pod, "NotTriggerScaleUp", message)
+    status = wait_status(provider, lambda s: "autoscaler" in s.why)
+    assert status.phase is Phase.PENDING
+    assert "adds no node" in status.why
+    assert "1 max node group size reached" in status.why
+    time.sleep(1.1)  # times of events are in seconds
+    for pod in pods:
+        message = "pod triggered scale-up: [{pool-1 0->2 (max: 4)}]"
+        scaler.tell(pod, "TriggeredScaleUp", message)
+    status = wait_status(provider, lambda s: "autoscaler adds nodes" in s.why)
+    assert "[{pool-1 0->2 (max: 4)}]" in status.why
+    assert "adds no node" not in status.why
+    assert all("adds nodes" in follower.why for follower in status.followers)
+    # The nodes are there: played, as they have no kubelets.
+    for pod in pods:
+        bursts.bind(pod["metadata"]["name"], "new-node")
+    wait_status(provider, lambda s: s.why.endswith("is being started"))
+
+
+def test_what_karpenter_did_is_told(bursts: Bursts) -> None:
+    provider = bursts.provider(node_selector=NOWHERE)
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda s: "finds no node" in s.why)
+    karpenter = Autoscaler(bursts.api, bursts.namespace, "karpenter")
+    first, second = bursts.objects("pods")
+    chosen = "Pod should schedule on: nodeclaim/default-7xk2p"
+    karpenter.tell(first, "Nominated", chosen)
+    failed = "Failed to schedule pod, all available instance types exceed limits"
+    karpenter.tell(second, "FailedScheduling", failed, "Warning")
+
+    def both(why: str) -> bool:
+        return f"Nominated: {chosen}" in why or f"FailedScheduling: {failed}" in why
+
+    status = wait_status(provider, lambda s: all(both(f.why) for f in s.followers))
+    assert {f.why.partition("; ")[2][:22] for f in status.followers} == {
+        "Karpenter has chosen a",
+        "Karpenter adds no node",
+    }
+    # The daemon tells it with the failure, too.
+    late = bursts.provider(node_selector=NOWHERE, schedule=Seconds(0))
+    status = wait_status(late, lambda s: s.phase is Phase.FAILED)
+    assert status.failure is Failure.CAPACITY
+    wait_status(late, lambda s: "Karpenter" in s.why)
+
+
+def test_a_node_that_is_taken_away_is_told_with_the_next_pod(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    wait_status(provider, lambda s: s.phase is Phase.RUNNING and not s.why)
+    scaler = Autoscaler(bursts.api, bursts.namespace, "cluster-autoscaler")
+    pod = bursts.objects("pods")[0]
+    # No other pod of it is to run by itself.
+    bursts.make_quota(pods="1")
+    scaler.tell(pod, "ScaleDown", "deleting pod for node scale down")
+    scaler.evict(pod)
+    words = "the autoscaler took its node away"
+    status = wait_status(provider, lambda s: words in s.why)
+    assert status.phase is Phase.PENDING
+    assert "ScaleDown: deleting pod for node scale down" in status.why
+    uid = pod["metadata"]["uid"]
+    wait_until(
+        lambda: uid not in {p["metadata"]["uid"] for p in bursts.objects("pods")},
+        "the pod to go",
+    )
+    told = [f.why for f in provider.observe()[0].followers if words in f.why]
+    assert len(told) == 1, told
+    assert told[0].startswith("has no pod yet; ")
