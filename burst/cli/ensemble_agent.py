@@ -22,7 +22,11 @@ from burst.runtime.ensemble_files import environment_of
 
 @click.command()
 @click.argument("about", metavar="ENSEMBLE/MEMBER")
-@click.option("--daemon", required=True, help="URL of the daemon: http://HOST:9779")
+@click.option(
+    "--daemon",
+    required=True,
+    help="URL of the daemon: https://HOST, or http://127.0.0.1:9779",
+)
 @click.option(
     "--token-file",
     required=True,
@@ -34,6 +38,12 @@ from burst.runtime.ensemble_files import environment_of
     default="",
     type=click.Path(dir_okay=False),
     help="Certificates to trust, for https. Default: the system's.",
+)
+@click.option(
+    "--plain-http",
+    is_flag=True,
+    help="Send the token in the clear to a daemon on another host, where nobody can"
+    " read what goes between the two. Without, http is for this host only.",
 )
 @click.option("--uri", default="", help="URI of the instance. Default: FLUX_URI.")
 @click.option(
@@ -59,6 +69,8 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
     uri: str,
     start: float,
     gone: float,
+    *,
+    plain_http: bool,
 ) -> None:
     """Report on the instance beside which this runs, and do what the daemon answers.
 
@@ -85,7 +97,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
         start=start,
         gone=gone,
     )
-    client = AgentClient(daemon, token_file, ca)
+    client = AgentClient(daemon, token_file, ca, plain=plain_http)
     process = EnsembleAgent(site, lambda: connect(uri, "burstable"), client.post)
 
     def on_stop(_: int, __: FrameType | None) -> None:

@@ -17,6 +17,14 @@ LONGEST_PATH = 100
 """Of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether an address or a name is one of this host alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class HttpSettings(Table, frozen=True):
     """`[http]`: health, metrics and status of the daemon over HTTP."""
 
@@ -40,12 +48,7 @@ class ListenAddress(msgspec.Struct, frozen=True):
     @property
     def is_local(self) -> bool:
         """Whether only processes of this host can connect."""
-        if self.path or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return bool(self.path) or is_loopback(self.host)
 
     def __str__(self) -> str:
         if self.path:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from burst.config.convert import Seconds, Table
+from burst.config.http import is_loopback
 from burst.errors import ConfigError
 
 _MOST_TIMEOUT_S = 300.0
@@ -72,13 +72,6 @@ def why_no_webhook(url: str) -> str:
         return "is no URL of http or https"
     if parts.username or parts.password:
         return "has a password in it; put it into token_file"
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         return "would send what it tells in the clear"
     return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

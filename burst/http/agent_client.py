@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How an agent reports to the daemon: one POST each time, with the token.
 
-A redirect is not followed, as the token would go where it leads.
+A redirect is not followed, as the token would go where it leads. With http it goes in
+the clear, so to another host only where a person says that this is meant.
 """
 
 from __future__ import annotations
 
 import http.client
+import logging
 import ssl
 import urllib.error
 import urllib.request
@@ -15,6 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from burst import log
+from burst.config.http import is_loopback
 from burst.core.ensemble.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
 from burst.errors import BurstError, ConfigError
 from burst.http.agent_route import AGENT_PATH
@@ -32,15 +36,30 @@ class AgentTrouble(BurstError):
 class AgentClient:
     """Posts reports to one daemon."""
 
-    def __init__(self, url: str, token_file: str, authority: str = "") -> None:
+    def __init__(
+        self, url: str, token_file: str, authority: str = "", *, plain: bool = False
+    ) -> None:
         """`authority` is a file with the certificates to trust; default: the system's.
 
-        Raises ConfigError.
+        `plain`: the token may go to another host in the clear. Raises ConfigError.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise ConfigError(
-                f"{url!r} is not the URL of a daemon", "such as http://HOST:9779"
+                f"{url!r} is not the URL of a daemon", "such as https://HOST:9779"
+            )
+        clear = parts.scheme == "http" and not is_loopback(parts.hostname)
+        if clear and not plain:
+            raise ConfigError(
+                f"--daemon: {url} would send the token in the clear to another host",
+                "use https, with a proxy before the daemon that ends TLS; or say"
+                " --plain-http where nobody can read what goes between the two",
+            )
+        if clear:
+            log.say(
+                "the token goes in the clear to %s (--plain-http)",
+                parts.hostname,
+                level=logging.WARNING,
             )
         if parts.username is not None:
             raise ConfigError("a URL with a password", "the token is in a file")

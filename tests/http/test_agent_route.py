@@ -180,6 +180,22 @@ def test_a_daemon_that_is_away_is_told(token: Path) -> None:
         client.post(report())
 
 
+@pytest.mark.parametrize("host", ["10.1.2.3", "burst-daemon.burst.svc", "[fd00::1]"])
+def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
+    token: Path, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"http://{host}:9779"
+    with pytest.raises(ConfigError, match="would send the token in the clear"):
+        AgentClient(url, str(token))
+    assert caplog.text == ""
+    AgentClient(url, str(token), plain=True)
+    assert "the token goes in the clear to" in caplog.text
+    caplog.clear()
+    for other in (f"https://{host}", "http://127.0.0.1:9", "http://localhost:9"):
+        AgentClient(other, str(token))
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize(
     "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "http://u:p@a"]
 )
@@ -190,6 +206,6 @@ def test_an_address_that_is_none_is_refused(token: Path, url: str) -> None:
 
 def test_files_that_are_missing_are_refused(token: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        AgentClient("http://a", str(tmp_path / "none"))
+        AgentClient("https://a", str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="none"):
         AgentClient("https://a", str(token), str(tmp_path / "none"))
