@@ -147,6 +147,17 @@ def test_when_it_was_idle_for_its_checks_it_ends_unless_disabled(
     assert not early.end
 
 
+def test_nodes_that_are_replaced_do_not_begin_its_idleness_anew() -> None:
+    """Leases shorter than the window had a member without jobs go on for ever."""
+    booting = view(4, 0, nodes_up=0)
+    found = decided("workload-demand", booting, {"idle_since": NOW - 99})
+    assert found.memory["idle_since"] == NOW - 99
+    assert decided("workload-demand", booting, {"idle_since": NOW - 100}).end
+    done = view(4, 0, nodes_up=0, tally=JobTally(finished=1))
+    assert decided("workload-demand", done).memory["idle_since"] == NOW
+    assert "idle_since" not in decided("workload-demand", booting).memory
+
+
 def test_a_job_that_waits_keeps_nodes_that_are_free() -> None:
     memory = {"free_since": NOW - 1000, "free": 3}
     waits = view(8, 3, **queued(8))

@@ -37,9 +37,12 @@ def decide_end(
 ) -> Idle:
     """Return whether a member was idle for long enough.
 
-    While its first nodes boot it is not: jobs come once they are online.
+    While its first nodes boot it is not: jobs come once they are online. While later
+    ones boot in place of nodes that were lost, or whose lease has ended, it stays idle:
+    else it would be given nodes again and again, and never end.
     """
-    if not is_idle(view) or is_yes(options.disable_termination):
+    first = view.tally.finished == 0 and "idle_since" not in memory
+    if not is_idle(view, first=first) or is_yes(options.disable_termination):
         return Idle(False, "", {})
     begun = since(memory, "idle_since", now)
     if now - begun < options.terminate_checks * view.check:
@@ -47,9 +50,9 @@ def decide_end(
     return Idle(True, f"it was idle for {now - begun:.0f} s", {})
 
 
-def is_idle(view: MemberView) -> bool:
-    """Whether no job is active, though jobs could run."""
-    has_nodes = view.nodes_up > 0 or view.nodes == 0
+def is_idle(view: MemberView, *, first: bool) -> bool:
+    """Whether no job is active, though jobs could run. `first`: before nodes were up."""
+    has_nodes = view.nodes_up > 0 or view.nodes == 0 or not first
     return has_nodes and not view.unconfirmed and view.queue.active == 0
 
 
