@@ -70,6 +70,14 @@ class RecordsView(Protocol):
         """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
 
     @property
+    def ensembles(self) -> Mapping[str, EnsembleState]:
+        """By name; also the last that ended."""
+
+    @property
+    def ensemble_starts(self) -> Mapping[str, EnsembleStart]:
+        """Of each of `ensembles`."""
+
+    @property
     def live(self) -> list[Burst]:
         """Bursts of which something may exist."""
 
@@ -147,6 +155,8 @@ class Transaction:
         self.settled = ChangedDict(records.settled)
         self.times = ChangedDict(records.times)
         self.unreadable = records.unreadable
+        self.ensembles = records.ensembles
+        self.ensemble_starts = records.ensemble_starts
         self.awaited: frozenset[BurstId] = frozenset()
         """Idle bursts that the first job that waits will have."""
         self.events: list[tuple[BurstId, Event]] = []
@@ -166,8 +176,8 @@ class Transaction:
             periods=dict(self.periods) if self.periods.changed else before.periods,
             settled=dict(self.settled) if self.settled.changed else before.settled,
             times=dict(self.times) if self.times.changed else before.times,
-            ensembles=before.ensembles,
-            ensemble_starts=before.ensemble_starts,
+            ensembles=self.ensembles,
+            ensemble_starts=self.ensemble_starts,
             ensemble_books=before.ensemble_books,
             unreadable=before.unreadable,
         )

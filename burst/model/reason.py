@@ -149,6 +149,11 @@ class Reason(enum.Enum):
         " (burst ensemble status)",
         lasting=False,
     )
+    MEMBER_ABSENT = _waits(
+        "it is for {member}, and no ensemble that runs has such a member for its user's"
+        " jobs (burst ensemble status), so that it gets no nodes; flux cancel ends it",
+        lasting=False,
+    )
 
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(

@@ -92,8 +92,8 @@ def test_nothing_is_bought_for_a_job_of_a_member() -> None:
     assert sim.bursts == []
     decision = sim.engine.snapshot.decisions[JobId(7)]
     assert decision.text() == (
-        "it waits for nodes of sweep/a, which its ensemble makes grow and shrink (burst"
-        " ensemble status)"
+        "it is for sweep/a, and no ensemble that runs has such a member for its user's"
+        " jobs (burst ensemble status), so that it gets no nodes; flux cancel ends it"
     )
     # Not on own nodes either, where it would not be what the ensemble counts.
     submit(sim, 8, "sweep/a", nodes=1)

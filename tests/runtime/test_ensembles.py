@@ -16,15 +16,18 @@ from burst.core.ensemble.over import members_with_pending
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
+from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
 from burst.runtime.agent_reports import AgentReports
 from burst.runtime.engine import Engine
 from burst.runtime.ensembles import Ensembles
 from burst.runtime.service_ensembles import ensembles_answer
 from burst.testing import FakeProvider
-from tests.builders import identity
+from tests.builders import identity, whole
 from tests.fakes import FakeLead
-from tests.runtime.ensemble_site import MEMBER, EnsembleSite
+from tests.runtime.ensemble_site import MEMBER, USER, EnsembleSite
 from tests.sim import Sim
 from tests.support.waiting import wait_until
 
@@ -174,6 +177,39 @@ def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
     site.restart()
     site.step(3)
     assert site.sim.engine.snapshot.records.live == []
+
+
+def test_a_job_for_a_member_that_is_not_there_is_told_so() -> None:
+    site = EnsembleSite()
+    sim = site.sim
+
+    def submit(member: str, userid: int) -> JobId:
+        found: JobId = sim.lead.submit(
+            whole(3),
+            userid=userid,
+            urgency=0,
+            preferences=BurstPreferences(member=member, urgency=16),
+        )
+        return found
+
+    def reasons() -> list[Reason]:
+        sim.tick(2)
+        return [sim.engine.snapshot.decisions[job].reason for job in jobs]
+
+    jobs = [
+        submit("sweep/a", USER),
+        submit("sweep/b", USER),
+        submit("sweep/a", USER + 1),
+        submit("sweep/far", USER),
+    ]
+    absent, full = Reason.MEMBER_ABSENT, Reason.MEMBER_FULL
+    assert reasons() == [absent] * 4
+    far = {"name": "far", "provider": "", "mode": "external"}
+    site.up(members=[{**MEMBER, **JOBS}, far])
+    assert reasons() == [full, absent, absent, absent]
+    site.step()
+    site.down()
+    assert reasons() == [absent] * 4
 
 
 def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:

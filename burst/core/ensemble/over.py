@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Whether anything of an ensemble is left after its end."""
+"""Which members run, and whether anything of an ensemble is left after its end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from burst.core.records import Records
+from burst.core.records import Records, RecordsView
 from burst.model.burst import Burst, Membership
 from burst.model.lead import PENDING, JobView, LeadView
 
@@ -27,6 +27,18 @@ def members_with_pending(lead: LeadView | None) -> frozenset[Membership]:
         Membership(job.preferences.member, job.userid)
         for job in lead.jobs.values()
         if job.preferences.member and job.state in PENDING
+    )
+
+
+def members_with_jobs_here(records: RecordsView) -> frozenset[Membership]:
+    """Return the members that have not ended, of whose jobs the lead is the place."""
+    return frozenset(
+        records.ensemble_starts[name].membership(member["name"])
+        for name, state in records.ensembles.items()
+        for member in records.ensemble_starts[name].tables["members"]
+        if member["mode"] != "external"
+        and (kept := state.record.members.get(member["name"]))
+        and kept.ended is None
     )
 
 

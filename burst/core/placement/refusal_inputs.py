@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import Settings
+from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.placement.capacity import own_ranks
 from burst.core.placement.leased_slots import find_leased_slots
 from burst.core.placement.slots import RankSlot, free_rests, free_slots
@@ -22,7 +23,7 @@ from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.rules import RuleSet
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import Burst, BurstId, Membership, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.shape import Shape
@@ -68,6 +69,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     forecasts: Mapping[JobId, StartEstimate] | None = None
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go."""
+    members: frozenset[Membership] = frozenset()
+    """Those of ensembles that take jobs here."""
     has_room: bool = False
     """Whether some live burst may have room for a further job."""
 
@@ -83,6 +86,7 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
             and self.offers == before.offers
             and self.banks is before.banks
             and self.open_rules == before.open_rules
+            and self.members == before.members
             and all(self._gives_no_more(*burst) for burst in before.bursts.items())
             and all(
                 self._is_going(burst) for burst in self.bursts.keys() - before.bursts
@@ -159,6 +163,7 @@ def refusal_inputs(
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
         times=dict(tx.times),
+        members=members_with_jobs_here(tx),
         has_room=any(_may_have_room(burst, lead) for burst in live),
     )
 

@@ -9,6 +9,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.behaviour import behaviour_of
+from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.isolated import decision as isolated_decision
 from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
 from burst.core.placement.capacity import (
@@ -69,6 +70,7 @@ class JobTriage:
         }
         self._lost = lost_isolated_jobs(records)
         self._world = world
+        self._members = members_with_jobs_here(records)
         self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
@@ -309,9 +311,18 @@ class JobTriage:
             coming=coming,
             duration=job.duration,
             isolated=self._isolated(job),
-            not_worth=_waits_for_member(job),
+            not_worth=self._waits_for_member(job),
             member=_membership(job),
         )
+
+    def _waits_for_member(self, job: JobView) -> Decision | None:
+        """Return what is told of a job for which alone nothing is bought."""
+        whose = _membership(job)
+        if whose is None:
+            return None
+        is_there = whose in self._members
+        reason = Reason.MEMBER_FULL if is_there else Reason.MEMBER_ABSENT
+        return Decision(reason, {"member": whose.name})
 
     def _isolated(self, job: JobView) -> Isolated | None:
         """Return what an isolated burst would run; None if Flux could run it, too."""
@@ -327,12 +338,6 @@ class JobTriage:
 def _membership(job: JobView) -> Membership | None:
     name = job.preferences.member
     return Membership(name, job.userid) if name else None
-
-
-def _waits_for_member(job: JobView) -> Decision | None:
-    """Return what is told of a job for which alone nothing is bought."""
-    name = job.preferences.member
-    return Decision(Reason.MEMBER_FULL, {"member": name}) if name else None
 
 
 def lease_warning(job: JobView, bursts: list[Burst]) -> str:

@@ -51,7 +51,10 @@ def decide_end(
 
 
 def is_idle(view: MemberView, *, first: bool) -> bool:
-    """Whether no job is active, though jobs could run. `first`: before nodes were up."""
+    """Whether no job is active, though jobs could run.
+
+    `first` is whether its first nodes may yet boot.
+    """
     has_nodes = view.nodes_up > 0 or view.nodes == 0 or not first
     return has_nodes and not view.unconfirmed and view.queue.active == 0
 
