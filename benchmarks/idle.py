@@ -4,7 +4,8 @@
 A real Flux lead with two nodes of its own, one burst of two followers that is up and
 idle, and 1,000 pending jobs that are nobody's but Flux's. The daemon has the settings
 it has by default. Beside it, in the same time, the least that a daemon in Flux's own
-Python could be: a process that imports flux and has a handle with a timer.
+Python could be: a process that imports flux and has a handle with a timer. After that,
+the same daemon runs an ensemble of 50 members that have no nodes and nothing to do.
 
     python benchmarks/idle.py [--json] [--seconds 60]
 """
@@ -19,11 +20,12 @@ from contextlib import contextmanager
 
 from benchmarks.process import cpu_seconds, memory_mb
 from benchmarks.table import Goal, Measure, Skipped, main_of
-from tests.cli.cli_harness import open_harness
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
 from tests.flux_instance import flux_instance as started
 
 PENDING = 1000
+MEMBERS = 50
 SETTLE_S = 10.0
 """From the last change to the beginning: what follows from changes is over by then."""
 _LEAST = """\
@@ -40,8 +42,12 @@ def measure(seconds: int) -> list[Measure]:
     """Run it all."""
     if not FLUX:
         raise Skipped(MISSING)
-    with started() as instance, open_harness(instance) as cli:
-        cli.write(daemon={"cadence": "10s", "observe": "2s"})
+    with started(further=MEMBERS) as instance, open_harness(instance) as cli:
+        own = [f"more-{number}" for number in range(MEMBERS)]
+        cli.write(
+            lead={"slots": ["burst-0-[0-3]", *own]},
+            daemon={"cadence": "10s", "observe": "2s"},
+        )
         instance.start_follower("lead-1")
         fill(instance)
         with cli.daemon() as daemon, least(instance) as other:
@@ -50,9 +56,20 @@ def measure(seconds: int) -> list[Measure]:
             ours, theirs = watch([daemon.process.pid, other], seconds)
             (burst,) = cli.status()["bursts"]
             assert burst["state"] == "online", burst
+            start_ensemble(cli)
+            time.sleep(SETTLE_S)
+            (running,) = watch([daemon.process.pid], seconds)
+            (ensemble,) = cli.run("ensemble", "status", "--json").json["ensembles"]
+            assert ensemble["state"] == "running", ensemble["why"]
     return [
         Measure("CPU of the daemon", ours["cpu"], "%", Goal("<=", 0.5)),
         Measure("CPU of the least process", theirs["cpu"], "%"),
+        Measure(
+            f"CPU that an ensemble of {MEMBERS} idle members adds",
+            running["cpu"] - ours["cpu"],
+            "%",
+            Goal("<=", 0.3),
+        ),
         Measure("memory of the daemon, Pss", ours["pss"], "MB", Goal("<=", 60)),
         Measure("memory of the daemon, Uss", ours["uss"], "MB"),
         Measure("memory of the daemon, Rss", ours["rss"], "MB"),
@@ -84,6 +101,21 @@ def fill(instance: FluxInstance) -> None:
     futures = [job.submit_async(handle, text) for _ in range(PENDING)]
     for future in futures:
         future.get_id()
+
+
+def start_ensemble(cli: CliHarness) -> None:
+    """Have the daemon run an ensemble that has nothing to do."""
+    file = cli.directory / "idle.toml"
+    members = (
+        f'[[members]]\nname = "m{number}"\nprovider = "local"\nmin = 0\nmax = 1\n'
+        # Else it ends once it was idle for 100 s.
+        'algorithm = [{ name = "workload-demand", '
+        "options = { terminateChecks = 1000000 } }]\n"
+        for number in range(MEMBERS)
+    )
+    file.write_text('name = "idle"\n' + "".join(members))
+    started = cli.run("ensemble", "up", str(file))
+    assert started.status == 0, started.stderr
 
 
 @contextmanager

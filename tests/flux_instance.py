@@ -52,14 +52,15 @@ def flux_bindings() -> Any:
 
 @contextlib.contextmanager
 def flux_instance(
-    extra: Mapping[str, Any] | None = None, *options: str
+    extra: Mapping[str, Any] | None = None, *options: str, further: int = 0
 ) -> Iterator[FluxInstance]:
     """Yield a started instance; end it in any case.
 
     `extra` are tables added to the lead's configuration, `options` to its command.
+    Beside the usual ranks there are `further` ones, of the hosts more-0, more-1, ...
     """
     directory = Path(tempfile.mkdtemp(prefix="bf-", dir="/tmp"))
-    instance = FluxInstance(directory, extra or {}, options)
+    instance = FluxInstance(directory, extra or {}, options, further)
     try:
         instance.start()
         yield instance
@@ -74,15 +75,21 @@ class FluxInstance(LastingInstance, SharedInstance):
     opener = "burst.flux:connect"
 
     def __init__(
-        self, directory: Path, extra: Mapping[str, Any], options: Sequence[str]
+        self,
+        directory: Path,
+        extra: Mapping[str, Any],
+        options: Sequence[str],
+        further: int = 0,
     ) -> None:
         self.directory = directory
         self.uri = f"local://{directory}/lead-0/local"
         self._options = options
+        more = [f"more-[0-{further - 1}]"] if further else []
+        self._hosts = (*_HOSTS, *more)
         self._brokers: dict[str, subprocess.Popen[bytes]] = {}
         self._handle: Any = None
         subprocess.run([FLUX, "keygen", str(directory / "cert")], check=True)
-        (directory / "R").write_text(json.dumps(_resources()))
+        (directory / "R").write_text(json.dumps(_resources(self._hosts, 9 + further)))
         self._extra = extra
         self._configure()
 
@@ -106,7 +113,7 @@ class FluxInstance(LastingInstance, SharedInstance):
     def _configure(self) -> None:
         own = {"path": str(self.directory / "R"), "noverify": True}
         own |= self._extra.get("resource", {})
-        bootstrap = _bootstrap(self.directory)
+        bootstrap = _bootstrap(self.directory, self._hosts)
         tables = {"bootstrap": bootstrap, **self._extra, "resource": own}
         (self.directory / "broker.toml").write_text(tomli_w.dumps(tables))
 
@@ -262,7 +269,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         return True
 
 
-def _bootstrap(directory: Path) -> dict[str, Any]:
+def _bootstrap(directory: Path, hosts: Sequence[str]) -> dict[str, Any]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -271,21 +278,21 @@ def _bootstrap(directory: Path) -> dict[str, Any]:
         "default_port": port,
         "default_bind": "tcp://127.0.0.1:%p",
         "default_connect": "tcp://127.0.0.1:%p",
-        "hosts": [{"host": host} for host in _HOSTS],
+        "hosts": [{"host": host} for host in hosts],
     }
 
 
-def _resources() -> dict[str, Any]:
+def _resources(hosts: Sequence[str], last: int) -> dict[str, Any]:
     lite = [
         {"rank": "0-1", "children": {"core": "0-1"}},
-        {"rank": "2-9", "children": {"core": "0-3", "gpu": "0"}},
+        {"rank": f"2-{last}", "children": {"core": "0-3", "gpu": "0"}},
     ]
-    names = {"local": "0-1", "burst": "2-9", "burst-0": "2-5", "burst-1": "6-9"}
+    names = {"local": "0-1", "burst": f"2-{last}", "burst-0": "2-5", "burst-1": "6-9"}
     execution = {
         "R_lite": lite,
         "starttime": 0.0,
         "expiration": 0.0,
-        "nodelist": list(_HOSTS),
+        "nodelist": list(hosts),
         "properties": names,
     }
     return {"version": 1, "execution": execution}

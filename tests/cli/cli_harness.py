@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A lead, settings, and a person who types commands: what tests of the CLI share.
 
-    with open_desk(instance) as cli, cli.daemon():
+    with open_harness(instance) as cli, cli.daemon():
         assert cli.run("status").stdout
 
 Commands run in this process, daemons as processes of their own. Followers, daemons and
