@@ -158,6 +158,22 @@ def test_nodes_that_are_replaced_do_not_begin_its_idleness_anew() -> None:
     assert "idle_since" not in decided("workload-demand", booting).memory
 
 
+@pytest.mark.parametrize(
+    "name", ["workload-demand", "random-selection", "stop", "cost"]
+)
+def test_jobs_that_are_shorter_than_a_check_are_work(name: str) -> None:
+    """A member that ran such jobs all the time ended as idle, before they were done."""
+
+    def seen(jobs: int) -> MemberView:
+        return view(4, 4, tally=JobTally(finished=jobs, events={"submit": jobs}))
+
+    memory = {"idle_since": NOW - 100, "jobs": 7}
+    assert decided(name, seen(7), memory).end
+    worked = decided(name, seen(9), memory)
+    assert not worked.end
+    assert worked.memory["idle_since"] == NOW
+
+
 def test_a_job_that_waits_keeps_nodes_that_are_free() -> None:
     memory = {"free_since": NOW - 1000, "free": 3}
     waits = view(8, 3, **queued(8))

@@ -39,14 +39,18 @@ def decide_end(
 
     While its first nodes boot it is not: jobs come once they are online. While later
     ones boot in place of nodes that were lost, or whose lease has ended, it stays idle:
-    else it would be given nodes again and again, and never end.
+    else it would be given nodes again and again, and never end. A job that came and
+    ended between two looks was work: the idleness begins anew after it.
     """
     first = view.tally.finished == 0 and "idle_since" not in memory
     if not is_idle(view, first=first) or is_yes(options.disable_termination):
         return Idle(False, "", {})
     begun = since(memory, "idle_since", now)
+    jobs = view.tally.events.get("submit", 0)
+    if jobs != memory.get("jobs", jobs):
+        begun = now
     if now - begun < options.terminate_checks * view.check:
-        return Idle(False, "", {"idle_since": begun})
+        return Idle(False, "", {"idle_since": begun, "jobs": jobs})
     return Idle(True, f"it was idle for {now - begun:.0f} s", {})
 
 
