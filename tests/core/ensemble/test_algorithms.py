@@ -158,6 +158,25 @@ def test_nodes_that_are_replaced_do_not_begin_its_idleness_anew() -> None:
     assert "idle_since" not in decided("workload-demand", booting).memory
 
 
+@pytest.mark.parametrize("name", ["workload-success", "more-jobs"])
+def test_jobs_that_all_fail_are_not_submitted_without_end(name: str) -> None:
+    def gives(failed: int, **options: Any) -> bool:
+        tally = JobTally(finished=failed, failed=failed)
+        seen = view(4, 4, jobs=(group(left=None),), tally=tally)
+        found = decided(name, seen, **options)
+        return bool(found.submit) and not found.end
+
+    assert gives(99, successTarget=3)
+    assert not gives(100, successTarget=3)
+    assert gives(100, successTarget=11)
+    assert not gives(110, successTarget=11)
+    assert gives(10_000, successTarget=3, failureTarget=0)
+    assert not gives(5, successTarget=3, failureTarget=5)
+    never_ran = JobTally(events={"exception": 100})
+    seen = view(4, 4, jobs=(group(left=None),), tally=never_ran)
+    assert not decided(name, seen, successTarget=3).submit
+
+
 @pytest.mark.parametrize(
     "name", ["workload-demand", "random-selection", "stop", "cost"]
 )

@@ -12,6 +12,18 @@ JobOrder = Literal["", "random", "ascending", "descending"]
 """As the file has them, drawn at random, by their nodes from few or from many."""
 
 
+def too_many_failed(view: MemberView, target: int | None, successes: int) -> bool:
+    """Return whether it is given up to have so many successes.
+
+    It is once `target` jobs have failed; 0: never. None: ten times as many as are to
+    succeed, and at least 100. Else jobs that all fail, as of a path that is not there,
+    would be paid for without end. A job that ended before it ran counts.
+    """
+    if target is None:
+        target = max(100, 10 * successes) if successes else 0
+    return 0 < target <= max(view.tally.failed, view.tally.events.get("exception", 0))
+
+
 def room_for_jobs(view: MemberView) -> int:
     """Return how many nodes the member could yet give to jobs, by growing, too."""
     return max(0, view.most - view.nodes_busy - view.nodes_waited_for)

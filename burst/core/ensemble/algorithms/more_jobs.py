@@ -26,6 +26,7 @@ from burst.core.ensemble.algorithms.choosing import (
     JobOrder,
     in_order,
     submitted,
+    too_many_failed,
     usable,
 )
 
@@ -47,6 +48,9 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
     """Until so many are submitted; 0: until the file has no more."""
     success_target: _Number = 0
     """Until so many have succeeded; 0: whatever succeeds."""
+    failure_target: _Number | None = None
+    """Until so many have failed; 0: whatever fails. Default: with `successTarget` ten
+    times as many, at least 100."""
     most_time: Seconds = Seconds(math.inf)
     """Until the member exists for so long."""
     seed: int = 0
@@ -117,6 +121,7 @@ class MoreJobs:
             or view.queue.active >= options.below
             or now - view.started >= options.most_time
             or 0 < options.success_target <= view.tally.success
+            or too_many_failed(view, options.failure_target, options.success_target)
         ):
             return 0
         if not options.count:

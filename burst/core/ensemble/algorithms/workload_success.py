@@ -18,6 +18,7 @@ from burst.core.ensemble.algorithms.choosing import (
     all_left,
     fitting,
     room_for_jobs,
+    too_many_failed,
     usable,
 )
 from burst.core.ensemble.algorithms.idling import decide_end
@@ -29,8 +30,9 @@ class SuccessOptions(ScaleOptions, frozen=True, rename="camel", kw_only=True):
 
     success_target: Annotated[int, msgspec.Meta(ge=1)]
     """How many jobs are to succeed."""
-    failure_target: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """It gives up once so many have failed; 0: never."""
+    failure_target: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """It gives up once so many have failed; 0: never. Default: ten times as many as are
+    to succeed, at least 100."""
     at_once: Annotated[int, msgspec.Meta(ge=0)] = 0
     """How many jobs are active at once, at most; 0: as many as fit in `max` nodes."""
 
@@ -49,7 +51,7 @@ class WorkloadSuccess:
         runs = view.queue.run + view.queue.cleanup
         if tally.success >= options.success_target and not runs:
             return MemberDecision(end=True, why=f"{tally.success} jobs have succeeded")
-        if 0 < options.failure_target <= tally.failed:
+        if too_many_failed(view, options.failure_target, options.success_target):
             return MemberDecision(end=True, why=f"{tally.failed} jobs have failed")
         enough = tally.success + view.queue.active >= options.success_target
         size = decide_size(view, memory, now, options)
