@@ -224,6 +224,30 @@ def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
     assert site.live("a") == 1
 
 
+def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
+    """The lead shows them for a while after their end; their bursts stay on record."""
+    site = EnsembleSite(prices={"local.nodes": 3600.0})
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    (job,) = site.sim.lead.running()
+    site.end_job(job)
+    site.step(2)
+    assert says.saw[-1].tally.success == 1
+    first = says.saw[-1].spent
+    assert first > 30
+    site.down()
+    site.step(4)
+    again = site.up(**ONE)["a"]
+    site.step(3)
+    assert site.sim.lead.jobs[job].state is JobState.INACTIVE
+    assert again.saw[-1].tally.events.get("submit", 0) == 0
+    assert again.saw[0].spent == 0
+    assert 0 < again.saw[-1].spent < first
+
+
 def test_each_member_needs_a_slot() -> None:
     site = EnsembleSite()
     three = [{**MEMBER, "name": name} for name in "abc"]

@@ -21,6 +21,7 @@ from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.stored import EnsembleStart, KnownJob, MemberBook
 from burst.model.jobid import JobId
+from burst.model.lead import JobState
 
 
 class AgentMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,13 @@ class AgentMember(msgspec.Struct, frozen=True, kw_only=True):
         rows = self._rows(report)
         shown = {row.id for row in rows}
         known, early = dict(self.book.jobs), []
+        if not self.book.instance:
+            # What had ended before the first report is not of this ensemble.
+            known |= {
+                row.id: KnownJob(row.group, row.nodes, counted="finish", seen=now)
+                for row in rows
+                if row.state is JobState.INACTIVE
+            }
         names = self.names()
         for name in sorted(names.keys() & report.submitted.keys()):
             job_id = report.submitted[name]

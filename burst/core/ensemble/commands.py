@@ -12,6 +12,7 @@ from burst.config.ensemble import EnsembleSpec
 from burst.core.burst_actions import take_down
 from burst.core.ensemble import controller
 from burst.core.ensemble.answers import Wish
+from burst.core.ensemble.earlier_run import books_of_earlier_run
 from burst.core.ensemble.giving import give_jobs
 from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import is_usable
@@ -67,7 +68,10 @@ def begin_ensemble(
         slots=slots,
         is_kept=new.is_kept,
     )
-    books = _without(records.ensemble_books, [spec.name])
+    books = {
+        **_without(records.ensemble_books, [spec.name]),
+        **books_of_earlier_run(records, world.lead, file, now),
+    }
     after = msgspec.structs.replace(
         records,
         ensembles={

@@ -72,6 +72,16 @@ def test_what_an_agent_reports_is_read() -> None:
     assert again.read(report(jobs=(row(1, t_start=6.0),)), NOW + 1).reading.events == ()
 
 
+def test_what_had_ended_before_the_first_report_does_not_count() -> None:
+    ended = {"t_start": 6.0, "t_finish": 8.0, "result": "completed"}
+    old, new = (row(number, JobState.INACTIVE, **ended) for number in (5, 6))
+    first = agent_member().read(report(jobs=(old,)), NOW)
+    assert first.reading.events == ()
+    later = agent_member(book=first.book).read(report(jobs=(old, new)), NOW + 1)
+    names = [event.name for event in later.reading.events]
+    assert names == ["submit", "start", "finish"]
+
+
 def test_a_job_that_ended_between_two_reports_is_asked_for_and_counted_once() -> None:
     one = given(OWN)
     (name,) = one.names()
