@@ -223,7 +223,12 @@ class Ensembles:
                 running.file.membership(member),
                 book,
                 records,
-                JobsRead(lead, jobs, self._jobs.outcomes(book, lead)),
+                JobsRead(
+                    lead,
+                    jobs,
+                    self._jobs.outcomes(book, lead),
+                    snapshot.settings.intake,
+                ),
                 snapshot.now,
             )
         return found

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from burst.algorithm import MemberDecision, MemberView, Memory
+from burst.core.commands import release_jobs
 from burst.core.ensemble import commands
 from burst.core.ensemble.over import members_with_pending
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.runtime.agent_reports import AgentReports
@@ -246,6 +247,29 @@ def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     assert again.saw[-1].tally.events.get("submit", 0) == 0
     assert again.saw[0].spent == 0
     assert 0 < again.saw[-1].spent < first
+
+
+def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
+    site = EnsembleSite()
+    lead = site.sim.lead
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",) * 4)
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    assert len(lead.running()) == 1
+    assert says.saw[-1].waiting == {1: 3}
+    held = max(lead.jobs)
+    site.command(lambda records, _, __, now: (release_jobs(records, [held], now), None))
+    site.step()
+    assert says.saw[-1].waiting == {1: 3}
+    lead.jobs[held] = msgspec.structs.replace(lead.jobs[held], urgency=0)
+    site.step()
+    assert says.saw[-1].waiting == {1: 2}, "its user holds one"
+    lead.queues = {"": QueueView(started=False, reason="maintenance")}
+    site.step()
+    assert says.saw[-1].waiting == {}
+    assert says.saw[-1].queue.sched == 3
 
 
 def test_each_member_needs_a_slot() -> None:

@@ -53,6 +53,8 @@ class JobsSeen(msgspec.Struct, frozen=True):
     """Of jobs that are not in `rows` any more."""
     more: Mapping[JobState, int] = {}
     """How many further jobs there are."""
+    held_back: Collection[JobId] = frozenset()
+    """Jobs that would start on no nodes, so that they wait for none."""
 
 
 class JobsCounted(msgspec.Struct, frozen=True):
@@ -100,7 +102,11 @@ def count_jobs(
     for job_id in sorted(jobs.keys() & seen.outcomes.keys() - rows.keys()):
         outcome = seen.outcomes[job_id]
         jobs[job_id] = _count_outcome(jobs[job_id], outcome, events, now)
-    waiting = [row for row in rows.values() if row.state in _WAITING]
+    waiting = [
+        row
+        for row in rows.values()
+        if row.state in _WAITING and row.id not in seen.held_back
+    ]
     waiting.sort(key=lambda row: (-row.urgency, row.id))
     sizes = [jobs[row.id].nodes for row in waiting]
     jobs = {

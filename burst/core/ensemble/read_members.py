@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from burst.config import IntakeSettings
 from burst.core.cost import cost
+from burst.core.ensemble.held_back import held_back_jobs
 from burst.core.ensemble.job_rows import JobsSeen, count_jobs, row_of
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.stored import MemberBook
@@ -35,6 +37,8 @@ class JobsRead(msgspec.Struct, frozen=True):
     """As `jobs_by_member` returns them."""
     outcomes: Mapping[JobId, JobOutcome]
     """Of jobs that the lead does not show any more."""
+    intake: IntakeSettings | None = None
+    """By which it is seen which jobs are held back; None if that is not needed."""
 
 
 def bursts_of(records: RecordsView, membership: Membership) -> list[Burst]:
@@ -76,8 +80,13 @@ def read_member(
 ) -> MemberState:
     """Return a member as it is now; `book` is what was known at the last time."""
     lead = read.lead
-    rows = [row_of(job, job_group(job)) for job in read.jobs.get(membership, ())]
-    counted = count_jobs(book.jobs, JobsSeen(rows, read.outcomes), now)
+    jobs = read.jobs.get(membership, ())
+    rows = [row_of(job, job_group(job)) for job in jobs]
+    seen = JobsSeen(rows, read.outcomes)
+    if read.intake is not None:
+        held_back = held_back_jobs(jobs, records, lead, read.intake)
+        seen = msgspec.structs.replace(seen, held_back=held_back)
+    counted = count_jobs(book.jobs, seen, now)
     live = bursts_of(records, membership)
     after = _settle(book, records, membership, now)
     reading = MemberReading(

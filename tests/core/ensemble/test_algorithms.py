@@ -193,6 +193,11 @@ def test_jobs_that_are_shorter_than_a_check_are_work(name: str) -> None:
     assert worked.memory["idle_since"] == NOW
 
 
+def test_a_job_that_never_fits_keeps_no_nodes() -> None:
+    memory = {"free_since": NOW - 1000, "free": 3}
+    assert decided("workload-demand", view(8, 3, **queued(9)), memory).nodes == 5
+
+
 def test_a_job_that_waits_keeps_nodes_that_are_free() -> None:
     memory = {"free_since": NOW - 1000, "free": 3}
     waits = view(8, 3, **queued(8))

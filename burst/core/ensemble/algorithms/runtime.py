@@ -22,7 +22,11 @@ from burst.algorithm import (
 )
 from burst.core.ensemble.algorithms.choosing import never_submitted, usable
 from burst.core.ensemble.algorithms.idling import decide_end
-from burst.core.ensemble.algorithms.scaling import ScaleOptions, shrink
+from burst.core.ensemble.algorithms.scaling import (
+    ScaleOptions,
+    shrink,
+    waits_for_nodes,
+)
 
 
 class RuntimeOptions(ScaleOptions, frozen=True, rename="camel"):
@@ -55,7 +59,7 @@ class FastestRuntime:
         if needed > view.nodes < view.most:
             nodes = min(needed, view.most)
             why = f"the jobs that are chosen need {nodes} nodes"
-        elif not view.waiting and not chosen:
+        elif not waits_for_nodes(view) and not chosen:
             size = shrink(view, memory, now, self._options)
             nodes, why = size.nodes, size.why
             memories.update(size.memory)

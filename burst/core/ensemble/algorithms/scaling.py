@@ -58,10 +58,15 @@ def decide_size(
 ) -> Sized:
     """Return how large the member is to be by its queue."""
     grown = _grow(view, memory, now, options)
-    if view.waiting:
+    if waits_for_nodes(view):
         return grown
     shrunk = shrink(view, memory, now, options)
     return Sized(shrunk.nodes, shrunk.why, {**grown.memory, **shrunk.memory})
+
+
+def waits_for_nodes(view: MemberView) -> bool:
+    """Whether a job waits that the member may ever have the nodes for."""
+    return any(size <= view.most for size in view.waiting)
 
 
 def shrink(
