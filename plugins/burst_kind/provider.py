@@ -24,6 +24,7 @@ from burst.kits.pods import (
     Bursts,
     PodBursts,
     Tags,
+    can_resize,
     check_burst,
     known_directories,
     offers,
@@ -49,6 +50,8 @@ class KindProvider:
     """Followers as pods of a kind cluster on this host."""
 
     Settings = KindSettings
+    resize: Callable[[BurstSpec], None]
+    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
 
     def __init__(
         self,
@@ -69,6 +72,8 @@ class KindProvider:
         base = Path(settings.dir) if settings.dir else default_base()
         self._settings = settings
         self._tags = Tags(owner, name)
+        if can_resize(settings):
+            self.resize = self._resize
         self._reach = reach or self._reach_cluster
         self._base = base.absolute()
         self._directory = PrivateDirectory(self._base, owner, name)
@@ -116,6 +121,18 @@ class KindProvider:
         if spec.program is None:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
         self._bursts(view).provision(spec)
+
+    def _resize(self, spec: BurstSpec) -> None:
+        self._directory.check()
+        claim, view = self._claims().get(spec.burst_id), self._cluster.look()
+        if claim == _ENDING:
+            raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
+        if not view.open:
+            if claim is None:
+                raise NotFound(f"nothing of {spec.burst_id} is on this host")
+            raise Transient(f"the kind cluster {self._cluster.name} {view.text}")
+        lead = self._locate(spec.lead)
+        self._bursts(view).resize(msgspec.structs.replace(spec, lead=lead))
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return the bursts in the cluster, and those that wait for it."""

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX
-from burst.kits.pods.status import describe, group_by_burst
+from burst.kits.pods.status import describe
 from burst.kits.pods.warnings import warnings_by_object
 from burst.model.decision import clock_time
 from burst.provider import BurstStatus, Failure, Phase

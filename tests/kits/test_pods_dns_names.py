@@ -9,7 +9,7 @@ from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import PodSettings
 from burst.kits.pods.dns_names import headless_service, host_services
-from burst.kits.pods.names import INDEX
+from burst.kits.pods.names import INDEX, JOB_NAME
 from burst.kits.pods.render import render
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import TAGS, pod_spec, replace
@@ -35,8 +35,8 @@ def test_each_host_has_the_service_of_its_pod(
     labels = TAGS.labels(spec.burst_id)
     assert {name: item["spec"]["selector"] for name, item in found.items()} == {
         spec.burst_id: labels,
-        "burst-0-2": {**labels, INDEX: "0"},
-        "burst-0-3": {**labels, INDEX: "1"},
+        "burst-0-2": {**labels, JOB_NAME: spec.burst_id, INDEX: "0"},
+        "burst-0-3": {**labels, JOB_NAME: spec.burst_id, INDEX: "1"},
     }
     for item in found.values():
         assert item["metadata"]["labels"] == labels
@@ -74,7 +74,8 @@ def test_the_operator_makes_the_service_of_the_pods(
 def test_a_gateways_service_keeps_its_name(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
-    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": {}}
+    labels = TAGS.labels(spec.burst_id)
+    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
     found = host_services(meta, spec, replace(settings, names=True), [gateway])
     assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
@@ -83,7 +84,8 @@ def test_a_gateways_service_keeps_its_name(
 def test_a_host_that_is_no_name_is_refused(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
-    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": {}}
+    labels = TAGS.labels(spec.burst_id)
+    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     odd = replace(spec, hosts=("Node-1",), ranks=(1,))
     with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
         host_services(meta, odd, replace(settings, names=True))

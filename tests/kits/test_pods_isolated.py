@@ -21,6 +21,7 @@ from burst.kits.pods import (
     PodBursts,
     PodSettings,
 )
+from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.isolated_status import (
     bounded,
     describe_instance,
@@ -31,7 +32,7 @@ from burst.kits.pods.isolated_status import (
 from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
 from burst.kits.pods.render import render
 from burst.kits.pods.settings import offers
-from burst.kits.pods.status import describe, group_by_burst
+from burst.kits.pods.status import describe
 from burst.model.program import Program
 from burst.model.shape import Shape
 from burst.provider import OUTPUT_MOST, BurstSpec, BurstStatus, Failure, Phase

@@ -20,7 +20,14 @@ from burst.kits.pods import (
 from burst.kits.pods.names import HOSTS, ID, INDEX
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import Examined, Furnished, Phase, Probed, Provider
+from burst.provider import (
+    Examined,
+    Furnished,
+    Phase,
+    Probed,
+    Provider,
+    Resizable,
+)
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
@@ -55,6 +62,15 @@ def test_what_is_left_to_write_is_the_way_to_the_cluster(tmp_path: Path) -> None
         with pytest.raises(NotFound):
             provider.reap(BurstId("No Name"))
         assert provider.examine(None)
+
+
+def test_only_bursts_without_a_queue_can_be_resized() -> None:
+    """Kueue would stop a Job whose size changes, with the followers that stay."""
+    for form in ("job", "operator"):
+        settings = replace(SETTINGS, form=form)
+        assert isinstance(OnePod("far", settings, "owner"), Resizable)
+        queued = replace(settings, queue="batch")
+        assert not isinstance(OnePod("far", queued, "owner"), Resizable)
 
 
 def test_without_that_it_says_what_is_missing() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
-from burst.kits.pods.status import describe, followers, group_by_burst
+from burst.kits.pods.status import describe, followers
 from burst.kits.pods.warnings import Warnings, warnings_by_object, why_starting
 from burst.provider import BurstStatus, Failure, Phase
 

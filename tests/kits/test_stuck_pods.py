@@ -11,8 +11,9 @@ import pytest
 from burst.errors import Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID
-from burst.kits.pods.status import describe, group_by_burst
+from burst.kits.pods.status import describe
 from burst.kits.pods.stuck_pods import delete_stuck
 from burst.provider import Phase
 from tests.kits.kubeserver import Said, api_server

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from burst_kube import KubeProvider, KubeSettings
 
+from burst.config import Seconds
 from burst.kits.kube.kinds import MINICLUSTER
 from burst.kits.pods.names import ID
 from burst.provider import BurstSpec, Provider
@@ -19,6 +20,7 @@ from burst.testing import Backend
 from burst.testing.backend import Moment
 from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.waiting import wait_until
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 CONFIG_MAPS = ("/api/v1/{}/configmaps",)
@@ -46,6 +48,24 @@ class KubeBackend(Backend):
         yield
         self.way.faults.clear()
 
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        path = f"/api/v1/namespaces/{self.settings.namespace}/resourcequotas"
+        none = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+        self.api.create(path, none)
+        wait_until(lambda: "used" in self.api.get(f"{path}/none")["status"], "a quota")
+        yield
+        self.api.delete(f"{path}/none")
+
+    def full(self, owner: str) -> Provider:
+        return self.provider(
+            owner,
+            "here",
+            self.way,
+            node_selector={"example.com/no-such": "node"},
+            schedule=Seconds(1),
+        )
+
     def crashing(self, owner: str, when: Moment) -> Provider:
         # Once, as the same provider reaps at the end. The last request starts a Job, or
         # makes what a MiniCluster owns.
@@ -69,10 +89,10 @@ class KubeBackend(Backend):
     def left(self, spec: BurstSpec) -> Sequence[str]:
         return [found["metadata"]["name"] for found in self._objects(spec, ALL)]
 
-    def provider(self, owner: str, name: str, proxy: Proxy) -> Provider:
+    def provider(self, owner: str, name: str, proxy: Proxy, **changes: Any) -> Provider:
         """Return a provider that reaches the API server through a proxy."""
-        kubeconfig = str(proxy.kubeconfig)
-        settings = msgspec.structs.replace(self.settings, kubeconfig=kubeconfig)
+        changes["kubeconfig"] = str(proxy.kubeconfig)
+        settings = msgspec.structs.replace(self.settings, **changes)
         return KubeProvider(name, settings, owner)
 
     def _objects(self, spec: BurstSpec, kinds: Sequence[str]) -> list[Any]:

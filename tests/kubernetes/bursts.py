@@ -12,7 +12,7 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import OfferTable
-from burst.provider import BurstSpec, BurstStatus
+from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
@@ -93,6 +93,28 @@ def attempt(call: Callable[[], object]) -> ProviderError | None:
     except ProviderError as error:
         return error
     return None
+
+
+def runs(*hosts: str) -> Callable[[BurstStatus], bool]:
+    """Return what tells of a status that these followers run, and there is no other."""
+
+    def holds(status: BurstStatus) -> bool:
+        found = {each.host: each.phase for each in status.followers}
+        return found == dict.fromkeys(hosts, Phase.RUNNING)
+
+    return holds
+
+
+def resize_all(provider: KubeProvider, spec: BurstSpec) -> None:
+    """Resize as the daemon does, until it is done."""
+
+    def done() -> bool:
+        error = attempt(lambda: provider.resize(spec))
+        assert error is None or isinstance(error, Transient), error
+        (status,) = provider.observe()
+        return error is None and runs(*spec.hosts)(status)
+
+    wait_until(done, provider.observe)
 
 
 def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:

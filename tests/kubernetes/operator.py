@@ -55,7 +55,12 @@ class PlayedOperator:
             spec = {"clusterIP": "None", "selector": {"job-name": name}}
             service = {"metadata": {**meta, "name": name}, "spec": spec}
             self._api.create(f"{core}/services", service)
-        if self._api.get(f"{jobs}/{name}") is None:
+        job = self._api.get(f"{jobs}/{name}")
+        size = found["spec"]["size"]
+        if job is not None and job["spec"]["parallelism"] != size:
+            change = {"parallelism": size, "completions": size}
+            self._api.patch(f"{jobs}/{name}", {"spec": change})
+        if job is None:
             labels = found["spec"]["jobLabels"]
             job = {"metadata": {**meta, "name": name, "labels": labels}}
             self._api.create(jobs, {**job, "spec": _job_spec(found)})
@@ -84,6 +89,7 @@ def _job_spec(found: Any) -> dict[str, Any]:
             "metadata": {"labels": pod["labels"], "annotations": pod["annotations"]},
             "spec": {
                 "restartPolicy": "OnFailure",
+                "nodeSelector": pod.get("nodeSelector", {}),
                 "containers": [{"name": "broker", "image": image}],
             },
         },

@@ -15,11 +15,12 @@ from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.kube.kinds import POD
 from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
-from burst.provider import Phase
+from burst.provider import BurstSpec, Phase
 from tests.kubernetes.bursts import (
     Bursts,
     attempt,
     reap_all,
+    resize_all,
     wait_status,
 )
 from tests.kubernetes.operator import PlayedOperator
@@ -32,9 +33,8 @@ def test_the_role_of_the_manifests_is_enough(
     bursts: Bursts, account: KubeProvider
 ) -> None:
     grant(bursts, account)
-    account.provision(bursts.spec)
-    wait_status(account, lambda status: status.phase is Phase.RUNNING)
-    reap_all(account, bursts.spec)
+    named = bursts.provider(names=True)
+    _live(named, bursts.spec)
 
 
 @pytest.mark.usefixtures("miniclusters")
@@ -48,9 +48,19 @@ def test_the_role_of_the_manifests_is_enough_with_an_operator(
     assert "manifests/parts/miniclusters" in lacking.advice
     grant_operator(bursts, provider)
     with PlayedOperator(bursts.api):
-        provider.provision(bursts.spec)
-        wait_status(provider, lambda status: status.phase is Phase.RUNNING)
-        reap_all(provider, bursts.spec)
+        _live(provider, bursts.spec)
+
+
+def _live(provider: KubeProvider, spec: BurstSpec) -> None:
+    """Have a burst made, grow, shrink and be deleted."""
+    provider.provision(spec)
+    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    hosts = (*spec.hosts, spec.lead.hosts[spec.ranks[-1] + 1])
+    ranks = (*spec.ranks, spec.ranks[-1] + 1)
+    for count in (3, 2, 1):
+        kept = {"hosts": hosts[:count], "ranks": ranks[:count]}
+        resize_all(provider, msgspec.structs.replace(spec, **kept))
+    reap_all(provider, spec)
 
 
 def test_without_rights_it_says_which_are_lacking(

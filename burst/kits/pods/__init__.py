@@ -12,6 +12,7 @@ from __future__ import annotations
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.pod_provider import Bursts, PodProvider, check_burst
+from burst.kits.pods.resizer import can_resize
 from burst.kits.pods.settings import (
     CommandsTable,
     OfferTable,
@@ -32,6 +33,7 @@ __all__ = [
     "Tags",
     "Toleration",
     "VolumeTable",
+    "can_resize",
     "check_burst",
     "known_directories",
     "offers",

@@ -41,6 +41,13 @@ from burst.kits.pods.names import (
 from burst.provider import BurstSpec
 
 
+class OtherHosts(SpecRefused):
+    """The burst exists, with other hosts than those of the spec."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} exists with other hosts", "reap it first")
+
+
 class Creator:
     """Makes bursts of one owner in one namespace."""
 
@@ -81,8 +88,7 @@ class Creator:
         self, manifest: Manifest, owner: Manifest, spec: BurstSpec
     ) -> None:
         """Create the object with its owner, unless that was done before."""
-        meta = {**manifest["metadata"], "ownerReferences": [_reference(owner)]}
-        if self._cluster.create({**manifest, "metadata": meta}):
+        if self._cluster.create(owned_by(manifest, owner)):
             return
         if manifest["kind"] == SECRET.name:
             return  # it cannot be read; only this burst has its name
@@ -127,11 +133,17 @@ class Creator:
                 f"{what} exists, of {labels_of(there).get(ID)}", "wait for its end"
             )
         if noted.get(SPEC) != spec_hash(spec):
-            raise SpecRefused(f"{what} exists with other hosts", "reap it first")
+            raise OtherHosts(what)
         return there
 
     def _name(self, manifest: Manifest) -> str:
         return f"{manifest['kind']} {name_of(manifest)} in namespace {self._namespace}"
+
+
+def owned_by(manifest: Manifest, owner: Manifest) -> Manifest:
+    """Return an object to be made with its owner, with which it is deleted."""
+    meta = {**manifest["metadata"], "ownerReferences": [_reference(owner)]}
+    return {**manifest, "metadata": meta}
 
 
 def _reference(owner: Manifest) -> Manifest:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import SERVICE, Manifest, name_of
-from burst.kits.pods.names import INDEX, is_name
+from burst.kits.pods.names import ID, INDEX, JOB_NAME, is_name
 from burst.kits.pods.settings import PodSettings
 from burst.provider import BurstSpec
 
@@ -57,7 +57,9 @@ def host_services(
         return []
     taken = set(map(name_of, others))
     found = []
-    if settings.form == "job":
+    burst = meta["labels"][ID]
+    if settings.form == "job" and meta["name"] == burst:
+        # A growth's pods are selected by it, too.
         found.append(headless_service(meta, meta["labels"]))
     for index, host in enumerate(spec.hosts):
         if not is_name(host):
@@ -67,7 +69,8 @@ def host_services(
                 " letter first, or leave names out",
             )
         if host not in taken:
-            selector = {**meta["labels"], INDEX: str(index)}
+            job = {JOB_NAME: meta["name"], INDEX: str(index)}
+            selector = {**meta["labels"], **job}
             found.append(headless_service({**meta, "name": host}, selector))
     return found
 
@@ -76,5 +79,6 @@ def name_fields(meta: Manifest, settings: PodSettings) -> Manifest:
     """Return the fields of a pod's spec by which it has and searches these names."""
     if not settings.names:
         return {}
-    domain = f"{meta['name']}.{meta['namespace']}.svc.{settings.cluster_domain}"
-    return {"subdomain": meta["name"], "dnsConfig": {"searches": [domain]}}
+    burst = meta["labels"][ID]
+    domain = f"{burst}.{meta['namespace']}.svc.{settings.cluster_domain}"
+    return {"subdomain": burst, "dnsConfig": {"searches": [domain]}}

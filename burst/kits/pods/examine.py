@@ -43,11 +43,11 @@ _PODS = (
 _JOB_RIGHTS = (
     (JOB, "", "get list watch create patch delete"),
     (CONFIG_MAP, "", "get create"),
-    (SERVICE, "", "get create"),
+    (SERVICE, "", "get create delete"),
 )
 # The operator makes the Job, which we only list and delete; a probe makes one.
 _OPERATOR_RIGHTS = (
-    (MINICLUSTER, "", "get list watch create delete"),
+    (MINICLUSTER, "", "get list watch create patch delete"),
     (JOB, "", "get list watch create patch delete"),
     (CONFIG_MAP, "", "get list watch create patch delete"),
     (SERVICE, "", "get list watch create delete"),

@@ -14,11 +14,11 @@ from burst.kits.kube.kinds import (
     name_of,
 )
 from burst.kits.pods import isolated
+from burst.kits.pods.burst_objects import BurstObjects, index_of
 from burst.kits.pods.containers import container_status_of, state_of
 from burst.kits.pods.names import PROGRAM
 from burst.kits.pods.pod_status import disruption_of, end_words, last_words
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status import BurstObjects, index_of
 from burst.model.ranks import parse_idset
 from burst.provider import OUTPUT_MOST, BurstStatus, Failure, InstanceStatus, Phase
 

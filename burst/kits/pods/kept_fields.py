@@ -3,8 +3,8 @@
 
 An API server sends some 4 KiB for a pod, which as Python's objects take 15 KiB. These
 fields take less than 1 KiB as JSON. A field that is read elsewhere in this package
-(`status.py`, `pod_status.py`, `containers.py`, `reclaim.py`, `isolated_status.py`,
-`stuck_pods.py`) has to be here.
+(`burst_objects.py`, `status.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
+`isolated_status.py`, `stuck_pods.py`) has to be here.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class _Annotations(
         "spec": names.SPEC,
         "program": names.PROGRAM,
         "hosts": names.HOSTS,
+        "leaving": names.LEAVING,
         "started": names.STARTED,
         "spot": names.SPOT,
         "index": names.INDEX,
@@ -43,6 +44,7 @@ class _Annotations(
     spec: str = ""
     program: str = ""
     hosts: str = ""
+    leaving: str = ""
     started: str | None = None
     spot: str | None = None
     index: str = ""

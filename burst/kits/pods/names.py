@@ -19,6 +19,8 @@ ID = "burst.flux-framework.org/id"
 SPEC = "burst.flux-framework.org/spec"
 PROGRAM = "burst.flux-framework.org/program"
 HOSTS = "burst.flux-framework.org/hosts"
+LEAVING = "burst.flux-framework.org/leaving"
+"""An annotation: hosts of the object of which a shrink has not deleted all yet."""
 LEASE_END = "burst.flux-framework.org/lease-end"
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of Jobs that Kueue starts, which it may set by itself."""
@@ -27,6 +29,7 @@ SPOT = "burst.flux-framework.org/spot"
 """An annotation of what runs on nodes that the cloud may take back."""
 ALONE_SINCE = "burst.flux-framework.org/alone-since"
 INDEX = "batch.kubernetes.io/job-completion-index"
+JOB_NAME = "batch.kubernetes.io/job-name"
 
 # RFC 1035, which Services and the hosts of pods need; other objects need less.
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
@@ -60,9 +63,12 @@ def is_label_value(text: str) -> bool:
     return len(text) <= _LONGEST and bool(_VALUE.match(text))
 
 
-def check_names(spec: BurstSpec, tags: Tags) -> None:
-    """Raise Refused if Kubernetes does not accept the burst's names and labels."""
-    name = spec.burst_id
+def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
+    """Raise Refused if Kubernetes does not accept the burst's names and labels.
+
+    `name` is that of the Job, by default the burst's id.
+    """
+    name = name or spec.burst_id
     # Pod I has the host name NAME-I, which is one DNS label.
     room = _LONGEST - len(f"-{len(spec.hosts) - 1}")
     if len(name) > room:
@@ -113,9 +119,32 @@ def parse_lease_end(text: str) -> float:
         return 0.0
 
 
+def part_name(burst_id: str, first: int) -> str:
+    """Return the name of the Job of a growth by which host number `first` came.
+
+    Another growth from there has the same name, so it waits for the end of this one.
+    """
+    return f"{burst_id}-g{first}"
+
+
+def first_of(burst_id: str, name: str) -> int:
+    """Return `first` of such a name; 0 of any other, such as the burst's own Job."""
+    digits = name.removeprefix(f"{burst_id}-g")
+    return int(digits) if digits != name and digits.isdecimal() else 0
+
+
 def hosts_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the hosts of the object's burst; none if it has no such annotation."""
+    """Return the hosts that the object is for; none if it has no such annotation."""
+    return _hosts_in(manifest, HOSTS)
+
+
+def leaving_of(manifest: Manifest) -> tuple[str, ...]:
+    """Return the hosts that a shrink takes from the object."""
+    return _hosts_in(manifest, LEAVING)
+
+
+def _hosts_in(manifest: Manifest, annotation: str) -> tuple[str, ...]:
     try:
-        return parse_hostlist(annotations_of(manifest).get(HOSTS, ""))
+        return parse_hostlist(annotations_of(manifest).get(annotation, ""))
     except ValueError:  # Somebody edited it. Another object of the burst may have it.
         return ()

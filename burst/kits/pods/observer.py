@@ -15,6 +15,7 @@ import msgspec
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import POD, name_of
+from burst.kits.pods.burst_objects import BurstObjects
 from burst.kits.pods.container_log import (
     ContainerLog,
     EndedLogs,
@@ -32,7 +33,7 @@ from burst.kits.pods.isolated_status import (
 from burst.kits.pods.join_logs import JoinLogs
 from burst.kits.pods.read_events import WarningReader
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status import BurstObjects, describe, followers
+from burst.kits.pods.status import describe, followers
 from burst.kits.pods.warnings import Warnings
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
@@ -199,4 +200,6 @@ def _is_steady(burst: BurstObjects, status: BurstStatus) -> bool:
     if status.phase is not Phase.RUNNING or status.instance is not None:
         return False
     # The log of one that crashed may not have been read.
+    if burst.leaving:
+        return False
     return not any(word.crashed for word, _ in followers(burst).values())

@@ -24,7 +24,7 @@ from pathlib import Path
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import NAMESPACE
 from burst.kits.kube.manifests import install
-from burst.kits.pods.creator import Creator
+from burst.kits.pods.creator import Creator, OtherHosts
 from burst.kits.pods.examine import examine_cluster
 from burst.kits.pods.names import Tags
 from burst.kits.pods.observer import Observer
@@ -32,6 +32,7 @@ from burst.kits.pods.owned import list_owned
 from burst.kits.pods.probe import Probe
 from burst.kits.pods.reaper import Reaper
 from burst.kits.pods.render import render
+from burst.kits.pods.resizer import Resizer
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.watched_bursts import WatchedBursts
 from burst.model.burst import BurstId
@@ -69,6 +70,7 @@ class PodBursts:
         self._source = WatchedBursts(cluster, settings, tags)
         self._observer = Observer(cluster, settings, self._source, clock)
         self._creator = Creator(cluster, settings.namespace, tags)
+        self._resizer = Resizer(cluster, settings, tags, self._creator)
         self._reaper = Reaper(cluster, settings, tags)
         self._has_namespace = not own_cluster
         self._has_operator = settings.form != "operator" or not settings.operator_yaml
@@ -81,8 +83,22 @@ class PodBursts:
         if not self._has_operator:
             install(self.cluster, Path(self._settings.operator_yaml))
             self._has_operator = True
-        self._creator.create(objects, spec)
+        try:
+            self._creator.create(objects, spec)
+        except OtherHosts:
+            self._resizer.provision_again(spec, self._clock())
         self._source.expect(spec.burst_id)
+
+    def resize(self, spec: BurstSpec) -> None:
+        """Have the burst consist of the followers of `spec`; see `Resizable`.
+
+        A provider whose settings `can_resize` refuses must not have it.
+        """
+        try:
+            self._resizer.resize(spec, self._clock())
+        finally:
+            # Also if it broke off: what is listed from now on is no older than it.
+            self._source.expect(spec.burst_id, anew=True)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have an object."""

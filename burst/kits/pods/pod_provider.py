@@ -12,6 +12,7 @@ from typing import Protocol
 from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.names import Tags
 from burst.kits.pods.render import render
+from burst.kits.pods.resizer import can_resize
 from burst.kits.pods.settings import PodSettings, offers
 from burst.kits.pods.storage import known_directories
 from burst.model.burst import BurstId
@@ -25,6 +26,10 @@ class Bursts(Protocol):
 
     def provision(self, spec: BurstSpec) -> None:
         """See `burst.provider.Provider`."""
+        ...
+
+    def resize(self, spec: BurstSpec) -> None:
+        """See `burst.provider.Resizable`."""
         ...
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -57,8 +62,13 @@ class Bursts(Protocol):
 class PodProvider(abc.ABC):
     """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
 
+    resize: Callable[[BurstSpec], None]
+    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
+
     def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
         self.tags = Tags(owner, name)
+        if can_resize(settings):
+            self.resize = self._resize
         self._offers = offers(settings)
         self._directories = known_directories(settings)
 
@@ -81,6 +91,9 @@ class PodProvider(abc.ABC):
     def provision(self, spec: BurstSpec) -> None:
         """Make what is missing of the burst's objects."""
         self.bursts().provision(spec)
+
+    def _resize(self, spec: BurstSpec) -> None:
+        self.bursts().resize(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have an object."""

@@ -14,6 +14,7 @@ import msgspec
 from burst.errors import InsufficientCapacity, NotFound, ProviderError, Refused
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
+from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.containers import PROBE
 from burst.kits.pods.names import Tags
 from burst.kits.pods.probe_job import (
@@ -28,7 +29,7 @@ from burst.kits.pods.probe_job import (
 from burst.kits.pods.read_events import read_warnings
 from burst.kits.pods.reaper import Reaper
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status import describe, followers, group_by_burst
+from burst.kits.pods.status import describe, followers
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity

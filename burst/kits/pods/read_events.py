@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping
 
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
+from burst.kits.pods.burst_objects import BurstObjects
 from burst.kits.pods.pod_status import STARTING, PodStatus, seconds_of
-from burst.kits.pods.status import BurstObjects, followers
+from burst.kits.pods.status import followers
 from burst.kits.pods.warnings import PULLING, USUAL, Warnings, warnings_by_object
 from burst.model.burst import BurstId
 from burst.provider import Phase

@@ -22,9 +22,18 @@ from burst.kits.kube.kinds import (
     Manifest,
     annotations_of,
     is_ending,
+    labels_of,
     name_of,
 )
-from burst.kits.pods.names import ALONE_SINCE, Tags, is_name
+from burst.kits.pods.names import (
+    ALONE_SINCE,
+    HOSTS,
+    JOB_NAME,
+    LEAVING,
+    Tags,
+    first_of,
+    is_name,
+)
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.stuck_pods import delete_stuck
 from burst.model.burst import BurstId
@@ -86,9 +95,23 @@ class Reaper:
             raise NotFound(
                 f"nothing of {burst_id} is left in namespace {self._settings.namespace}"
             )
+        self._delete(left, now, force=force)
+
+    def reap_part(self, burst_id: BurstId, name: str, now: float) -> None:
+        """Delete the part of that name, which a growth has added, or go on deleting."""
+        left = [i for i in self._remains(burst_id) if name in _parts_of(i)]
+        for marker in filter(self._is_marker, left):
+            if LEAVING not in annotations_of(marker):
+                # It is listed until all that the operator made is gone, too.
+                noted = {LEAVING: annotations_of(marker).get(HOSTS, "")}
+                self._cluster.merge(marker, {"metadata": {"annotations": noted}})
+        self._delete(left, now)
+
+    def _delete(self, left: list[Manifest], now: float, *, force: bool = False) -> None:
         if self._parent == MINICLUSTER:
             markers = [item for item in left if self._is_marker(item)]
-            if len(left) > len(markers) or not self._is_settled(markers[0], now):
+            alone = len(left) == len(markers)
+            if [m for m in markers if not (alone and self._is_settled(m, now))]:
                 left = [item for item in left if item not in markers]
         for item in self._deletable(left):
             if not is_ending(item):
@@ -107,20 +130,23 @@ class Reaper:
         """
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
-        for kind, name in self._names(burst_id):
-            known = may_exist(self._cluster, self._settings, kind)
-            if (kind.name, name) in listed or not known:
-                continue
-            item = self._cluster.get(
-                kind, self._settings.namespace, name, metadata_only=True
-            )
-            if item is None:
-                continue
-            own = self._tags.own(item)
-            if kind == self._parent and not own:
-                return left  # another owner's burst, as are its children
-            if own or _made_for(item, burst_id):
-                left.append(item)
+        ours = (name_of(item) for item in left if self._tags.own(item))
+        parts = {burst_id, *(name for name in ours if first_of(burst_id, name))}
+        for part in sorted(parts):
+            for kind, name in self._names(part):
+                known = may_exist(self._cluster, self._settings, kind)
+                if (kind.name, name) in listed or not known:
+                    continue
+                item = self._cluster.get(
+                    kind, self._settings.namespace, name, metadata_only=True
+                )
+                if item is None:
+                    continue
+                own = self._tags.own(item)
+                if kind == self._parent and not own:
+                    break  # another owner's burst, as are its children
+                if own or _made_for(item, part):
+                    left.append(item)
         return left
 
     def _names(self, name: str) -> list[tuple[Kind, str]]:
@@ -153,10 +179,16 @@ class Reaper:
         return False
 
 
-def _made_for(manifest: Manifest, burst_id: BurstId) -> bool:
-    """Return whether the operator made it for the MiniCluster of this burst."""
+def _parts_of(manifest: Manifest) -> set[str]:
+    """Return the names of parts that an object may be of: its own, and its owners'."""
+    owners = manifest["metadata"].get("ownerReferences") or []
+    job = labels_of(manifest).get(JOB_NAME, "")
+    return {name_of(manifest), job, *(owner["name"] for owner in owners)}
+
+
+def _made_for(manifest: Manifest, name: str) -> bool:
+    """Return whether the operator made it for the MiniCluster of this name."""
     owners = manifest["metadata"].get("ownerReferences") or []
     return any(
-        (owner["kind"], owner["name"]) == (MINICLUSTER.name, burst_id)
-        for owner in owners
+        (owner["kind"], owner["name"]) == (MINICLUSTER.name, name) for owner in owners
     )

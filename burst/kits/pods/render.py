@@ -16,26 +16,36 @@ from burst.kits.pods import job, operator, pod
 from burst.kits.pods.dns_names import headless_service, host_services
 from burst.kits.pods.isolated import render_isolated
 from burst.kits.pods.munge import munge_data
-from burst.kits.pods.names import INDEX, SPOT, Tags, check_names, describe_spec
+from burst.kits.pods.names import (
+    INDEX,
+    SPOT,
+    Tags,
+    check_names,
+    describe_spec,
+    part_name,
+)
 from burst.kits.pods.settings import PodSettings, is_spot
 from burst.provider import BurstSpec
 
 
 def render(
-    spec: BurstSpec, settings: PodSettings, tags: Tags, now: float
+    spec: BurstSpec, settings: PodSettings, tags: Tags, now: float, first: int = 0
 ) -> list[Manifest]:
     """Return the burst's objects. The last one makes the pods, and owns the others.
 
+    With `first`, those of a growth: `spec` has the further hosts only, and the burst
+    has so many before them.
     With form operator the first is its marker, which has no owner. Reads the
     certificate, or makes one for an isolated burst; it is in the Secret only. Raises
     Refused.
     """
     table = pod.offer_table_for(spec, settings)
     noted = {SPOT: "true"} if is_spot(table, settings) else {}
-    check_names(spec, tags)
+    name = part_name(spec.burst_id, first) if first else str(spec.burst_id)
+    check_names(spec, tags, name)
     seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0
     meta = {
-        "name": str(spec.burst_id),
+        "name": name,
         "namespace": settings.namespace,
         "labels": tags.labels(spec.burst_id),
         "annotations": {**describe_spec(spec), **noted},

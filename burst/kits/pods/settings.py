@@ -179,7 +179,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     `broker/local`: a RESTful service, a monitor. They have all of the instance if they
     run as `user`, which is the default."""
     queue: str = ""
-    """A queue of Kueue in the namespace, which then starts the bursts' Jobs."""
+    """A queue of Kueue in the namespace, which then starts the bursts' Jobs. Their
+    bursts keep their size."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Who may list pods can read it."""
     munge_key: str = ""

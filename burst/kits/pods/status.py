@@ -5,23 +5,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from burst.kits.join_errors import explain_log
-from burst.kits.kube.kinds import (
-    JOB,
-    MINICLUSTER,
-    POD,
-    Manifest,
-    annotations_of,
-    is_ending,
-    labels_of,
-    name_of,
-)
+from burst.kits.kube.kinds import POD, Manifest, is_ending, name_of
 from burst.kits.pods.autoscaler import note_autoscaler
-from burst.kits.pods.names import ID, INDEX, SPEC, STARTED, hosts_of
+from burst.kits.pods.burst_objects import (
+    BurstObjects,
+    BurstPart,
+    is_incomplete,
+    is_suspended,
+)
 from burst.kits.pods.pod_status import (
     STARTING,
     PodStatus,
@@ -38,7 +34,6 @@ from burst.kits.pods.warnings import (
     why_starting,
 )
 from burst.kits.shorten import shorten
-from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
 # For how long Kubernetes may deny pods until that is a failure. The service account of
@@ -47,52 +42,21 @@ _DENIED_S = 60.0
 _QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
 
 
-class BurstObjects(msgspec.Struct, frozen=True):
-    """All objects of one burst, as they were listed."""
-
-    id: BurstId
-    objects: tuple[Manifest, ...]
-
-    def of(self, *kinds: str) -> list[Manifest]:
-        """Return those of these kinds."""
-        return [item for item in self.objects if item["kind"] in kinds]
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The burst's hosts, by an annotation of its objects; none without it."""
-        return next(filter(None, map(hosts_of, self.objects)), ())
-
-    @property
-    def ending(self) -> bool:
-        """Whether its reaping has begun."""
-        parents = self.of(JOB.name, MINICLUSTER.name)
-        return any(map(is_ending, parents or self.objects))
-
-
-def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
-    """Return the bursts that the objects are of, in the order of their ids."""
-    by_id: dict[str, list[Manifest]] = defaultdict(list)
-    for item in objects:
-        by_id[labels_of(item).get(ID, "")].append(item)
-    # Objects with our labels but without a burst's were not made by us.
-    return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
-
-
 def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
-    """Return each follower's status and the name of its pod.
+    """Return each follower's status and the name of its pod, not of those that leave.
 
     The name is empty for a follower without a pod.
     """
-    pods: dict[int, list[Manifest]] = defaultdict(list)
+    pods: dict[str, list[Manifest]] = defaultdict(list)
     for pod in found.of(POD.name):
-        pods[index_of(pod)].append(pod)
+        pods[found.host_of(pod)].append(pod)
     said: dict[str, tuple[PodStatus, str]] = {}
-    for index, host in enumerate(found.hosts):
-        best = max(pods.get(index, []), key=_liveness, default=None)
+    for host in found.hosts:
+        best = max(pods.get(host, []), key=_liveness, default=None)
         if best is None:
             said[host] = PodStatus(Phase.PENDING, "has no pod yet"), ""
         else:
-            said[host] = follower_status(best, pods[index]), name_of(best)
+            said[host] = follower_status(best, pods[host]), name_of(best)
     return said
 
 
@@ -105,67 +69,88 @@ def describe(
 ) -> BurstStatus:
     """Return the status of a burst. `logs` are ends of logs, by pod.
 
-    `schedule` is how many seconds a pod may wait for a node until that is a failure.
+    `schedule` is how many seconds a pod may wait for a node until that is a failure:
+    one of its part of the burst, as the others go on.
     """
     said = followers(found)
     if found.ending:
-        return _ending(found, said, now)
-    parents = found.of(JOB.name, MINICLUSTER.name)
-    if not parents or any(map(is_incomplete, parents)):
-        first = {host: word for host, (word, _) in said.items()}
-        return _status(found.id, first, "is not complete; provision or reap it again")
-    pods = {name_of(item): item for item in found.of(POD.name)}
+        return _ending(found, now)
+    if not found.is_complete:
+        words = {host: word for host, (word, _) in said.items()}
+        seen = _PartStatus(words, "is not complete; provision or reap it again")
+        return _status(found, [seen])
+    completed = {
+        host: (_completed(word, pod, warnings, logs), pod)
+        for host, (word, pod) in said.items()
+    }
+    judged = (_judge(p, completed, warnings, schedule, now) for p in found.parts)
+    return _status(found, list(judged))
+
+
+class _PartStatus(msgspec.Struct, frozen=True):
+    words: Mapping[str, PodStatus]
+    """By host."""
+    why: str = ""
+    failure: Failure = Failure.OTHER
+
+
+def _judge(
+    part: BurstPart,
+    said: Mapping[str, tuple[PodStatus, str]],
+    warnings: Warnings,
+    schedule: float,
+    now: float,
+) -> _PartStatus:
+    """Return the status of a part. `said` is as `followers` returns it."""
+    pods = {name_of(item): item for item in part.pods}
     words = {}
-    for index, (host, (word, pod)) in enumerate(said.items()):
-        about = f"{found.id}-{index}-", pods.get(pod), warnings
-        completed = _completed(word, pod, warnings, logs)
-        words[host] = note_autoscaler(note_preemption(completed, *about), *about)
-    failed = next(_failures(found), "")
+    for index, host in enumerate(part.hosts):
+        word, name = said[host]
+        about = f"{part.name}-{index}-", pods.get(name), warnings
+        words[host] = note_autoscaler(note_preemption(word, *about), *about)
+    failed = next(_failures(part), "")
     if failed:
         words = {
             host: PodStatus(Phase.FAILED, failed, reclaimed=word.reclaimed)
             for host, word in words.items()
         }
-        return _status(found.id, words, failed)
-    hindrance = _hindrance(found, warnings)
+        return _PartStatus(words, failed)
+    if any(map(is_incomplete, part.parents)):
+        return _PartStatus(words, "its growth is not complete; resize it again")
+    hindrance = _hindrance(part, warnings)
     if hindrance and hindrance.cause == "denied" and now > hindrance.since + _DENIED_S:
         why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
-        words = {host: PodStatus(Phase.FAILED, why) for host in words}
-        return _status(found.id, words, why)
-    starved = _starved(found, words, hindrance, schedule, now)
-    return starved or _status(found.id, words, hindrance.why if hindrance else "")
+        return _PartStatus({h: PodStatus(Phase.FAILED, why) for h in words}, why)
+    starved = _starved(words, hindrance, schedule, now)
+    return starved or _PartStatus(words, hindrance.why if hindrance else "")
 
 
-def is_incomplete(parent: Manifest) -> bool:
-    """Return whether a Job of ours was not started yet, as it may lack what it mounts.
-
-    A Job that the Flux Operator makes has none of our annotations.
-    """
-    noted = annotations_of(parent)
-    ours = parent["kind"] == JOB.name and SPEC in noted
-    return ours and STARTED not in noted and _is_suspended(parent)
-
-
-def _is_suspended(parent: Manifest) -> bool:
-    return bool((parent.get("spec") or {}).get("suspend"))
-
-
-def _status(burst_id: BurstId, words: Mapping[str, PodStatus], why: str) -> BurstStatus:
+def _status(found: BurstObjects, parts: Sequence[_PartStatus]) -> BurstStatus:
+    """Return the status of a burst with these parts."""
+    words = {host: word for part in parts for host, word in part.words.items()}
     phases = {word.phase for word in words.values()}
     order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
     phase = next((p for p in order if p in phases), Phase.PENDING)
+    alike = [p for p in parts if phase in {w.phase for w in p.words.values()}]
+    why = next((part.why for part in alike or parts if part.why), "")
     if not why:
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
         why = next((f"{host} {word.why}" for host, word in worst), "")
+    starved = any(part.failure is Failure.CAPACITY for part in parts)
+    stay = tuple(
+        FollowerStatus(host, word.phase, word.why, word.reclaimed)
+        for host, word in words.items()
+    )
+    leave = tuple(
+        FollowerStatus(host, Phase.ENDING, "ends, as the burst shrinks")
+        for host in found.leaving
+    )
     return BurstStatus(
-        burst_id=burst_id,
+        burst_id=found.id,
         phase=phase,
-        followers=tuple(
-            FollowerStatus(host, word.phase, word.why, word.reclaimed)
-            for host, word in words.items()
-        ),
+        followers=stay + leave,
         why=why,
-        failure=_failure(phase, words.values()),
+        failure=Failure.CAPACITY if starved else _failure(phase, words.values()),
     )
 
 
@@ -174,13 +159,12 @@ def _failure(phase: Phase, words: Iterable[PodStatus]) -> Failure:
     return Failure.RECLAIMED if taken else Failure.OTHER
 
 
-def _ending(
-    found: BurstObjects, said: Mapping[str, tuple[PodStatus, str]], now: float
-) -> BurstStatus:
-    left = [host for host, (_, pod) in said.items() if pod]
+def _ending(found: BurstObjects, now: float) -> BurstStatus:
+    pods = found.of(POD.name)
+    left = [host for host in dict.fromkeys(map(found.host_of, pods)) if host]
     kinds = sorted({item["kind"] for item in found.objects})
     why = f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}"
-    late = [pod for pod in found.of(POD.name) if node_of(pod) and is_overdue(pod, now)]
+    late = [pod for pod in pods if node_of(pod) and is_overdue(pod, now)]
     if late:
         pod, node = name_of(late[0]), node_of(late[0])
         why += (
@@ -219,9 +203,9 @@ def _completed(
     return msgspec.structs.replace(word, why=why or STARTING)
 
 
-def _failures(found: BurstObjects) -> Iterator[str]:
-    """Yield why a Job of the burst will make no more pods."""
-    for job in found.of(JOB.name):
+def _failures(part: BurstPart) -> Iterator[str]:
+    """Yield why a Job will make no more pods."""
+    for job in part.jobs:
         for condition in (job.get("status") or {}).get("conditions") or []:
             if condition.get("status") != "True":
                 continue
@@ -236,18 +220,17 @@ def _failures(found: BurstObjects) -> Iterator[str]:
                 yield "all its brokers have ended"
 
 
-def _hindrance(found: BurstObjects, warnings: Warnings) -> Hindrance | None:
+def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
     """Return why pods are missing; None if none is, or if that is not known."""
-    pods = found.of(POD.name)
-    if len(pods) >= len(found.hosts):
+    if len(part.pods) >= len(part.hosts):
         return None
-    jobs = found.of(JOB.name)
-    if not jobs:
+    if not part.jobs:
         why = "the Flux Operator has not made its Job yet; check that it runs"
         return Hindrance(why, "other")
-    if _is_suspended(jobs[0]):
-        return Hindrance(_QUEUED, "queued", _suspended_since(jobs[0]))
-    return hindrance_of(jobs[0], pods, warnings)
+    job = part.jobs[0]
+    if is_suspended(job):
+        return Hindrance(_QUEUED, "queued", _suspended_since(job))
+    return hindrance_of(job, part.pods, warnings)
 
 
 def _suspended_since(job: Manifest) -> float:
@@ -261,13 +244,12 @@ def _suspended_since(job: Manifest) -> float:
 
 
 def _starved(
-    found: BurstObjects,
     words: Mapping[str, PodStatus],
     hindrance: Hindrance | None,
     schedule: float,
     now: float,
-) -> BurstStatus | None:
-    """Return the status of a burst that has waited too long for nodes or for quota."""
+) -> _PartStatus | None:
+    """Return the status of a part that has waited too long for nodes or for quota."""
     waiting = {word.since: f"{h} {word.why}" for h, word in words.items() if word.since}
     if hindrance and hindrance.cause in ("quota", "queued"):
         waiting[hindrance.since] = hindrance.why
@@ -276,15 +258,7 @@ def _starved(
         return None
     failed = {host: PodStatus(Phase.FAILED, word.why) for host, word in words.items()}
     why = f"for {now - since:.0f} s, {waiting[since]}"
-    return msgspec.structs.replace(
-        _status(found.id, failed, why), failure=Failure.CAPACITY
-    )
-
-
-def index_of(pod: Manifest) -> int:
-    """Return the pod's completion index, which is a label since Kubernetes 1.28."""
-    text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
-    return int(text) if text.isdigit() else -1
+    return _PartStatus(failed, why, Failure.CAPACITY)
 
 
 def _liveness(pod: Manifest) -> tuple[bool, str]:

@@ -13,11 +13,11 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import KINDS, MINICLUSTER, Kind, Manifest
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
+from burst.kits.pods.burst_objects import BurstObjects
 from burst.kits.pods.kept_fields import KeptObject
 from burst.kits.pods.names import ID, Tags
 from burst.kits.pods.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status import BurstObjects
 from burst.model.burst import BurstId
 
 _Key = tuple[str, str]
@@ -42,10 +42,12 @@ class WatchedBursts:
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
         self._changed: set[BurstId] = set()
-        self._expected: queue.SimpleQueue[BurstId] = queue.SimpleQueue()
-        """What other threads have provisioned meanwhile."""
+        self._expected: queue.SimpleQueue[tuple[BurstId, bool]] = queue.SimpleQueue()
+        """What other threads have made meanwhile, and whether it is listed anew."""
         self._awaited: set[BurstId] = set()
         """Those of them for which nothing was read without an error yet."""
+        self._anew: set[BurstId] = set()
+        """Those of them that are listed even if they are known."""
 
     def refresh(self) -> set[BurstId]:
         """Read; return the bursts that changed, came or went since the last time.
@@ -53,12 +55,14 @@ class WatchedBursts:
         Raises Transient, Refused. What was read before must not be used then.
         """
         while not self._expected.empty():
-            self._awaited.add(self._expected.get())
+            burst, anew = self._expected.get()
+            (self._anew if anew else self._awaited).add(burst)
         self._read()
-        for burst in self._awaited - self._kept.keys():
+        for burst in self._anew | (self._awaited - self._kept.keys()):
             # A watch may be a moment late, which a list is not.
             self._list(burst)
         self._awaited.clear()
+        self._anew.clear()
         changed, self._changed = self._changed, set()
         return changed
 
@@ -71,9 +75,12 @@ class WatchedBursts:
         found = self._kept[burst]
         return BurstObjects(burst, tuple(_manifest(key, found[key]) for key in found))
 
-    def expect(self, burst: BurstId) -> None:
-        """Note that the burst was provisioned: the next read must have it."""
-        self._expected.put(burst)
+    def expect(self, burst: BurstId, *, anew: bool = False) -> None:
+        """Note that the burst was provisioned: the next read must have it.
+
+        With `anew` it was changed: the next read lists it.
+        """
+        self._expected.put((burst, anew))
 
     def close(self) -> None:
         """Close the connections of all watches."""

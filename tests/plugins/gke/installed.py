@@ -41,6 +41,9 @@ class FollowersAtHome:
     def provision(self, spec: BurstSpec) -> None:
         self._local.provision(msgspec.structs.replace(spec, offer="local"))
 
+    def resize(self, spec: BurstSpec) -> None:
+        self._local.resize(msgspec.structs.replace(spec, offer="local"))
+
     def observe(self) -> Sequence[BurstStatus]:
         return self._local.observe()
 

@@ -89,6 +89,12 @@ class Pods:
             self._world.crash = False
             raise RuntimeError("the process died here")
 
+    def resize(self, spec: BurstSpec) -> None:
+        entry = self._world.bursts.get(self._key(spec.burst_id))
+        if entry is None:
+            raise NotFound(f"nothing of {spec.burst_id}")
+        entry.spec = spec
+
     def observe(self) -> Sequence[BurstStatus]:
         scope = self._key(BurstId(""))[:3]
         return [

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The objects of a burst, as they were listed, and its parts.
+
+A burst is made as one Job or MiniCluster, its main part, and each growth adds another.
+A part has the hosts of its annotation; a shrink takes the last ones of it, or deletes
+it. What a pod was made with never changes, so its host is read from itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from burst.kits.kube.kinds import (
+    JOB,
+    MINICLUSTER,
+    POD,
+    Manifest,
+    annotations_of,
+    is_ending,
+    labels_of,
+    name_of,
+)
+from burst.kits.pods.names import (
+    ID,
+    INDEX,
+    SPEC,
+    STARTED,
+    first_of,
+    hosts_of,
+    leaving_of,
+)
+from burst.model.burst import BurstId
+
+
+class BurstPart(msgspec.Struct, frozen=True):
+    """What was made at once, and has not been deleted since."""
+
+    name: str
+    """Of its Job, and of its MiniCluster."""
+    first: int
+    """How many hosts of the burst are before its own; 0 of the main part."""
+    hosts: tuple[str, ...]
+    parents: tuple[Manifest, ...]
+    """Its Job, its MiniCluster or both."""
+    pods: tuple[Manifest, ...]
+
+    @property
+    def jobs(self) -> list[Manifest]:
+        """Its Job, if there is one."""
+        return [item for item in self.parents if item["kind"] == JOB.name]
+
+
+class BurstObjects(msgspec.Struct, frozen=True):
+    """All objects of one burst, as they were listed."""
+
+    id: BurstId
+    objects: tuple[Manifest, ...]
+
+    def of(self, *kinds: str) -> list[Manifest]:
+        """Return those of these kinds."""
+        return [item for item in self.objects if item["kind"] in kinds]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The burst's hosts, by annotations of its objects; none without them."""
+        return tuple(host for part in self.parts for host in part.hosts)
+
+    @property
+    def parts(self) -> tuple[BurstPart, ...]:
+        """The main part, and those of growths that are not being deleted."""
+        found = [self._part(self.id, 0, self._main_hosts, self._main)]
+        for parent in self._growths:
+            if not is_ending(parent):
+                name, hosts = name_of(parent), hosts_of(parent)
+                parents = [p for p in self._parents if name_of(p) == name]
+                found.append(self._part(name, first_of(self.id, name), hosts, parents))
+        return tuple(sorted(found, key=lambda part: part.first))
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """The hosts of which a shrink has not deleted all yet."""
+        told = [host for item in self.objects for host in leaving_of(item)]
+        told += [host for item in self._growths for host in hosts_of(item)]
+        told += [self.host_of(pod) for pod in self.of(POD.name)]
+        stay = set(self.hosts)
+        return tuple(h for h in dict.fromkeys(told) if h and h not in stay)
+
+    @property
+    def growths(self) -> tuple[str, ...]:
+        """The names of parts of growths of which anything exists that we made."""
+        named = (name_of(i) for i in self.objects if i["kind"] != POD.name)
+        return tuple(sorted({name for name in named if first_of(self.id, name)}))
+
+    @property
+    def ending(self) -> bool:
+        """Whether its reaping has begun."""
+        return any(map(is_ending, self._main or self._parents or self.objects))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what makes its first pods exists, and was started."""
+        return bool(self._main) and not any(map(is_incomplete, self._main))
+
+    def host_of(self, pod: Manifest) -> str:
+        """Return the host that a pod was made for; empty if that is not known."""
+        hosts, index = hosts_of(pod) or self._main_hosts, index_of(pod)
+        return hosts[index] if 0 <= index < len(hosts) else ""
+
+    def _part(
+        self, name: str, first: int, hosts: tuple[str, ...], parents: list[Manifest]
+    ) -> BurstPart:
+        own = set(hosts)
+        pods = tuple(pod for pod in self.of(POD.name) if self.host_of(pod) in own)
+        return BurstPart(name, first, hosts, tuple(parents), pods)
+
+    @property
+    def _parents(self) -> list[Manifest]:
+        return self.of(JOB.name, MINICLUSTER.name)
+
+    @property
+    def _main(self) -> list[Manifest]:
+        return [item for item in self._parents if not first_of(self.id, name_of(item))]
+
+    @property
+    def _main_hosts(self) -> tuple[str, ...]:
+        """By its Job or MiniCluster; without these by what else there is."""
+        others = (o for o in self.objects if not first_of(self.id, name_of(o)))
+        return next(filter(None, map(hosts_of, [*self._main, *others])), ())
+
+    @property
+    def _growths(self) -> list[Manifest]:
+        """Return what we made as the parent of each other part."""
+        parents = [p for p in self._parents if first_of(self.id, name_of(p))]
+        return [parent for parent in parents if hosts_of(parent)]
+
+
+def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
+    """Return the bursts that the objects are of, in the order of their ids."""
+    by_id: dict[str, list[Manifest]] = defaultdict(list)
+    for item in objects:
+        by_id[labels_of(item).get(ID, "")].append(item)
+    # Objects with our labels but without a burst's were not made by us.
+    return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
+
+
+def is_incomplete(parent: Manifest) -> bool:
+    """Return whether a Job of ours was not started yet, as it may lack what it mounts.
+
+    A Job that the Flux Operator makes has none of our annotations.
+    """
+    noted = annotations_of(parent)
+    ours = parent["kind"] == JOB.name and SPEC in noted
+    return ours and STARTED not in noted and is_suspended(parent)
+
+
+def is_suspended(parent: Manifest) -> bool:
+    """Return whether a Job is suspended, so that it makes no pods."""
+    return bool((parent.get("spec") or {}).get("suspend"))
+
+
+def index_of(pod: Manifest) -> int:
+    """Return the pod's completion index, which is a label since Kubernetes 1.28."""
+    text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
+    return int(text) if text.isdigit() else -1

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""A burst of several parts: which hosts it has, which leave, and how it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.errors import SpecRefused
+from burst.kits.kube.kinds import Manifest, annotations_of, name_of
+from burst.kits.pods.burst_objects import BurstObjects, group_by_burst
+from burst.kits.pods.names import (
+    HOSTS,
+    ID,
+    INDEX,
+    LEAVING,
+    SPEC,
+    STARTED,
+    first_of,
+    hosts_of,
+    part_name,
+)
+from burst.kits.pods.render import render
+from burst.kits.pods.status import describe
+from burst.kits.pods.warnings import warnings_by_object
+from burst.provider import BurstStatus, Failure, Phase
+from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
+
+NOW = 1000.0
+EARLIER = "1970-01-01T00:10:00Z"  # 400 s before
+RUNNING = {
+    "phase": "Running",
+    "containerStatuses": [{"name": "broker", "state": {"running": {}}}],
+}
+NO_NODE = {
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastTransitionTime": EARLIER,
+            "message": "0/2 nodes",
+        }
+    ]
+}
+
+
+def thing(kind: str, name: str, hosts: str, **more: Any) -> Manifest:
+    noted = {HOSTS: hosts, SPEC: "1", STARTED: "true", **more.pop("annotations", {})}
+    meta = {"name": name, "labels": {ID: "b"}, "annotations": noted}
+    return {"kind": kind, "metadata": meta | more.pop("metadata", {}), **more}
+
+
+def pod(name: str, hosts: str, index: int, status: Any = RUNNING) -> Manifest:
+    made = thing("Pod", f"{name}-{index}-x", hosts, status=status)
+    made["metadata"]["labels"] |= {INDEX: str(index)}
+    return {**made, "spec": {"nodeName": "node", "containers": [{"name": "broker"}]}}
+
+
+def parse(*objects: Manifest) -> BurstObjects:
+    (found,) = group_by_burst(objects)
+    return found
+
+
+def look(*objects: Manifest, events: Any = ()) -> BurstStatus:
+    return describe(parse(*objects), warnings_by_object(events), {}, 300, NOW)
+
+
+def words(status: BurstStatus) -> dict[str, Phase]:
+    return {each.host: each.phase for each in status.followers}
+
+
+ENDING = {"metadata": {"deletionTimestamp": EARLIER}}
+MAIN = thing("Job", "b", "n-[0-1]"), *(pod("b", "n-[0-1]", i) for i in (0, 1))
+
+
+def test_a_growth_has_further_hosts_and_pods_of_its_own() -> None:
+    growth = thing("Job", "b-g2", "n-[5-6]"), pod("b-g2", "n-[5-6]", 0)
+    earlier = thing("Job", "b-g10", "n-9"), pod("b-g10", "n-9", 0)
+    found = parse(*earlier, *growth, *MAIN)
+    assert found.hosts == ("n-0", "n-1", "n-5", "n-6", "n-9")
+    assert found.growths == ("b-g10", "b-g2")
+    status = look(*earlier, *growth, *MAIN)
+    assert status.phase is Phase.PENDING
+    assert status.why == "n-6 has no pod yet"
+    assert words(status) == {
+        "n-0": Phase.RUNNING,
+        "n-1": Phase.RUNNING,
+        "n-5": Phase.RUNNING,
+        "n-6": Phase.PENDING,
+        "n-9": Phase.RUNNING,
+    }
+
+
+def test_names_of_growths_are_told_from_others() -> None:
+    assert first_of("b", part_name("b", 12)) == 12
+    for other in ("b", "b-g", "b-gx", "b-g2-entrypoint", "c-g2", "bb-g2"):
+        assert first_of("b", other) == 0
+
+
+def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
+    """Else the daemon would end all of the burst."""
+    growth = thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0, NO_NODE)
+    status = look(*MAIN, *growth)
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert "finds no node" in status.why
+    assert words(status) == {
+        "n-0": Phase.RUNNING,
+        "n-1": Phase.RUNNING,
+        "n-2": Phase.FAILED,
+    }
+
+
+def test_a_growth_whose_pods_are_denied_fails_alone() -> None:
+    event = {
+        "metadata": {},
+        "involvedObject": {"kind": "Job", "name": "b-g2"},
+        "reason": "FailedCreate",
+        "message": "violates PodSecurity",
+        "firstTimestamp": EARLIER,
+        "lastTimestamp": EARLIER,
+    }
+    status = look(*MAIN, thing("Job", "b-g2", "n-2"), events=[event])
+    assert "violates PodSecurity" in status.why
+    assert [w for w in words(status).values() if w is Phase.FAILED] == [Phase.FAILED]
+
+
+def test_a_growth_that_was_not_started_waits() -> None:
+    job = thing("Job", "b-g2", "n-2", spec={"suspend": True})
+    del job["metadata"]["annotations"][STARTED]
+    status = look(*MAIN, job)
+    assert status.phase is Phase.PENDING
+    assert status.why == "its growth is not complete; resize it again"
+
+
+LEAVE: list[tuple[str, list[Manifest]]] = [
+    ("its Job is being deleted", [thing("Job", "b-g2", "n-2", **ENDING)]),
+    ("its pod is left", [pod("b-g2", "n-2", 0)]),
+    ("noted", [thing("ConfigMap", "b-g2", "n-2", annotations={LEAVING: "n-2"})]),
+]
+
+
+@pytest.mark.parametrize("left", [left for _, left in LEAVE], ids=[n for n, _ in LEAVE])
+def test_what_a_shrink_has_not_deleted_yet_is_listed(left: list[Manifest]) -> None:
+    status = look(*MAIN, *left)
+    assert status.phase is Phase.RUNNING
+    assert words(status)["n-2"] is Phase.ENDING
+    assert parse(*MAIN, *left).hosts == ("n-0", "n-1")
+
+
+def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
+    job = thing("Job", "b", "n-0", annotations={LEAVING: "n-1"})
+    for pods in ((pod("b", "n-[0-1]", 0),), MAIN[1:]):
+        status = look(job, *pods)
+        assert status.phase is Phase.RUNNING
+        assert words(status) == {"n-0": Phase.RUNNING, "n-1": Phase.ENDING}
+
+
+def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
+    found = parse(*MAIN, thing("ConfigMap", "b-g2", "n-2"))
+    assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
+    assert found.growths == ("b-g2",)
+
+
+def test_the_burst_ends_with_its_first_job_and_not_with_that_of_a_growth() -> None:
+    growth = thing("Job", "b-g2", "n-2", **ENDING)
+    assert not parse(*MAIN, growth).ending
+    main = thing("Job", "b", "n-[0-1]", **ENDING)
+    status = look(main, *MAIN[1:], thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0))
+    assert set(words(status).values()) == {Phase.ENDING}
+    assert set(words(status)) == {"n-0", "n-1", "n-2"}
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_the_objects_of_a_growth_have_names_of_their_own(
+    tmp_path: Path, form: Any
+) -> None:
+    spec = make_spec(tmp_path)
+    settings = replace(SETTINGS, form=form, names=True)
+    more = replace(spec, hosts=spec.hosts[1:], ranks=spec.ranks[1:])
+    made = render(more, settings, TAGS, 0, first=1)
+    name = f"{spec.burst_id}-g1"
+    services = [item for item in made if item["kind"] == "Service"]
+    assert [name_of(item) for item in services] == list(more.hosts)
+    assert {name_of(item) for item in made if item not in services} == {name}
+    for item in made:
+        assert item["metadata"]["labels"] == TAGS.labels(spec.burst_id)
+        assert hosts_of(item) == more.hosts
+    if form == "job":
+        template = made[-1]["spec"]["template"]
+        assert annotations_of(template)[HOSTS] == more.hosts[0]
+        assert template["spec"]["subdomain"] == spec.burst_id
+        (config,) = (item for item in made if item["kind"] == "ConfigMap")
+        assert config["data"]["hosts"] == f"{more.hosts[0]}\n"
+
+
+def test_a_name_that_a_growth_makes_too_long_is_refused(tmp_path: Path) -> None:
+    spec = replace(make_spec(tmp_path), burst_id="b" * 61)
+    more = replace(spec, hosts=spec.hosts[1:], ranks=spec.ranks[1:])
+    assert render(spec, SETTINGS, TAGS, 0)
+    with pytest.raises(SpecRefused, match="characters"):
+        render(more, SETTINGS, TAGS, 0, first=1)

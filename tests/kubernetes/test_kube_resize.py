@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""Bursts grow and shrink at a real API server, which fails and lies where it can."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from burst_kube import KubeProvider
+
+from burst.config import Seconds
+from burst.errors import NotFound, Refused, SpecRefused, Transient
+from burst.kits.kube.kinds import annotations_of, name_of
+from burst.kits.pods.names import INDEX, KUEUE_QUEUE, LEAVING, hosts_of
+from burst.model.ranks import parse_hostlist
+from burst.provider import BurstSpec, Phase
+from tests.kubernetes.bursts import (
+    Bursts,
+    attempt,
+    reap_all,
+    resize_all,
+    runs,
+    wait_status,
+)
+from tests.kubernetes.operator import PlayedOperator
+from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kubernetes
+FORBIDDEN = {
+    "kind": "Status",
+    "reason": "Forbidden",
+    "message": "jobs.batch is forbidden: User cannot patch resource",
+}
+
+
+def sized(bursts: Bursts, hosts: str) -> BurstSpec:
+    """Return the spec of the burst with these hosts of its rank slot."""
+    named = parse_hostlist(hosts)
+    ranks = tuple(bursts.lead.hosts.index(host) for host in named)
+    return msgspec.structs.replace(bursts.spec, hosts=named, ranks=ranks)
+
+
+def starts(bursts: Bursts) -> dict[str, str]:
+    """Return which host each pod's script reads, by the pod's name."""
+    files = {
+        name_of(item): item["data"]["hosts"].splitlines()
+        for item in bursts.objects("configmaps")
+        if "hosts" in item.get("data", {})
+    }
+    found = {}
+    for pod in bursts.objects("pods"):
+        (source,) = (
+            volume["configMap"]["name"]
+            for volume in pod["spec"]["volumes"]
+            if volume["name"] == "config"
+        )
+        index = int(pod["metadata"]["labels"][INDEX])
+        found[name_of(pod)] = files[source][index]
+    return found
+
+
+@pytest.fixture
+def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
+    return bursts.provider(kubeconfig=str(proxy.kubeconfig), timeout=Seconds(2))
+
+
+def test_each_pod_reads_its_own_host_whatever_was_there_before(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    """Also where another burst has a host between, which was this one's before."""
+    one, three = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-2]")
+    provider.provision(one)
+    wait_status(provider, runs("burst-0-0"))
+    (first,) = starts(bursts)
+    resize_all(provider, three)
+    assert sorted(starts(bursts).values()) == list(three.hosts)
+    resize_all(provider, sized(bursts, "burst-0-[0-1]"))
+    resize_all(provider, one)
+    assert starts(bursts) == {first: "burst-0-0"}
+    other = sized(bursts, "burst-0-[0,2-3]")
+    resize_all(provider, other)
+    assert sorted(starts(bursts).values()) == list(other.hosts)
+    assert starts(bursts)[first] == "burst-0-0"
+    reap_all(provider, other)
+    for kind in ("pods", "jobs", "secrets"):
+        assert bursts.objects(kind) == []
+
+
+def test_what_was_made_as_one_shrinks_from_its_highest_index(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    four = sized(bursts, "burst-0-[0-3]")
+    provider.provision(four)
+    wait_status(provider, runs(*four.hosts))
+    before = starts(bursts)
+    two = sized(bursts, "burst-0-[0-1]")
+    provider.resize(two)
+    (status,) = provider.observe()
+    ending = {f.host for f in status.followers if f.phase is Phase.ENDING}
+    assert ending == {"burst-0-2", "burst-0-3"}
+    resize_all(provider, two)
+    stay = {pod: host for pod, host in before.items() if host in two.hosts}
+    assert starts(bursts) == stay
+    (job,) = bursts.objects("jobs")
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (2, 2)
+    assert hosts_of(job) == two.hosts
+    assert LEAVING not in annotations_of(job)
+    provider.provision(two)
+    error = attempt(lambda: provider.provision(four))
+    assert isinstance(error, SpecRefused)
+    reap_all(provider, two)
+
+
+@pytest.mark.parametrize("lost", ["jobs", "configmaps", "secrets", "start"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_growth_that_broke_off_goes_on(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str, *, after: bool
+) -> None:
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs("burst-0-0"))
+    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
+    proxy.faults.append(Fault(*request, drop=not after, after=after, times=1))
+    assert isinstance(attempt(lambda: provider.resize(two)), Transient)
+    resize_all(provider, two)
+    assert len(bursts.objects("jobs")) == len(bursts.objects("pods")) == 2
+    reap_all(provider, two)
+
+
+@pytest.mark.parametrize("lost", ["jobs", "secrets", "start"])
+def test_a_growth_that_broke_off_is_taken_back(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
+) -> None:
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs("burst-0-0"))
+    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
+    proxy.faults.append(Fault(*request, after=True, times=1))
+    assert isinstance(attempt(lambda: provider.resize(two)), Transient)
+    resize_all(provider, one)
+    for kind in ("jobs", "pods", "secrets"):
+        assert len(bursts.objects(kind)) == 1
+    reap_all(provider, one)
+
+
+@pytest.mark.parametrize("fault", ["before", "after", "conflict"])
+@pytest.mark.parametrize("size", ["burst-0-[0-2]", "burst-0-[0-1]", "burst-0-0"])
+def test_a_shrink_goes_on_where_it_broke_off(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider, size: str, fault: str
+) -> None:
+    """Whether it takes pods of the first Job, of that of the growth, or all of this."""
+    provider.provision(sized(bursts, "burst-0-[0-1]"))
+    wait_status(provider, runs("burst-0-0", "burst-0-1"))
+    resize_all(provider, sized(bursts, "burst-0-[0-3]"))
+    known = set(starts(bursts).items())
+    conflict = {"status": 409, "body": {"kind": "Status", "reason": "Conflict"}}
+    kinds: dict[str, dict[str, Any]] = {
+        "before": {"drop": True},
+        "after": {"after": True},
+        "conflict": conflict,
+    }
+    for verb in ("PATCH", "DELETE"):
+        proxy.faults.append(Fault(verb, "/jobs/", times=2, **kinds[fault]))
+    small = sized(bursts, size)
+    assert isinstance(attempt(lambda: provider.resize(small)), Transient)
+    resize_all(provider, small)
+    assert set(starts(bursts).items()) <= known
+    assert sorted(starts(bursts).values()) == list(small.hosts)
+    reap_all(provider, small)
+    assert bursts.objects("pods") == []
+
+
+def test_without_the_right_to_patch_nothing_ends(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    two = sized(bursts, "burst-0-[0-1]")
+    provider.provision(two)
+    wait_status(provider, runs(*two.hosts))
+    proxy.faults.append(Fault("PATCH", "/jobs/", 403, FORBIDDEN))
+    error = attempt(lambda: provider.resize(sized(bursts, "burst-0-0")))
+    assert isinstance(error, Refused)
+    assert "verb patch on jobs" in error.advice
+    wait_status(provider, runs(*two.hosts))
+    reap_all(provider, two)
+
+
+def test_lists_from_before_make_nothing_twice_and_nothing_gone(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider
+) -> None:
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs("burst-0-0"))
+    provider.resize(one)
+    proxy.stale = "labelSelector"
+    provider.resize(one)
+    for _ in range(2):
+        provider.resize(two)
+    assert len(bursts.objects("jobs")) == 2
+    larger = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-2]")))
+    assert isinstance(larger, Transient)
+    proxy.stale = ""
+    resize_all(provider, two)
+    reap_all(provider, two)
+
+
+def test_a_pod_that_has_ended_leaves_with_its_host(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    """A Job keeps those that ended of themselves, and another would be taken for it."""
+    two = sized(bursts, "burst-0-[0-1]")
+    provider.provision(two)
+    wait_status(provider, runs(*two.hosts))
+    (last,) = (pod for pod, host in starts(bursts).items() if host == "burst-0-1")
+    (pod,) = (pod for pod in bursts.objects("pods") if name_of(pod) == last)
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    broker = {"name": "broker", "restartCount": 0, "state": ended}
+    bursts.patch_pod(pod, {"phase": "Succeeded", "containerStatuses": [broker]})
+    wait_status(provider, lambda status: status.phase is Phase.FAILED)
+    resize_all(provider, sized(bursts, "burst-0-0"))
+    assert len(bursts.objects("pods")) == 1
+    resize_all(provider, two)
+    reap_all(provider, two)
+
+
+def test_a_pod_that_is_made_late_is_not_gone_before(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    """What is noted at the Job lists a host whose pod is not there for a moment."""
+    two = sized(bursts, "burst-0-[0-1]")
+    provider.provision(two)
+    wait_status(provider, runs(*two.hosts))
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{two.burst_id}"
+    provider.resize(sized(bursts, "burst-0-0"))
+    wait_until(lambda: len(bursts.objects("pods")) == 1, provider.observe)
+    (status,) = provider.observe()
+    assert {f.host: f.phase for f in status.followers}["burst-0-1"] is Phase.ENDING
+    assert annotations_of(bursts.api.get(path))[LEAVING] == "burst-0-1"
+    again = attempt(lambda: provider.resize(two))
+    assert isinstance(again, Transient)
+    assert "has not ended yet" in again.what
+    resize_all(provider, two)
+    reap_all(provider, two)
+
+
+def test_a_job_of_kueue_keeps_its_size(bursts: Bursts, provider: KubeProvider) -> None:
+    """Kueue may put the label on it, where the namespace has a queue by default."""
+    two = sized(bursts, "burst-0-[0-1]")
+    provider.provision(two)
+    wait_status(provider, runs(*two.hosts))
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{two.burst_id}"
+    bursts.api.patch(path, {"metadata": {"labels": {KUEUE_QUEUE: "batch"}}})
+    others = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-2]")
+    for error in (attempt(partial(provider.resize, other)) for other in others):
+        assert isinstance(error, SpecRefused)
+        assert "Kueue" in error.what
+    provider.resize(two)
+    wait_status(provider, runs(*two.hosts))
+    reap_all(provider, two)
+
+
+def test_names_come_and_go_with_their_hosts(bursts: Bursts, proxy: Proxy) -> None:
+    named = bursts.provider(kubeconfig=str(proxy.kubeconfig), names=True)
+    two, one = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-0")
+    named.provision(two)
+    wait_status(named, runs(*two.hosts))
+    proxy.faults.append(Fault("PATCH", "/jobs/", drop=True, times=1))
+    resize_all(named, one)
+    resize_all(named, sized(bursts, "burst-0-[0,2-3]"))
+    services = bursts.objects("services")
+    found = {name_of(item): item["spec"]["selector"] for item in services}
+    hosts = ("burst-0-0", "burst-0-2", "burst-0-3")
+    assert set(found) == {one.burst_id, *hosts}
+    for host in hosts:
+        chosen, pods = found[host].items(), bursts.objects("pods")
+        (pod,) = (p for p in pods if chosen <= p["metadata"]["labels"].items())
+        assert starts(bursts)[name_of(pod)] == host
+    reap_all(named, one)
+    wait_until(lambda: bursts.objects("services") == [], "the names to be gone")
+
+
+@pytest.mark.usefixtures("miniclusters")
+@pytest.mark.parametrize("lost", ["configmaps", "miniclusters", "secrets"])
+def test_a_minicluster_grows_by_another_and_shrinks(
+    bursts: Bursts, proxy: Proxy, lost: str
+) -> None:
+    provider = bursts.provider(
+        kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
+    )
+    two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
+    with PlayedOperator(bursts.api):
+        provider.provision(two)
+        wait_status(provider, runs(*two.hosts))
+        proxy.faults.append(Fault("POST", f"/{lost}\\?", after=True, times=1))
+        assert isinstance(attempt(lambda: provider.resize(four)), Transient)
+        resize_all(provider, four)
+        assert len(bursts.objects("jobs")) == 2
+        for hosts in ("burst-0-[0-2]", "burst-0-0"):
+            proxy.faults.append(Fault("DELETE", "/miniclusters/", drop=True, times=1))
+            proxy.faults.append(Fault("PATCH", "/miniclusters/", after=True, times=1))
+            resize_all(provider, sized(bursts, hosts))
+            proxy.faults.clear()
+        assert len(bursts.objects("pods")) == len(bursts.objects("jobs")) == 1
+        left = {name_of(item) for item in bursts.objects("configmaps")}
+        burst = two.burst_id
+        assert left - {"kube-root-ca.crt"} == {burst, f"{burst}-entrypoint"}
+        resize_all(provider, two)
+        reap_all(provider, two)
+    for kind in ("pods", "jobs", "secrets", "services"):
+        assert bursts.objects(kind) == []
+
+
+def test_nothing_is_made_of_what_does_not_exist(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    assert isinstance(attempt(lambda: provider.resize(bursts.spec)), NotFound)
+    assert bursts.objects("jobs") == bursts.objects("secrets") == []
+
+
+def test_the_shipped_standard_holds_for_a_growth(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    """A namespace that enforces `restricted` admits the pods of a growth, too."""
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    bursts.lab.kubectl("label", "namespace", bursts.namespace, label)
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs(*one.hosts))
+    resize_all(provider, two)
+    reap_all(provider, two)
