@@ -172,20 +172,21 @@ def _line(row: Row) -> str:
 
 def _jobs(row: Row) -> str:
     queue = row.get("queue")
-    if queue is None:
-        return "-"
-    waiting = queue["sched"] + queue["priority"] + queue["depend"] + queue["new"]
     tallies = [group["tally"] for group in row["jobs"].values()]
     ended = sum(tally["finished"] for tally in tallies)
     failed = sum(tally["failed"] for tally in tallies)
-    text = f"{waiting} wait, {queue['run']} run, {ended} ended"
+    text = f"{ended} ended"
+    if queue is not None:
+        waiting = queue["sched"] + queue["priority"] + queue["depend"] + queue["new"]
+        text = f"{waiting} wait, {queue['run']} run, {text}"
     return f"{text}, {failed} of them failed" if failed else text
 
 
 def _nodes(row: Row) -> str:
     member = row["member"]
     if "nodes" not in row:
-        return str(member["nodes"])
+        left = sum(burst["nodes"] for burst in member["bursts"])
+        return f"{left}/{member['nodes']}"
     return f"{row['nodes']['node_up_count']}/{member['nodes']}"
 
 
@@ -200,6 +201,12 @@ def _member_state(row: Row) -> str:
     return "ending" if member["bursts"] else "ended"
 
 
+def _lasted(member: Row) -> float:
+    ended: float | None = member["ended"]
+    began: float = member["started"]
+    return (time.time() if ended is None else ended) - began
+
+
 def _note(row: Row) -> str:
     member = row["member"]
     found: Any = member["trouble"] or member["waits_for"] or member["why"]
@@ -212,7 +219,7 @@ _MEMBERS = (
     Column(
         "STATE", _member_state, lambda row: state_style({"state": _member_state(row)})
     ),
-    Column("FOR", lambda row: fsd(round(time.time() - row["member"]["started"]))),
+    Column("FOR", lambda row: fsd(round(_lasted(row["member"])))),
     Column("NODES", _nodes),
     Column("JOBS", _jobs),
     Column("NOTE", _note),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) ->
         lines = cli.run("ensemble", "status").lines
         assert lines[0].startswith("sweep: ended since ")
         assert lines[1].split()[:3] == ["MEMBER", "PROVIDER", "STATE"]
+        # What came of it is to be seen after its end, too.
+        assert re.match(r"md +local +ended +\S+ +0/0 +6 ended +6 jobs have", lines[2])
+        assert re.match(
+            r"post +local +ended +\S+ +0/0 +2 ended, 2 of them failed", lines[3]
+        )
+        assert members["post"]["member"]["nodes"] == 0
 
 
 def test_it_lives_through_a_daemon_that_is_killed(

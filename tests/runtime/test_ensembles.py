@@ -272,6 +272,20 @@ def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
     assert says.saw[-1].queue.sched == 3
 
 
+def test_after_its_end_it_is_told_why_it_ended() -> None:
+    site = EnsembleSite(limits={"max_nodes": 1})
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    site.step(8)
+    snapshot = site.sim.engine.snapshot
+    (row,) = ensembles_answer(snapshot)["ensembles"]
+    assert "limit of 1 nodes" in row["members"]["a"]["member"]["waits_for"]
+    site.down()
+    snapshot = site.sim.engine.snapshot
+    (row,) = ensembles_answer(snapshot)["ensembles"]
+    found = row["members"]["a"]["member"]
+    assert (found["waits_for"], found["why"]) == ("", "by hand")
+
+
 def test_each_member_needs_a_slot() -> None:
     site = EnsembleSite()
     three = [{**MEMBER, "name": name} for name in "abc"]
@@ -566,7 +580,7 @@ def test_what_is_shown_of_ensembles() -> None:
     assert row()["members"]["a"]["member"]["waits_for"] == "the queue is disabled"
     site.sim.lead.unreadable = True
     site.sim.tick()
-    assert row()["members"]["a"].keys() == {"member"}
+    assert row()["members"]["a"].keys() == {"member", "jobs"}
     site.sim.lead.unreadable = False
     site.down()
     site.sim.tick()

@@ -69,6 +69,8 @@ def ensemble_row(
         hosts = start.slots.get(member, ())
         bursts = bursts_of(records, start.membership(member))
         why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
+        if record.members[member].ended is not None:
+            why = ""
         shown["member"] |= {
             "provider": providers.get(member, ""),
             "slot": format_hostlist(hosts) if hosts else "",

@@ -70,7 +70,7 @@ def member_state(view: MemberView, record: MemberRecord, now: float) -> dict[str
 def member_facts(record: MemberRecord) -> dict[str, Any]:
     """Return what is known of a member from its record alone, also after its end."""
     return {
-        "nodes": record.nodes,
+        "nodes": record.nodes if record.ended is None else 0,
         "started": record.started,
         "grown": record.grown,
         "shrunk": record.shrunk,
@@ -86,12 +86,12 @@ def ensemble_state(
     record: EnsembleRecord, views: Mapping[str, MemberView], now: float
 ) -> dict[str, Any]:
     """Return the state of an ensemble. Members that ended or could not be read have
-    only `member`, of what is on record.
+    only `member`, and of each of `jobs` its `tally`: what is on record.
     """
     members = {
         name: member_state(views[name], member, now)
         if name in views
-        else {"member": {"name": name, **member_facts(member)}}
+        else {"member": {"name": name, **member_facts(member)}, "jobs": _jobs(member)}
         for name, member in record.members.items()
     }
     return {
@@ -101,6 +101,14 @@ def ensemble_state(
         "why": record.why,
         "spent": round(sum(one.spent for one in record.members.values()), 2),
         "members": members,
+    }
+
+
+def _jobs(record: MemberRecord) -> dict[str, Any]:
+    return {
+        group: {"name": group, "tally": msgspec.to_builtins(found.tally())}
+        for group, found in record.statistics.items()
+        if group
     }
 
 
