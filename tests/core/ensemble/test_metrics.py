@@ -223,7 +223,7 @@ def test_a_member_that_has_ended_has_only_its_record_in_the_state() -> None:
     views = make_views(spec, record, {"a": reading(2), "b": reading(1)})
     del views["b"]
     found = ensemble_state(record, views, NOW)
-    assert set(found["members"]["b"]) == {"member"}
+    assert set(found["members"]["b"]) == {"member", "jobs"}
     assert "queue" in found["members"]["a"]
     ended = ensemble_state(end_all(record, "down", NOW), {}, NOW)
     assert (ended["ended"], ended["why"]) == (NOW, "down")
