@@ -80,6 +80,7 @@ __all__ = [
     "LeadIdentity",
     "Level",
     "Listed",
+    "Modal",
     "NotFound",
     "Offer",
     "OwnedBurst",
@@ -357,6 +358,20 @@ class Resizable(Protocol):
         leave the burst as it is and let it go on; Transient and Refused. `reap`
         deletes what a growth has made, too.
         """
+        ...
+
+
+@runtime_checkable
+class Modal(Protocol):
+    """An optional interface of `Settings`: says what bursts can be, before any offer.
+
+    `burst ensemble check` looks at it, which makes no provider. Bursts of Settings
+    without it join the lead.
+    """
+
+    @property
+    def modes(self) -> tuple[BurstMode, ...]:
+        """Return all that is in `modes` of some offer."""
         ...
 
 

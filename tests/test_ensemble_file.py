@@ -14,7 +14,7 @@ import pytest
 
 from burst.algorithm import MemberDecision
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
-from burst.config.ensemble_supported import check_supported
+from burst.config.ensemble_supported import ModesOf, check_supported
 from burst.config.file_source import read_source
 from burst.core.ensemble.views import fresh_view
 from burst.errors import ConfigError
@@ -470,18 +470,79 @@ def test_without_the_file_the_member_is_said(
         plugged(write, f"algorithm = {algorithm}", lines=False)
 
 
-def test_what_no_daemon_does_yet_is_refused_with_its_line(write: Write) -> None:
+ISOLATED = """\
+name = "far"
+[[members]]
+name = "m"
+provider = "kind"
+mode = "isolated"
+max = 4
+"""
+
+
+def modes(*known: str) -> ModesOf:
+    """What all providers have."""
+    return lambda _: known
+
+
+def refusal(file: EnsembleFile, *known: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        check_supported(file.spec, modes(*known), file)
+    return caught.value
+
+
+def test_a_field_of_a_minicluster_is_refused_with_its_line(write: Write) -> None:
     file = load(write(TOML))
-    with pytest.raises(ConfigError) as caught:
-        check_supported(file.spec, file)
-    assert ":40: " in caught.value.what
-    assert "isolated bursts are not supported yet" in caught.value.what
-    joined = load(write(TOML.replace('"isolated"', '"joined"')))
-    with pytest.raises(ConfigError) as caught:
-        check_supported(joined.spec, joined)
-    assert "minicluster.spec.containers: it is not used" in caught.value.what
-    assert "in the provider's table" in caught.value.advice
+    found = refusal(file, "joined", "isolated")
+    assert ":45: " in found.what
+    assert "minicluster.spec.containers: it is not used" in found.what
+    assert "in the provider's table" in found.advice
     with pytest.raises(ConfigError, match="member large-0: minicluster"):
-        check_supported(joined.spec)
-    plain = TOML.replace('"isolated"', '"joined"').replace("minicluster.", "# ")
-    check_supported(load(write(plain)).spec)
+        check_supported(file.spec, modes())
+
+
+@pytest.mark.parametrize("known", [(), ("isolated",), ("joined", "isolated")])
+def test_a_provider_that_makes_isolated_bursts_may_have_isolated_members(
+    write: Write, known: tuple[str, ...]
+) -> None:
+    file = load(write(ISOLATED))
+    check_supported(file.spec, modes(*known), file)
+    (member,) = file.spec.members
+    assert (member.is_isolated, member.min, member.max) == (True, 1, 4)
+
+
+def test_a_provider_that_makes_none_is_refused_with_the_line(write: Write) -> None:
+    found = refusal(load(write(ISOLATED)), "joined")
+    assert ":5: members.0.mode: provider kind makes no isolated bursts" in found.what
+    assert "docs/isolated.md" in found.advice
+    # Of a member that joins nobody asks.
+    joined = load(write(ISOLATED.replace('"isolated"', '"joined"')))
+    check_supported(joined.spec, modes("isolated"), joined)
+
+
+JOBS_THERE = """
+[[{table}]]
+name = "a"
+command = "true"
+[[{table}]]
+name = "b"
+command = "true"
+workdir = "/data"
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "where"),
+    [
+        ("members.jobs", ":14: members.0.jobs.1.workdir: "),
+        ("jobs", ":14: jobs.1.workdir: "),
+    ],
+)
+def test_a_directory_of_isolated_jobs_is_refused_with_its_line(
+    write: Write, table: str, where: str
+) -> None:
+    text = ISOLATED + JOBS_THERE.format(table=table)
+    found = refusal(load(write(text)), "isolated")
+    assert f"{where}jobs of an isolated member run in /tmp" in found.what
+    joined = load(write(text.replace('"isolated"', '"joined"')))
+    check_supported(joined.spec, modes("joined"), joined)

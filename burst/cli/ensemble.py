@@ -26,7 +26,11 @@ from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.runtime.algorithm_registry import Algorithms
-from burst.runtime.read_ensemble import read_ensemble
+from burst.runtime.read_ensemble import (
+    KnownProviders,
+    providers_of_settings,
+    read_ensemble,
+)
 
 _MEMBERS = (
     Column("MEMBER", lambda row: row["name"]),
@@ -76,19 +80,25 @@ def check(path: Path, target: Target, listing: Listing) -> None:
             click.echo(f"note: {note}", err=True)
 
 
-def known_providers(target: Target) -> list[str]:
+def known_providers(target: Target) -> KnownProviders:
     """Return the providers of the settings; without a file, those of the daemon."""
     if target.find() is None:
         # Where none serves, the file is refused for the lack of a provider.
         with suppress(BurstError), target.lead() as lead:
             return served_providers(lead)
-    tables = target.settings().providers
-    return [name for name, table in tables.items() if table.enabled]
+    return providers_of_settings(target.settings())
 
 
-def served_providers(lead: Lead) -> list[str]:
+def served_providers(lead: Lead) -> KnownProviders:
     """Return the providers of the daemon that serves a lead. Raises BurstError."""
-    return [row["name"] for row in lead.call("status", {})["providers"]]
+    rows = lead.call("status", {})["providers"]
+    modes = {
+        row["name"]: {
+            mode for offer in row["offers"] for mode in offer.get("modes", ())
+        }
+        for row in rows
+    }
+    return KnownProviders(list(modes), modes.__getitem__)
 
 
 def as_json(spec: EnsembleSpec) -> dict[str, Any]:

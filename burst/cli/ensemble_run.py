@@ -187,7 +187,9 @@ def _nodes(row: Row) -> str:
     if "nodes" not in row:
         left = sum(burst["nodes"] for burst in member["bursts"])
         return f"{left}/{member['nodes']}"
-    return f"{row['nodes']['node_up_count']}/{member['nodes']}"
+    isolated = member["mode"] == "isolated"
+    up = member["nodes_paid"] if isolated else row["nodes"]["node_up_count"]
+    return f"{up}/{member['nodes']}"
 
 
 def _member_state(row: Row) -> str:

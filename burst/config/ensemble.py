@@ -85,9 +85,10 @@ class MemberSpec(Table, frozen=True):
     offer: str = ""
     """Default: the provider's cheapest that is large enough."""
     mode: Literal["joined", "isolated", "external"] = "joined"
-    """joined: bursts that a provider makes, whose nodes join the lead. external: an
-    instance that runs already, beside which `burst ensemble agent` runs; its size is
-    its own. isolated: not supported yet."""
+    """joined: bursts that a provider makes, whose nodes join the lead. isolated: each
+    of its jobs runs in an isolated burst; its size is how many nodes these may have
+    together. external: an instance that runs already, beside which `burst ensemble
+    agent` runs; its size is its own."""
     size: int = 1
     """Nodes at first; default: `min`."""
     min: int = 1
@@ -109,6 +110,11 @@ class MemberSpec(Table, frozen=True):
     def has_agent(self) -> bool:
         """Whether it is an instance of its own, that an agent tells of."""
         return self.mode == "external"
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether each of its jobs has an isolated burst of its own."""
+        return self.mode == "isolated"
 
 
 class EnsembleSpec(Table, frozen=True):

@@ -284,6 +284,7 @@ def _provider_row(
                 "shape": str(offer.shape),
                 "spot": offer.spot,
                 "max_nodes": offer.max_nodes,
+                "modes": list(offer.modes),
                 "price": priced[offer.name][0],
                 "fee": offer.fee,
                 "priced_by": priced[offer.name][1],

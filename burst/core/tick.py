@@ -13,6 +13,7 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
+from burst.core.ensemble.over import is_unsettled
 from burst.core.idle_parts import shrink_idle
 from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.judging_turns import Backlog, take_turns
@@ -111,7 +112,7 @@ def run_tick(
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
     learn_times(tx)
-    _drop_oldest(tx)
+    _drop_oldest(tx, records)
     after = tx.result()
     decisions: Mapping[JobId, Decision] = {}
     if decided is not None:
@@ -301,13 +302,14 @@ def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> Non
         tx.bursts[name] = lifecycle.expect_here(burst, starts)
 
 
-def _drop_oldest(tx: Transaction) -> None:
+def _drop_oldest(tx: Transaction, records: Records) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
         # The job of an isolated one is known to have run by its record alone.
         owes = burst.drained or (burst.may_have_run and burst.jobs)
-        return burst.state is State.INACTIVE and not owes
+        over = burst.state is State.INACTIVE and not owes
+        return over and not is_unsettled(records, burst)
 
     done = [burst for burst in tx.bursts.values() if ended(burst)]
     for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:

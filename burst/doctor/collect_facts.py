@@ -40,7 +40,7 @@ from burst.provider import Examined, Probed, Provider
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
-from burst.runtime.read_ensemble import read_ensemble
+from burst.runtime.read_ensemble import providers_of_settings, read_ensemble
 from burst.runtime.record_store import RecordStore
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a
@@ -60,10 +60,10 @@ LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
 
 def read_ensembles(settings: Settings) -> dict[str, EnsembleSpec | ReadFailure]:
     """Read the files of `[ensemble]`, with their algorithms; by path."""
-    enabled = [name for name, table in settings.providers.items() if table.enabled]
+    known = providers_of_settings(settings)
 
     def read(path: str) -> EnsembleSpec:
-        file, _ = read_ensemble(Path(path), enabled)
+        file, _ = read_ensemble(Path(path), known)
         return file.spec
 
     return {path: try_call(partial(read, path)) for path in settings.ensemble.files}

@@ -22,6 +22,7 @@ from burst.core.ensemble.commands import NewEnsemble
 from burst.core.records import Records
 from burst.errors import BurstError, ConfigError
 from burst.runtime.engine import EngineCommand
+from burst.runtime.read_ensemble import providers_of_world
 from burst.runtime.snapshot import Snapshot
 
 KEPT_VARIABLES = (
@@ -77,14 +78,15 @@ class EnsembleFiles:
 
     def _start(self, path: Path, snapshot: Snapshot) -> _Said:
         """Start the ensemble of a file, unless it is on record; return which."""
-        file = load_ensemble(path, list(snapshot.world.providers))
+        known = providers_of_world(snapshot.world)
+        file = load_ensemble(path, known.names)
         spec = file.spec
         if spec.name in snapshot.records.ensembles:
             found = _on_record(snapshot.records, spec, path)
             before = self._said.get(str(path), found)
             # What was started a minute ago is on record, of course.
             return before if before.level == found.level == logging.INFO else found
-        check_supported(spec, file)
+        check_supported(spec, known.modes, file)
         self._check(file)
         variables = environment_of(os.environ, snapshot.settings.ensemble.environment)
         new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=variables)

@@ -22,6 +22,7 @@ from burst.core.ensemble import commands, steps
 from burst.core.ensemble.answers import Asked
 from burst.core.ensemble.controller import take_step
 from burst.core.ensemble.intents import Answered, Intent, RunCustom, SubmitJobs
+from burst.core.ensemble.isolated_member import jobs_without_bursts
 from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import (
     JobsRead,
@@ -39,6 +40,7 @@ from burst.core.world import World
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter
 from burst.model.burst import Membership
+from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.agent_members import AgentMembers
 from burst.runtime.agent_reports import AgentReports
@@ -184,6 +186,7 @@ class Ensembles:
             record=step.record,
             books={member: found.book for member, found in read.items()},
             intents=step.intents,
+            waiting=_waiting(running, snapshot),
         )
         outdated = False
 
@@ -307,6 +310,21 @@ class _Running:
     ) -> None:
         self.file, self.spec, self.algorithms = file, spec, algorithms
         self.due = 0.0
+
+
+def _waiting(running: _Running, snapshot: Snapshot) -> dict[str, tuple[JobId, ...]]:
+    """Return by isolated member the jobs that wait for nothing but a burst."""
+    lead = snapshot.world.lead
+    isolated = [each.name for each in running.spec.members if each.is_isolated]
+    if lead is None or not isolated:
+        return {}
+    jobs = jobs_by_member(lead)
+    return {
+        member: jobs_without_bursts(
+            jobs.get(running.file.membership(member), ()), snapshot.decisions
+        )
+        for member in isolated
+    }
 
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:

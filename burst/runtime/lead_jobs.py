@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of members whose nodes join the lead: they are the lead's jobs."""
+"""The jobs of members that are bursts: they are the lead's jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from burst.config.ensemble import MemberSpec
 from burst.core.ensemble.intents import Answered, JobRef, SubmitJobs
 from burst.core.ensemble.member_job import JobSite, job_name, make_job
 from burst.core.ensemble.read_members import lost_jobs
@@ -14,6 +15,7 @@ from burst.lead import JobSubmitter
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
+from burst.model.shape import Shape
 from burst.runtime.snapshot import Snapshot
 
 
@@ -62,6 +64,9 @@ class LeadJobs:
 
 def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
     """Return what the member's jobs are fitted to."""
+    spec = file.spec.member(member)
+    if spec.is_isolated:
+        return JobSite(snapshot.settings.intake.attribute, _offered(spec, snapshot))
     hosts = file.slots[member]
     shapes = {slot.hosts[0]: slot.shape for slot in snapshot.world.slots}
     shape = shapes.get(hosts[0])
@@ -71,3 +76,19 @@ def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
             "end the ensemble and start it again",
         )
     return JobSite(snapshot.settings.intake.attribute, shape)
+
+
+def _offered(member: MemberSpec, snapshot: Snapshot) -> Shape:
+    """Return what each node of a member's isolated bursts has at least."""
+    view = snapshot.world.providers.get(member.provider)
+    shapes = [
+        offer.shape
+        for offer in (view.offers if view and view.offers else ())
+        if "isolated" in offer.modes and member.offer in {"", offer.name}
+    ]
+    if not shapes:
+        raise LeadError(
+            f"{member.name}: provider {member.provider} offers no isolated bursts now",
+            "burst status shows what is wrong with it",
+        )
+    return min(shapes, key=lambda shape: shape.cores)

@@ -12,7 +12,7 @@ import msgspec
 from burst import log
 from burst.config import ProviderTable, Settings, convert
 from burst.errors import BurstError, ConfigError
-from burst.provider import Provider
+from burst.provider import BurstMode, Modal, Provider
 
 GROUP = "burst.providers"
 _METHODS = ("offers", "provision", "observe", "reap")
@@ -48,6 +48,17 @@ def read_provider_options(
         for name, table in settings.providers.items()
         if table.enabled
     }
+
+
+def modes_by_settings(
+    name: str, table: ProviderTable, found: Iterable[EntryPoint] | None = None
+) -> tuple[BurstMode, ...]:
+    """Return what bursts of a provider can be, by its settings; it is not made.
+
+    Raises ConfigError.
+    """
+    parsed = _options(f"providers.{name}", table, _by_type(found))[1]
+    return parsed.modes if isinstance(parsed, Modal) else ("joined",)
 
 
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:

@@ -6,18 +6,49 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
+
+from burst.config import Settings
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
-from burst.config.ensemble_supported import check_supported
+from burst.config.ensemble_supported import ModesOf, check_supported
+from burst.core.world import World
 from burst.runtime.algorithm_registry import Algorithms, load_algorithms
+from burst.runtime.provider_registry import modes_by_settings
+
+
+class KnownProviders(msgspec.Struct, frozen=True):
+    """The providers that members may name."""
+
+    names: Collection[str]
+    modes: ModesOf
 
 
 def read_ensemble(
-    path: Path, providers: Collection[str]
+    path: Path, providers: KnownProviders
 ) -> tuple[EnsembleFile, Algorithms]:
     """Return the ensemble in a file, and its algorithms.
 
-    `providers` are those that members may name. Raises ConfigError with the line.
+    Raises ConfigError with the line.
     """
-    file = load_ensemble(path, providers)
-    check_supported(file.spec, file)
+    file = load_ensemble(path, providers.names)
+    check_supported(file.spec, providers.modes, file)
     return file, load_algorithms(file.spec, file)
+
+
+def providers_of_settings(settings: Settings) -> KnownProviders:
+    """Return the providers that are enabled. None of them is made."""
+    enabled = [name for name, table in settings.providers.items() if table.enabled]
+    return KnownProviders(
+        enabled, lambda name: modes_by_settings(name, settings.providers[name])
+    )
+
+
+def providers_of_world(world: World) -> KnownProviders:
+    """Return the providers that a daemon has; their modes, once they tell offers."""
+
+    def modes(name: str) -> Collection[str]:
+        view = world.providers.get(name)
+        offers = (view.offers if view else None) or ()
+        return {mode for offer in offers for mode in offer.modes}
+
+    return KnownProviders(list(world.providers), modes)

@@ -23,6 +23,7 @@ from burst.errors import BurstError
 from burst.lead import ServiceRequest
 from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.engine import EngineCommand
+from burst.runtime.read_ensemble import providers_of_world
 from burst.runtime.service_requests import MAX_NAME, read_request
 from burst.runtime.snapshot import Snapshot
 
@@ -146,5 +147,5 @@ def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
                 f"member {member.name}: there is no provider {member.provider}",
                 f"the daemon has {', '.join(providers) or 'none'}",
             )
-    check_supported(spec)
+    check_supported(spec, providers_of_world(snapshot.world).modes)
     load_algorithms(spec)

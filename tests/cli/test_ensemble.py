@@ -110,6 +110,43 @@ def test_check_refuses_with_the_line(place: Path) -> None:
         run(place, "check")
 
 
+KUBE = """
+[providers.far]
+type = "kube"
+image = "flux"
+form = "{form}"
+offers.nodes = {{ cores = 4, max_nodes = 8 }}
+"""
+ISOLATED = """\
+name = "far"
+[[members]]
+name = "a"
+provider = "{provider}"
+mode = "isolated"
+max = 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "form", "right"),
+    [("far", "job", True), ("far", "operator", False), ("here", "job", False)],
+)
+def test_check_knows_by_the_settings_which_providers_make_isolated_bursts(
+    place: Path, provider: str, form: str, right: bool
+) -> None:
+    with (place / "burst.toml").open("a") as settings:
+        settings.write(KUBE.format(form=form))
+    (place / "e.toml").write_text(ISOLATED.format(provider=provider))
+    if right:
+        assert run(place, "check", "-o", "{mode}").stdout == "isolated\n"
+        with pytest.raises(ConfigError, match="which is not simulated"):
+            run(place, "replay")
+    else:
+        what = rf"e.toml:5: .*provider {provider} makes no isolated bursts"
+        with pytest.raises(ConfigError, match=what):
+            run(place, "check")
+
+
 def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:
     found = click.testing.CliRunner().invoke(group, ["ensemble", "up", "--help"])
     (listed,) = re.findall(r"no others:(.*?)\.\n", found.stdout, re.DOTALL)

@@ -81,3 +81,7 @@ def test_check_without_settings_asks_the_daemon_for_its_providers(
     assert "the settings have no provider" in burst(*check).error
     with cli.daemon():
         assert "local" in burst(*check).lines[2]
+        file.write_text(FILE.replace('"local"', '"local"\nmode = "isolated"'))
+        refused = "provider local makes no isolated bursts"
+        assert refused in burst(*check).error
+        assert refused in cli.run("ensemble", "up", str(file)).error

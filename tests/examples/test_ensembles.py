@@ -49,7 +49,8 @@ FILES = sorted((EXAMPLES / "ensemble").glob("*.toml")) + sorted(
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_example_of_an_ensemble_is_right_and_comes_to_its_end(path: Path) -> None:
-    file = load_ensemble(path, ["local"])
+    providers = ["local", "kube"] if "kube" in path.read_text() else ["local"]
+    file = load_ensemble(path, providers)
     backlog = EntryPoint("backlog", "burst_backlog:Backlog", "burst.algorithms")
     algorithms = load_algorithms(file.spec, file, [backlog])
     outcome = EnsembleSimulator(

@@ -172,13 +172,15 @@ def unchanged(records: Records) -> TickResult:
 def lost_members(records: Records) -> list[Burst]:
     """Return the live bursts of ensembles that are not on record.
 
-    Their record was lost or cannot be read: nobody would ever end them.
+    Their record was lost or cannot be read: nobody would ever end them. Isolated ones
+    end with their job.
     """
     return [
         burst
         for burst in records.live
         if burst.lease.member is not None
         and burst.lease.member.name.partition("/")[0] not in records.ensembles
+        and burst.lease.isolated is None
         and is_usable(burst)
     ]
 
@@ -216,7 +218,7 @@ def _choose_slots(
     }
     chosen: dict[str, tuple[str, ...]] = {}
     # The largest first, so that small members leave the large slots to them.
-    joined = (member for member in spec.members if not member.has_agent)
+    joined = (member for member in spec.members if member.mode == "joined")
     for member in sorted(joined, key=lambda each: -each.max):
         fit = [
             slot

@@ -69,6 +69,11 @@ class JobsCounted(msgspec.Struct, frozen=True):
     """Those that were not counted before."""
 
 
+def urgency_of(job: JobView) -> int:
+    """Return the urgency that a job has, or will have once it is released."""
+    return max(job.urgency, job.preferences.urgency)
+
+
 def row_of(job: JobView, group: str) -> JobRow:
     """Return a job that a lead shows, of that group of the file."""
     return JobRow(
@@ -77,7 +82,7 @@ def row_of(job: JobView, group: str) -> JobRow:
         group=group,
         # One that asks for slots alone counts as one of a node.
         nodes=max(1, job.request.nodes or 1) if job.request else 1,
-        urgency=max(job.urgency, job.preferences.urgency),
+        urgency=urgency_of(job),
         t_submit=job.t_submit,
         t_start=job.t_start,
         t_finish=job.t_finish,

@@ -57,6 +57,20 @@ def is_over(records: Records, name: str, pending: Collection[Membership]) -> boo
     )
 
 
+def is_unsettled(records: Records, burst: Burst) -> bool:
+    """Tell whether a burst's cost is yet to be counted, of an ensemble that runs.
+
+    Its record is needed until then, and tells when the job ran that was isolated.
+    """
+    member = burst.lease.member
+    name = member.name.partition("/")[0] if member else ""
+    state = records.ensembles.get(name)
+    if member is None or state is None or state.record.ended is not None:
+        return False
+    book = records.ensemble_books.get(member.name)
+    return book is None or burst.id not in book.settled_bursts
+
+
 def _is_of(burst: Burst, name: str) -> bool:
     """Tell whether a burst is of a member of the ensemble of that name."""
     member = burst.lease.member

@@ -10,12 +10,13 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.core.cost import cost
 from burst.core.ensemble.held_back import held_back_jobs
+from burst.core.ensemble.isolated_runs import isolated_runs
 from burst.core.ensemble.job_rows import JobsSeen, count_jobs, row_of
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.stored import MemberBook
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.model.active_job import JobOutcome
-from burst.model.burst import Burst, Membership
+from burst.model.burst import Burst, Membership, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.shape import Shape
@@ -80,14 +81,8 @@ def read_member(
 ) -> MemberState:
     """Return a member as it is now; `book` is what was known at the last time."""
     lead = read.lead
-    jobs = read.jobs.get(membership, ())
-    rows = [row_of(job, job_group(job)) for job in jobs]
-    seen = JobsSeen(rows, read.outcomes)
-    if read.intake is not None:
-        held_back = held_back_jobs(jobs, records, lead, read.intake)
-        seen = msgspec.structs.replace(seen, held_back=held_back)
-    counted = count_jobs(book.jobs, seen, now)
     live = bursts_of(records, membership)
+    counted = count_jobs(book.jobs, _jobs_seen(membership, records, read), now)
     after = _settle(book, records, membership, now)
     reading = MemberReading(
         queue=counted.queue,
@@ -118,15 +113,42 @@ def job_group(job: JobView) -> str:
     return job.attributes.get("burst_group", "")
 
 
+def _jobs_seen(
+    membership: Membership, records: RecordsView, read: JobsRead
+) -> JobsSeen:
+    """Return a member's jobs, those that run in isolated bursts as they run there."""
+    its = (each for each in records.bursts.values() if each.lease.member == membership)
+    runs = isolated_runs(its)
+    jobs = read.jobs.get(membership, ())
+    rows = [row_of(job, job_group(job)) for job in jobs]
+    seen = JobsSeen(
+        [runs[row.id].row(row) if row.id in runs else row for row in rows],
+        {
+            job: runs[job].outcome(found) if job in runs else found
+            for job, found in read.outcomes.items()
+        },
+    )
+    if read.intake is None:
+        return seen
+    held_back = held_back_jobs(jobs, records, read.lead, read.intake)
+    return msgspec.structs.replace(seen, held_back=held_back)
+
+
 def _with_nodes(
     reading: MemberReading, live: Iterable[Burst], lead: LeadView
 ) -> MemberReading:
-    paid = size = 0
+    paid = size = alone = cores = 0
     up: set[int] = set()
     whole: dict[int, Shape] = {}
     for burst in live:
         paid += burst.lease.nodes
-        if is_usable(burst):
+        if burst.lease.isolated is not None:
+            # It gives nothing back before its end, and others come in its place.
+            size += burst.lease.nodes
+            if burst.state is State.ONLINE:
+                alone += burst.lease.nodes
+                cores += burst.lease.nodes * burst.lease.shape.cores
+        elif is_usable(burst):
             size += wanted_nodes(burst)
             up |= lead.usable.intersection(burst.lease.ranks)
             whole |= dict.fromkeys(burst.lease.ranks, burst.lease.shape)
@@ -135,9 +157,9 @@ def _with_nodes(
         reading,
         nodes=paid,
         size=size,
-        nodes_up=len(up),
+        nodes_up=len(up) + alone,
         nodes_free=len(up - lead.allocated),
-        cores_up=sum(whole[rank].cores for rank in up),
+        cores_up=sum(whole[rank].cores for rank in up) + cores,
         cores_free=sum(min(free[r].cores, whole[r].cores) for r in up),
     )
 

@@ -35,9 +35,9 @@ def ensemble_row(
     """Return the state of an ensemble, `ensemble_state` with what is ours beside it.
 
     Of the ensemble `state`: running, ending, or ended; of each member `provider`,
-    `slot`, `bursts` with their notes, and under `waits_for` why it is not as large as
-    it is to be, or has not all its jobs. Without a lead that can be read, members have
-    only what is on record.
+    `mode`, `slot`, `bursts` with their notes, and under `waits_for` why it is not as
+    large as it is to be, or has not all its jobs. Without a lead that can be read,
+    members have only what is on record.
     """
     kept, start = records.ensembles[name], records.ensemble_starts[name]
     spec = start.spec
@@ -64,7 +64,7 @@ def ensemble_row(
     record = take_in(kept.record, readings)
     row = ensemble_state(record, make_views(spec, record, readings), now)
     row["state"] = _state(records, world, name)
-    providers = {member.name: member.provider for member in spec.members}
+    members = {member.name: member for member in spec.members}
     for member, shown in row["members"].items():
         hosts = start.slots.get(member, ())
         bursts = bursts_of(records, start.membership(member))
@@ -72,7 +72,8 @@ def ensemble_row(
         if record.members[member].ended is not None:
             why = ""
         shown["member"] |= {
-            "provider": providers.get(member, ""),
+            "provider": members[member].provider if member in members else "",
+            "mode": members[member].mode if member in members else "",
             "slot": format_hostlist(hosts) if hosts else "",
             "bursts": [_burst(burst, world) for burst in bursts],
             "waits_for": why or _awaited_nodes(bursts, world),

@@ -6,7 +6,7 @@ Its jobs are submitted and its commands run after that, and confirmed then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -16,16 +16,18 @@ from burst.core.burst_actions import take_down
 from burst.core.ensemble import controller
 from burst.core.ensemble.commands import with_record, with_state
 from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
+from burst.core.ensemble.isolated_member import IsolatedMember
 from burst.core.ensemble.member_size import MemberResize, StepTime
 from burst.core.ensemble.over import is_pending_of
-from burst.core.ensemble.read_members import bursts_of
+from burst.core.ensemble.read_members import bursts_of, is_usable
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.stored import MemberBook
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.errors import Unreadable
-from burst.model.burst import Membership
+from burst.model.burst import NOT_HELD, Burst, Membership, State
+from burst.model.jobid import JobId
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     record: EnsembleRecord
     books: Mapping[str, MemberBook]
     intents: tuple[Intent, ...]
+    waiting: Mapping[str, Collection[JobId]] = {}
+    """Of each isolated member the jobs that wait for nothing but a burst."""
 
 
 def is_outdated(records: Records, step: StepTaken) -> bool:
@@ -74,8 +78,15 @@ def apply_step(
         if isinstance(intent, EndMember):
             results.append(_end_member(records, world, membership, intent.why, now))
         elif isinstance(intent, ResizeMember):
-            resize = MemberResize(spec.member(intent.member), membership, file, intent)
-            made, why = resize.apply(records, StepTime(world, settings, now))
+            at, member = StepTime(world, settings, now), spec.member(intent.member)
+            if member.is_isolated:
+                waiting = step.waiting.get(intent.member, ())
+                made, why = IsolatedMember(
+                    member=member, of=membership, nodes=intent.nodes, waiting=waiting
+                ).start(records, at)
+            else:
+                resize = MemberResize(member, membership, file, intent)
+                made, why = resize.apply(records, at)
             results.append(made)
             if why:
                 refused[intent.member] = why
@@ -105,14 +116,33 @@ def confirm_intents(
 def _end_member(
     records: Records, world: World, of: Membership, why: str, now: float
 ) -> TickResult:
-    """Take its bursts down, and cancel its jobs that wait; what runs goes on."""
+    """Take its bursts down, and cancel its jobs that wait; what runs goes on.
+
+    A job in an isolated burst waits, as the lead shows it: it ends with its burst.
+    """
     assert world.lead is not None
     tx = Transaction(records, now)
     for burst in bursts_of(records, of):
-        take_down(tx, burst, why)
+        _end_burst(tx, burst, why)
+    elsewhere = {
+        burst.lease.isolated_job
+        for burst in tx.bursts.values()
+        if burst.lease.member == of and (is_usable(burst) or burst.may_have_run)
+    }
     tx.actions += [
         FailJob(job.id, f"{of.name} has ended: {why}")
         for job in world.lead.jobs.values()
-        if is_pending_of(job, of)
+        if is_pending_of(job, of) and job.id not in elsewhere
     ]
     return result_of(tx)
+
+
+def _end_burst(tx: Transaction, burst: Burst, why: str) -> None:
+    """Take a burst of a member that ends down; not while it runs a job elsewhere."""
+    if burst.lease.isolated is None:
+        take_down(tx, burst, why)
+    elif burst.state is State.NEW and not burst.quarantined:
+        # Its provider was not called, so its job is known not to have run.
+        tx.fail(burst.id, NOT_HELD, why)
+    elif burst.state is not State.ONLINE:
+        take_down(tx, burst, why)

@@ -89,6 +89,8 @@ def _view(
     own = [_group(job, kept, kept.submitted, shared=False) for job in member.jobs]
     pool = [_group(job, kept, record.shared, shared=True) for job in spec.jobs]
     size = reading.nodes_up
+    # Nodes that its bursts may yet have: jobs need not wait for these.
+    free = max(0, kept.nodes - reading.nodes) if member.is_isolated else 0
     nodes, least, most = (
         (size, size, size) if member.has_agent else (kept.nodes, member.min, member.max)
     )
@@ -96,8 +98,8 @@ def _view(
         name=member.name,
         nodes=nodes,
         nodes_paid=reading.nodes,
-        nodes_up=reading.nodes_up,
-        nodes_free=reading.nodes_free,
+        nodes_up=reading.nodes_up + free,
+        nodes_free=reading.nodes_free + free,
         cores_up=reading.cores_up,
         cores_free=reading.cores_free,
         least=least,

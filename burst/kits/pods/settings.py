@@ -224,6 +224,13 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     on. The broker's container is named `broker`. docs/kubernetes.md says how it is
     merged and which keys are refused."""
 
+    @property
+    def modes(self) -> tuple[BurstMode, ...]:
+        """What bursts can be; see `burst.provider.Modal`."""
+        if self.form == "operator":
+            return ("joined",)
+        return ("isolated", "joined") if self.mode == "isolated" else _BOTH
+
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
@@ -312,14 +319,8 @@ def offers(settings: PodSettings) -> Sequence[Offer]:
             max_nodes=table.max_nodes,
             price=table.price,
             join_time=table.join_time,
-            modes=_modes(settings),
+            modes=settings.modes,
             spot=is_spot(table, settings),
         )
         for name, table in settings.offers.items()
     ]
-
-
-def _modes(settings: PodSettings) -> tuple[BurstMode, ...]:
-    if settings.form == "operator":
-        return ("joined",)
-    return ("isolated", "joined") if settings.mode == "isolated" else _BOTH
