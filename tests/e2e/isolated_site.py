@@ -88,12 +88,16 @@ class IsolatedSite:
 
 @contextmanager
 def isolated_site(
-    cluster: GivenCluster, namespace: str, place: Path, **more: Any
+    cluster: GivenCluster,
+    namespace: str,
+    place: Path,
+    slot: PlannedSlot = SLOT,
+    **more: Any,
 ) -> Iterator[IsolatedSite]:
     """Start a lead and its daemon; `more` goes into the provider's table."""
     ours = {"type": "kube", "one_per_node": False, "user": some_user()}
     table = provider_table(cluster, namespace, **{**ours, **more})
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
+    with flux_lead(slot, address=OUTSIDE_IP) as lead:
         found = IsolatedSite(lead, cluster, namespace, place)
         tables = {
             "daemon": {"cadence": "1s", "observe": "0.2s"},

@@ -117,7 +117,7 @@ def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
     cluster: GivenCluster, namespace: str, tmp_path: Path
 ) -> None:
     pod = {"spec": {"initContainers": [shared("watcher")]}}
-    more = {"pod": pod, "share_socket": True}
+    more: dict[str, Any] = {"pod": pod, "share_socket": True}
     with isolated_site(cluster, namespace, tmp_path, **more) as site:
         words = ("--isolated", "--no-wait", "--", "sleep", "5")
         site.burst("request", "-N2", *words)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
 from tests.e2e.fluxbursts import burst, check_hosts, reap_all
+from tests.e2e.isolated_site import isolated_site
 from tests.e2e.programs import BURST, provider_table, run
+from tests.e2e.resizing import SLOT as SLOT_OF_FOUR
+from tests.e2e.resizing import check_resizes
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -116,6 +120,14 @@ def test_commands_that_fail_are_told(settings: KubeSettings) -> None:
         key = certificate.read(Path(lead.identity().certificate)).secret.decode()
         assert key not in found.why
         reap_all(provider, spec)
+
+
+def test_a_burst_grows_and_shrinks_while_a_job_runs(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    user = os.geteuid()
+    with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, user=user) as site:
+        check_resizes(site)
 
 
 def test_by_hand_with_run_burst(

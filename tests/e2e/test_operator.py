@@ -23,7 +23,10 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
+from tests.e2e.isolated_site import isolated_site
 from tests.e2e.programs import OPERATOR, host_paths, provider_table, running, says
+from tests.e2e.resizing import SLOT as SLOT_OF_FOUR
+from tests.e2e.resizing import check_resizes
 from tests.e2e.seed import (
     LEAD_ENVIRONMENT,
     Seed,
@@ -115,6 +118,17 @@ def test_its_brokers_join_run_a_job_and_leave_nothing(
         reap_all(provider, spec)
         wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
     assert objects(cluster, namespace) == []
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_burst_grows_by_another_minicluster_and_shrinks(
+    cluster: GivenCluster, namespace: str, tmp_path: Path
+) -> None:
+    form: dict[str, Any] = {"form": "operator", "user": os.geteuid()}
+    form |= {"image": SHELL_IMAGE, "host_paths": directories()}
+    with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, **form) as site:
+        check_resizes(site)
+    wait_until(lambda: not objects(cluster, namespace), "all to be gone")
 
 
 def check_secret(path: str, made: list[Any], log: str) -> None:

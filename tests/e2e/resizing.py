@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""A burst of pods that grows and shrinks by `burst resize` while a job runs on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burst.lead_setup.lead_plan import PlannedSlot
+from burst.model.shape import Shape
+from tests.e2e.isolated_site import IsolatedSite
+from tests.support.waiting import wait_until
+
+SLOT = PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(1))
+_HOSTNAME = ("--cwd=/", "flux", "getattr", "hostname")
+
+
+def check_resizes(site: IsolatedSite) -> None:
+    """Grow from 1 to 3, shrink to 2 and to 1, and grow again; then take it down.
+
+    The job on the first pod runs all the time, and its pod is the same.
+    """
+    burst = site.burst("request", "-N1").split()[-1]
+    wait_until(lambda: site.lead.online() >= {"burst-0-0"}, site.look)
+    first = ("--requires=host:burst-0-0", "--cwd=/")
+    job = site.flux("submit", *first, "sh", "-c", "sleep 600")
+    wait_until(lambda: _status(site, job) == "RUN", site.look)
+    (pod,) = _pods(site)
+    for nodes in (3, 2, 1, 2):
+        said = site.burst("resize", burst, str(nodes))
+        assert f"{burst} has {nodes} node" in said, said
+        others = {f"burst-0-{number}" for number in range(1, nodes)}
+        assert _further(site) == others
+        if others:
+            words = (f"-N{len(others)}", "--requires=host:burst-0-[1-3]")
+            assert set(site.lead.run(*words, *_HOSTNAME)) == others
+        assert len(_pods(site)) == nodes
+        assert _status(site, job) == "RUN"
+    assert pod in _pods(site)
+    site.flux("cancel", job)
+    site.burst("down", burst)
+    site.gone()
+
+
+def _status(site: IsolatedSite, job: str) -> str:
+    return site.flux("jobs", "-ano", "{status}", job)
+
+
+def _further(site: IsolatedSite) -> set[str]:
+    return set(site.lead.online()) - {"lead-0", "burst-0-0"}
+
+
+def _pods(site: IsolatedSite) -> list[Any]:
+    """Return what tells whether a pod, or the broker in it, is another one."""
+    found = [(item["metadata"], item["status"]) for item in site.objects("pods")]
+    return [
+        (meta["uid"], status["containerStatuses"][0]["restartCount"])
+        for meta, status in found
+    ]
