@@ -157,6 +157,15 @@ def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
         assert words(status) == {"n-0": Phase.RUNNING, "n-1": Phase.ENDING}
 
 
+def test_a_pod_that_does_not_leave_names_its_node() -> None:
+    stuck = pod("b", "n-[0-1]", 1)
+    stuck["metadata"] |= ENDING["metadata"]
+    job = thing("Job", "b", "n-0", annotations={LEAVING: "n-1"})
+    status = look(job, MAIN[1], stuck)
+    assert status.why == "b-1-x should have ended, so its node node may be dead"
+    assert (status.phase, words(status)["n-1"]) == (Phase.RUNNING, Phase.ENDING)
+
+
 def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
     found = parse(*MAIN, thing("ConfigMap", "b-g2", "n-2"))
     assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())

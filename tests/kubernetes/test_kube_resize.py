@@ -11,7 +11,13 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.config import Seconds
-from burst.errors import NotFound, Refused, SpecRefused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods.names import INDEX, KUEUE_QUEUE, LEAVING, hosts_of
 from burst.model.ranks import parse_hostlist
@@ -171,6 +177,24 @@ def test_a_shrink_goes_on_where_it_broke_off(
     assert sorted(starts(bursts).values()) == list(small.hosts)
     reap_all(provider, small)
     assert bursts.objects("pods") == []
+
+
+@pytest.mark.parametrize("kind", ["count/jobs.batch", "configmaps", "secrets"])
+def test_a_quota_refuses_a_growth_and_the_burst_goes_on(
+    bursts: Bursts, provider: KubeProvider, kind: str
+) -> None:
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs(*one.hosts))
+    # Each namespace has a ConfigMap of its own.
+    bursts.make_quota(**{kind: "2" if kind == "configmaps" else "1"})
+    error = attempt(lambda: provider.resize(two))
+    assert isinstance(error, InsufficientCapacity)
+    (status,) = provider.observe()
+    assert {f.host: f.phase for f in status.followers}["burst-0-0"] is Phase.RUNNING
+    resize_all(provider, one)
+    assert len(bursts.objects("jobs")) == 1
+    reap_all(provider, one)
 
 
 def test_without_the_right_to_patch_nothing_ends(

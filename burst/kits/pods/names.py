@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 
@@ -144,7 +145,12 @@ def leaving_of(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _hosts_in(manifest: Manifest, annotation: str) -> tuple[str, ...]:
+    return _parse_hosts(annotations_of(manifest).get(annotation, ""))
+
+
+@functools.lru_cache(maxsize=4096)  # each object of a burst has the same
+def _parse_hosts(text: str) -> tuple[str, ...]:
     try:
-        return parse_hostlist(annotations_of(manifest).get(annotation, ""))
+        return parse_hostlist(text)
     except ValueError:  # Somebody edited it. Another object of the burst may have it.
         return ()

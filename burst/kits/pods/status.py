@@ -78,13 +78,13 @@ def describe(
     if not found.is_complete:
         words = {host: word for host, (word, _) in said.items()}
         seen = _PartStatus(words, "is not complete; provision or reap it again")
-        return _status(found, [seen])
+        return _status(found, [seen], now)
     completed = {
         host: (_completed(word, pod, warnings, logs), pod)
         for host, (word, pod) in said.items()
     }
     judged = (_judge(p, completed, warnings, schedule, now) for p in found.parts)
-    return _status(found, list(judged))
+    return _status(found, list(judged), now)
 
 
 class _PartStatus(msgspec.Struct, frozen=True):
@@ -125,7 +125,9 @@ def _judge(
     return starved or _PartStatus(words, hindrance.why if hindrance else "")
 
 
-def _status(found: BurstObjects, parts: Sequence[_PartStatus]) -> BurstStatus:
+def _status(
+    found: BurstObjects, parts: Sequence[_PartStatus], now: float
+) -> BurstStatus:
     """Return the status of a burst with these parts."""
     words = {host: word for part in parts for host, word in part.words.items()}
     phases = {word.phase for word in words.values()}
@@ -141,15 +143,19 @@ def _status(found: BurstObjects, parts: Sequence[_PartStatus]) -> BurstStatus:
         FollowerStatus(host, word.phase, word.why, word.reclaimed)
         for host, word in words.items()
     )
+    leaving = found.leaving
+    late = _dead_node(
+        (p for p in found.of(POD.name) if found.host_of(p) in leaving), now
+    )
     leave = tuple(
         FollowerStatus(host, Phase.ENDING, "ends, as the burst shrinks")
-        for host in found.leaving
+        for host in leaving
     )
     return BurstStatus(
         burst_id=found.id,
         phase=phase,
         followers=stay + leave,
-        why=why,
+        why=why or late,
         failure=Failure.CAPACITY if starved else _failure(phase, words.values()),
     )
 
@@ -164,13 +170,8 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     left = [host for host in dict.fromkeys(map(found.host_of, pods)) if host]
     kinds = sorted({item["kind"] for item in found.objects})
     why = f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}"
-    late = [pod for pod in pods if node_of(pod) and is_overdue(pod, now)]
-    if late:
-        pod, node = name_of(late[0]), node_of(late[0])
-        why += (
-            f"; {pod} should have ended, so its node {node} may be dead:"
-            f" `burst down --force {found.id}` does not wait for it"
-        )
+    if late := _dead_node(pods, now):
+        why += f"; {late}: `burst down --force {found.id}` does not wait for it"
     return BurstStatus(
         burst_id=found.id,
         phase=Phase.ENDING,
@@ -180,6 +181,14 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
         ),
         why=why,
     )
+
+
+def _dead_node(pods: Iterable[Manifest], now: float) -> str:
+    """Return which pod does not end, and on which node; empty if all do."""
+    late = next((pod for pod in pods if node_of(pod) and is_overdue(pod, now)), None)
+    if late is None:
+        return ""
+    return f"{name_of(late)} should have ended, so its node {node_of(late)} may be dead"
 
 
 def _completed(
