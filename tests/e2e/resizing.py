@@ -19,7 +19,7 @@ def check_resizes(site: IsolatedSite) -> None:
 
     The job on the first pod runs all the time, and its pod is the same.
     """
-    burst = site.burst("request", "-N1").split()[-1]
+    burst = site.burst("request", "-N1").splitlines()[0].split()[-1]
     wait_until(lambda: site.lead.online() >= {"burst-0-0"}, site.look)
     first = ("--requires=host:burst-0-0", "--cwd=/")
     job = site.flux("submit", *first, "sh", "-c", "sleep 600")
