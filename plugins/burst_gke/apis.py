@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What of Google Cloud beside GKE itself `burst doctor` asks, by plain HTTP."""
+"""What is asked of Google Cloud beside GKE itself, by plain HTTP.
+
+Most of it by `burst doctor`; the VMs of node pools where a burst has shrunk.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import requests
@@ -38,6 +42,34 @@ class MachineType(msgspec.Struct, frozen=True, rename="camel"):
     """A type of machine, as Compute Engine tells it."""
 
     guest_cpus: int
+
+
+class ManagedVm(msgspec.Struct, frozen=True, rename="camel"):
+    """A VM of an instance group, or one that the group is making."""
+
+    instance: str
+    """Its URL, which ends with its name: that of the node in Kubernetes."""
+    current_action: str = "NONE"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.instance.rpartition("/")[2]
+
+    @property
+    def ending(self) -> bool:
+        """Whether its group deletes it, and makes no other in its place."""
+        return self.current_action in ("DELETING", "ABANDONING")
+
+
+class _ManagedVms(msgspec.Struct, frozen=True, rename="camel"):
+    # Left out of the answer where there are none.
+    managed_instances: tuple[ManagedVm, ...] = ()
+    next_page_token: str = ""
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    """An operation of which nothing is read: its effect is looked for."""
 
 
 class _Granted(msgspec.Struct, frozen=True):
@@ -80,6 +112,29 @@ class GoogleApis:
         """Return a type of machine in a zone. Raises NotFound."""
         url = f"{self._at.compute}/{self._project}/zones/{zone}/machineTypes/{name}"
         return self._ask(url, MachineType)
+
+    def vms(self, group: str) -> list[ManagedVm]:
+        """Return the VMs of an instance group, `GkeResource.groups`."""
+        url = f"{self._at.compute}/{group}/listManagedInstances"
+        page = self._ask(url, _ManagedVms, {})
+        found = list(page.managed_instances)
+        while page.next_page_token:
+            token = quote(page.next_page_token, safe="")
+            page = self._ask(f"{url}?pageToken={token}", _ManagedVms, {})
+            found += page.managed_instances
+        return found
+
+    def delete_vms(self, group: str, vms: Sequence[ManagedVm]) -> None:
+        """Begin to delete these VMs of a group, which is smaller by them then.
+
+        Those that it deletes already, or that are not in it any more, are skipped.
+        """
+        url = f"{self._at.compute}/{group}/deleteInstances"
+        body = {
+            "instances": [vm.instance for vm in vms],
+            "skipInstancesOnValidationError": True,
+        }
+        self._ask(url, _Begun, body)
 
     def _ask(self, url: str, answer: type[_Answer], body: Any = None) -> _Answer:
         headers = {"Authorization": f"Bearer {self._token()}"}

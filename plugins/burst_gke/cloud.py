@@ -109,6 +109,13 @@ class Cloud:
         request = {"name": f"{self._name(cluster)}/nodePools/{name}"}
         self._call(f"to delete node pool {name}", "delete_node_pool", request)
 
+    def set_autoscaling(self, cluster: str, pool: str, bounds: dict[str, Any]) -> None:
+        """Begin to change how many nodes GKE's autoscaler may make. Raises NotFound."""
+        name = f"{self._name(cluster)}/nodePools/{pool}"
+        request = {"name": name, "autoscaling": bounds}
+        doing = f"to change the bounds of node pool {pool}"
+        self._call(doing, "set_node_pool_autoscaling", request)
+
     def operations(self, target: str) -> list[GkeOperation]:
         """Return the operations on what is named, the latest first.
 
@@ -219,6 +226,10 @@ def _pool(pool: NodePool) -> GkeResource:
     return GkeResource(
         name=pool.name,
         labels=dict(pool.config.resource_labels),
+        most=pool.autoscaling.total_max_node_count,
+        groups=tuple(
+            url.partition("/projects/")[2] for url in pool.instance_group_urls
+        ),
         **_judge(pool, _POOL_PHASES),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from burst.errors import NotFound, ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst_gke.apis import GoogleApis, Quota
-from burst_gke.permissions import permissions
+from burst_gke.permissions import ON_VMS, permissions
 from burst_gke.settings import GkeSettings, MachineTable
 
 
@@ -42,7 +42,8 @@ def _unasked(what: str, error: ProviderError) -> Finding:
 
 def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
     wanted = permissions(settings)
-    lacking = sorted(set(wanted) - apis.granted(wanted))
+    granted = apis.granted([*wanted, *ON_VMS])
+    lacking = sorted(set(wanted) - granted)
     if lacking:
         yield wrong(
             f"this account lacks in {settings.project}: {', '.join(lacking)}",
@@ -50,6 +51,14 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
         )
     else:
         yield ok(f"has all rights that it needs in project {settings.project}")
+    unseen = sorted(set(ON_VMS) - granted)
+    if unseen and not settings.pool:
+        yield note(
+            f"this account lacks in {settings.project}: {', '.join(unseen)}; nodes that"
+            " a burst gives back while it lives are deleted by GKE's autoscaler, after"
+            " ten minutes or more",
+            "grant them by a role, such as manifests/overlays/gke/iam-role.yaml",
+        )
 
 
 def _account(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:

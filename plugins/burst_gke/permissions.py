@@ -20,6 +20,12 @@ _INSIDE = (
     *("pods.list", "pods.delete", "pods.getLogs", "events.list"),
 )
 
+ON_VMS = (
+    "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.update",
+)
+"""What it needs to see and to delete single nodes of a burst that shrinks."""
+
 
 def permissions(settings: GkeSettings) -> list[str]:
     """Return what bursts by these settings need of the project, at most 100."""

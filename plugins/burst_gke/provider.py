@@ -16,9 +16,10 @@ from burst.errors import (
     InsufficientCapacity,
     NotFound,
     ProviderError,
+    Transient,
 )
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, PodBursts, Tags, check_burst, known_directories
+from burst.kits.pods import Tags, can_resize, check_burst, known_directories
 from burst.kits.pods.examine import examine_lead
 from burst.kits.pods.kubectl_command import pods_command
 from burst.model.burst import BurstId
@@ -37,9 +38,11 @@ from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.examine_project import examine_project
+from burst_gke.followers import GkeBursts, GkePods
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
+from burst_gke.resizer import PoolResizer
 from burst_gke.resources import (
     BurstResources,
     GkeResource,
@@ -53,24 +56,22 @@ from burst_gke.settings import GkeSettings, offers_of
 _LEAVE_S = 60.0
 
 
-def _pods(cluster: Cluster, settings: GkeSettings, tags: Tags) -> Bursts:
-    return PodBursts(cluster, settings, tags, own_cluster=not settings.cluster)
-
-
 class Dependencies(msgspec.Struct, frozen=True):
     """What tests replace: Google Cloud, the pods, the clock."""
 
     cloud: Cloud
-    followers: Callable[[Cluster, GkeSettings, Tags], Bursts] = _pods
+    followers: Callable[[Cluster, GkeSettings, Tags], GkeBursts] = GkePods
     clock: Callable[[], float] = time.time
     apis: GoogleApis | None = None
-    """None: only GKE is asked."""
+    """None: only GKE is asked, and the VMs of nodes cannot be seen."""
 
 
 class GkeProvider:
     """Followers in GKE."""
 
     Settings = GkeSettings
+    resize: Callable[[BurstSpec], None]
+    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
 
     def __init__(
         self,
@@ -85,14 +86,23 @@ class GkeProvider:
             dependencies = Dependencies(cloud, apis=apis)
         self._apis = dependencies.apis
         self._settings = settings
+        if can_resize(settings):
+            self.resize = self._resize
         self._labels = Labels(owner, name)
         self._tags = Tags(owner, name)
         self._cloud = dependencies.cloud
         self._provisioner = Provisioner(
             dependencies.cloud, settings, self._labels, dependencies.clock
         )
+        self._resizer = PoolResizer(
+            dependencies.cloud,
+            dependencies.apis,
+            settings,
+            self._check,
+            dependencies.clock,
+        )
         self._make_followers = dependencies.followers
-        self._reached: dict[str, tuple[Cluster, Bursts]] = {}
+        self._reached: dict[str, tuple[Cluster, GkeBursts]] = {}
         """Connections, by the address of the API server and its authority."""
         self._clock = dependencies.clock
         self._leaving: dict[BurstId, float] = {}
@@ -124,8 +134,7 @@ class GkeProvider:
 
         Raises Transient while GKE is making the cluster or pool.
         """
-        # Before anything is made that costs.
-        check_burst(spec, self._settings, self._tags, self._clock)
+        self._check(spec)  # before anything is made that costs
         resources = self._provisioner.ensure(spec)
         resource = resources.decisive
         # A pool of the settings is used even if GKE reports an error of it.
@@ -149,7 +158,7 @@ class GkeProvider:
         for cluster in self._inhabited(clusters, bursts.values()):
             try:
                 used.add(self._key_of(cluster))
-                listed = self._followers(cluster).observe()
+                listed = self._observe_in(cluster)
             except ProviderError as error:
                 if cluster.name == self._settings.cluster:
                     # It may have bursts that only its API server can list.
@@ -157,6 +166,7 @@ class GkeProvider:
                 troubles[cluster.name] = error
             else:
                 statuses.update((status.burst_id, status) for status in listed)
+        self._resizer.forget_others(statuses)
         for gone in self._reached.keys() - used:
             self._reached.pop(gone)[0].close()
         found = []
@@ -168,6 +178,31 @@ class GkeProvider:
                 status = msgspec.structs.replace(status, why=str(trouble))
             found.append(status)
         return found
+
+    def _resize(self, spec: BurstSpec) -> None:
+        """Let the pool's bounds, the pods and the nodes follow.
+
+        Raises Transient while GKE changes the bounds.
+        """
+        clusters = self._provisioner.find_clusters(spec.burst_id)
+        resources = find_bursts(clusters, self._labels).get(spec.burst_id)
+        if resources is None and not self._settings.pool:
+            raise NotFound(f"there is no cluster or node pool of {spec.burst_id}")
+        if resources and resources.decisive.phase is Phase.ENDING:
+            raise Transient(resources.decisive.why)
+        settings = pod_settings(self._settings, spec)
+        # Of a growth: its pods end when its nodes do.
+        spec = with_lease(self._settings, spec, self._clock())
+        for cluster in self._inhabited(clusters, [resources] if resources else []):
+            pods = self._followers(cluster, settings)
+            if resources is None:
+                pods.resize(spec)  # the nodes are others'
+            elif cluster.name == resources.cluster.name:
+                self._resizer.resize(spec, resources, pods)
+            else:
+                continue
+            return
+        raise Transient(f"the cluster of {spec.burst_id} does not run now")
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners: clusters, pools, pods of the named cluster.
@@ -224,6 +259,9 @@ class GkeProvider:
             settings = on_pool(settings, settings.pool)
         return self._followers(cluster, settings).probe(lead, tell)
 
+    def _check(self, spec: BurstSpec) -> None:
+        check_burst(spec, self._settings, self._tags, self._clock)
+
     def _has_credentials(self) -> bool:
         """Return whether there are credentials. If not, `examine_cloud` says so."""
         try:
@@ -262,9 +300,16 @@ class GkeProvider:
     def _key_of(self, cluster: GkeResource) -> str:
         return " ".join(cluster.reach(self._settings.endpoint))
 
+    def _observe_in(self, cluster: GkeResource) -> Sequence[BurstStatus]:
+        pods = self._followers(cluster)
+        listed = pods.observe()
+        if self._settings.pool:
+            return listed
+        return [self._resizer.complete(status, pods) for status in listed]
+
     def _followers(
         self, cluster: GkeResource, settings: GkeSettings | None = None
-    ) -> Bursts:
+    ) -> GkeBursts:
         key = self._key_of(cluster)
         if key not in self._reached:
             url, authority = cluster.reach(self._settings.endpoint)

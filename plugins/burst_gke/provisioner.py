@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
@@ -109,7 +111,7 @@ class Provisioner:
                 " labels, so it is not ours",
                 "delete it, or rename the rank slot",
             )
-        if found.get(SPEC) != labels[SPEC]:
+        if found.get(SPEC) not in (labels[SPEC], self._hash(spec)):
             raise SpecRefused(
                 f"{name} exists with other hosts or another machine type",
                 "reap it first",
@@ -165,13 +167,24 @@ class Provisioner:
 
     def _labels_of(self, spec: BurstSpec) -> Mapping[str, str]:
         """Return the labels of a burst of one of our offers. Raises Refused."""
+        # By its first host, as a burst that grew or shrank has others behind that. The
+        # objects of its pods have all of them.
+        first = msgspec.structs.replace(
+            spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1]
+        )
+        return self._labels.labels_of(spec, self._hash(first))
+
+    def _hash(self, spec: BurstSpec) -> str:
+        """Return the hash of hosts and machines.
+
+        That of all hosts is the label of bursts that were made before they could grow.
+        """
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
         placed = (machine.reservation, machine.compact_placement)
         # Where neither is set, bursts of before have the same hash.
         further = placed if any(placed) else ()
-        hashed = spec_hash(spec, *kind, self._settings.node_zone, *further)
-        return self._labels.labels_of(spec, hashed)
+        return spec_hash(spec, *kind, self._settings.node_zone, *further)
 
     def _operations(self, burst_id: BurstId) -> list[GkeOperation]:
         name, shared = self._settings.name_of(burst_id), self._settings.cluster

@@ -76,13 +76,7 @@ def _pool(
         # GKE is to choose the zone, it begins with none and the autoscaler adds them:
         # it would make this number in each zone.
         "initial_node_count": nodes if settings.node_zone else 0,
-        # Down to none, so that nodes without pods end even if no daemon deletes them.
-        "autoscaling": {
-            "enabled": True,
-            "total_min_node_count": 0,
-            "total_max_node_count": nodes,
-            "location_policy": "ANY",
-        },
+        "autoscaling": autoscaling(nodes),
         # Clusters in a release channel, as they are by default, take nothing else.
         "management": {"auto_upgrade": True, "auto_repair": True},
         "config": _node(settings, machine, labels),
@@ -95,6 +89,19 @@ def _pool(
     if life:
         pool["config"]["max_run_duration"] = timedelta(seconds=life)
     return pool
+
+
+def autoscaling(nodes: int) -> Request:
+    """Return the bounds of a pool with pods of so many followers.
+
+    Down to none, so that nodes without pods end even if no daemon deletes them.
+    """
+    return {
+        "enabled": True,
+        "total_min_node_count": 0,
+        "total_max_node_count": nodes,
+        "location_policy": "ANY",
+    }
 
 
 def _node(

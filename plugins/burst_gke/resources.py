@@ -34,6 +34,11 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     """Certificate of its authority, PEM."""
     pools: tuple[GkeResource, ...] = ()
     """Of a cluster."""
+    most: int = 0
+    """Of a pool: how many nodes GKE's autoscaler may make there."""
+    groups: tuple[str, ...] = ()
+    """Of a pool: the instance groups of its VMs, one for each zone, as
+    `PROJECT/zones/ZONE/instanceGroupManagers/NAME`."""
     autopilot: bool = False
     """Whether GKE makes the cluster's nodes as pods need them, and takes no pools."""
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 from burst_gke import GkeProvider, GkeSettings
+from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
+from burst_gke.followers import GkePods
 from burst_gke.provider import Dependencies
 from google.cloud.container_v1.types import NodePool
 
 from burst.kits.kube import Cluster as Client
 from burst.kits.kube import Endpoint, install
-from burst.kits.pods import PodBursts
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
@@ -28,7 +29,9 @@ from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
 from tests.plugins.gke import build
-from tests.plugins.gke.gke import Gke
+from tests.plugins.gke.apis import Google
+from tests.plugins.gke.apis import serve as serve_apis
+from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.server import Token, connect, serve
 
 pytestmark = pytest.mark.kubernetes
@@ -43,13 +46,17 @@ def place(lab: Cluster) -> Iterator[str]:
 
 
 class LabGke(Gke):
-    """A GKE whose clusters all have kubelab's API server."""
+    """A GKE whose clusters all have kubelab's API server, and as VMs its nodes."""
 
-    def __init__(self, lab: Cluster) -> None:
+    def __init__(self, lab: Cluster, api: Api) -> None:
         address = lab.url.removeprefix("https://")
         super().__init__(
             ca=Path(lab.pki["ca.crt"]).read_text(), endpoints=[address] * 99
         )
+        self._nodes = [n["metadata"]["name"] for n in api.items("/api/v1/nodes")]
+
+    def make_vms(self, pool: NodePool) -> dict[str, int | None]:
+        return dict.fromkeys(self._nodes)
 
 
 class OnKubernetes(ProviderContract):
@@ -57,8 +64,13 @@ class OnKubernetes(ProviderContract):
     pause = 0.02
 
     @pytest.fixture
-    def gke(self, lab: Cluster) -> Gke:
-        return LabGke(lab)
+    def gke(self, lab: Cluster, api: Api) -> Gke:
+        return LabGke(lab, api)
+
+    @pytest.fixture
+    def apis(self, gke: Gke) -> Iterator[GoogleApis]:
+        with serve_apis(Google(gke=gke)) as addresses:
+            yield GoogleApis(PROJECT, lambda: "token-1", addresses)
 
     @pytest.fixture
     def settings(self, place: str) -> GkeSettings:
@@ -71,8 +83,11 @@ class OnKubernetes(ProviderContract):
             yield Cloud(settings.parent, client=client, credentials=token)
 
     @pytest.fixture
-    def make_provider(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
-        return lambda owner: GkeProvider("gke", settings, owner, Dependencies(cloud))
+    def make_provider(
+        self, cloud: Cloud, settings: GkeSettings, apis: GoogleApis
+    ) -> MakeProvider:
+        dependencies = Dependencies(cloud, apis=apis)
+        return lambda owner: GkeProvider("gke", settings, owner, dependencies)
 
     @pytest.fixture
     def make_interrupted(self, gke: Gke, make_provider: MakeProvider) -> MakeProvider:
@@ -133,8 +148,8 @@ class TestClusterForEachBurst(OnKubernetes):
 
 class TestNamedPool(OnKubernetes):
     @pytest.fixture
-    def gke(self, lab: Cluster) -> Gke:
-        gke = LabGke(lab)
+    def gke(self, lab: Cluster, api: Api) -> Gke:
+        gke = LabGke(lab, api)
         pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
         gke.add_cluster("shared", node_pools=[pool])
         return gke
@@ -151,7 +166,7 @@ class TestNamedPool(OnKubernetes):
     def make_interrupted(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
         dying = [True]
 
-        class Dying(PodBursts):
+        class Dying(GkePods):
             def provision(self, spec: BurstSpec) -> None:
                 super().provision(spec)
                 if dying and dying.pop():

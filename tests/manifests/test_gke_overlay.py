@@ -83,10 +83,18 @@ def test_the_role_has_what_is_called_and_nothing_wider() -> None:
     lines = (OVERLAY / "iam-role.yaml").read_text().splitlines()
     permissions = yaml.safe_load("\n".join(lines))["includedPermissions"]
     others = [e for e in permissions if not re.fullmatch(r"container(\.\w+){2}", e)]
-    assert sorted(others) == ["compute.machineTypes.get", "compute.regions.get"]
+    assert sorted(others) == [
+        "compute.instanceGroupManagers.get",
+        "compute.instanceGroupManagers.update",
+        "compute.machineTypes.get",
+        "compute.regions.get",
+    ]
     assert len(set(permissions)) == len(permissions)
     told = set(
-        re.findall(r"\b\w+_(?:clusters?|node_pool|operations)\b", "\n".join(lines))
+        re.findall(
+            r"\b\w+_(?:clusters?|node_pool(?:_autoscaling)?|operations)\b",
+            "\n".join(lines),
+        )
     )
     source = (ROOT / "plugins" / "burst_gke" / "cloud.py").read_text()
     assert told == called(source)
@@ -94,7 +102,7 @@ def test_the_role_has_what_is_called_and_nothing_wider() -> None:
 
 def called(source: str) -> set[str]:
     """Return the methods of Google's client that the plug-in calls."""
-    found = set(re.findall(r'"((?:get|delete)_\w+)", request', source))
+    found = set(re.findall(r'"((?:get|delete|set)_\w+)", request', source))
     for listed in re.findall(r'self\._list\("(\w+)"\)', source):
         found.add(f"list_{listed}")
     assert 'f"create_{what}"' in source

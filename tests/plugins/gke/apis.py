@@ -13,9 +13,10 @@ from typing import Any
 
 from burst_gke.apis import Addresses
 
-from tests.plugins.gke.gke import PROJECT
+from tests.plugins.gke.gke import PROJECT, Gke
 
 ZONE = f"/compute/{PROJECT}/zones/us-central1-a"
+COMPUTE = "/compute/"
 REGION = f"/compute/{PROJECT}/regions/us-central1"
 
 
@@ -32,6 +33,12 @@ class Google:
     failing: Mapping[str, int] = field(default_factory=dict)
     """Status by a part of a path."""
     tokens: set[str] = field(default_factory=set)
+    gke: Gke = field(default_factory=Gke)
+    """Whose node pools have the instance groups."""
+    page: int = 500
+    """How many VMs are in one answer."""
+    lost: list[str] = field(default_factory=list)
+    """Parts of paths, each of a request whose answer is lost after all was done."""
 
     def answer(self, path: str, body: Any) -> tuple[int, Any]:
         """Return status and body."""
@@ -48,11 +55,42 @@ class Google:
                 for metric, (limit, usage) in self.quotas.items()
             ]
             return 200, {"kind": "compute#region", "status": "UP", "quotas": quotas}
+        if "/instanceGroupManagers/" in path:
+            return self._on_group(path.removeprefix(COMPUTE), body)
         name = path.removeprefix(f"{ZONE}/machineTypes/")
         if name in self.machine_types:
             kind = {"kind": "compute#machineType", "name": name, "memoryMb": 32768}
             return 200, {**kind, "guestCpus": self.machine_types[name]}
         return _failure(404, f"The resource '{path}' was not found")
+
+    def _on_group(self, path: str, body: Any) -> tuple[int, Any]:
+        group, _, method = path.rpartition("/")
+        method, _, token = method.partition("?pageToken=")
+        with self.gke.lock:
+            if group not in self.gke.vms:
+                return _failure(404, f"The resource '{group}' was not found")
+            if method == "deleteInstances":
+                assert body["skipInstancesOnValidationError"] is True
+                names = [url.rpartition("/")[2] for url in body["instances"]]
+                self.gke.delete_vms(group, names)
+                return 200, {"kind": "compute#operation", "status": "PENDING"}
+            assert method == "listManagedInstances"
+            vms = list(self.gke.vms[group].items())
+        begin = int(token or 0)
+        zone = f"https://www.googleapis.com/compute/v1/projects{ZONE[8:]}"
+        found = [
+            {
+                "instance": f"{zone}/instances/{name}",
+                "instanceStatus": "RUNNING" if looks is None else "STOPPING",
+                "currentAction": "NONE" if looks is None else "DELETING",
+            }
+            for name, looks in vms[begin : begin + self.page]
+        ]
+        more = begin + self.page < len(vms)
+        answer: dict[str, Any] = {"managedInstances": found} if found else {}
+        if more:
+            answer["nextPageToken"] = f"{begin + self.page}"
+        return 200, answer
 
 
 def _failure(status: int, message: str) -> tuple[int, Any]:
@@ -74,6 +112,11 @@ def serve(google: Google) -> Iterator[Addresses]:
         def _answer(self, body: Any) -> None:
             google.tokens.add(self.headers["Authorization"])
             status, found = google.answer(self.path, body)
+            for part in google.lost:
+                if part in self.path:
+                    google.lost.remove(part)
+                    self.connection.close()
+                    return
             content = json.dumps(found).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json; charset=UTF-8")
@@ -85,7 +128,7 @@ def serve(google: Google) -> Iterator[Addresses]:
             del words
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     at = f"http://127.0.0.1:{server.server_port}"
     try:

@@ -16,6 +16,7 @@ from tests.plugins.gke.kubernetes import Kubernetes
 _METHODS = (
     *("list_clusters", "get_cluster", "list_operations"),
     *("create_cluster", "create_node_pool", "delete_cluster", "delete_node_pool"),
+    "set_node_pool_autoscaling",
 )
 
 
@@ -47,8 +48,21 @@ class GkeBackend(Backend):
     def full(self, owner: str) -> Provider:
         if not self.orders:
             missing("full", "a backend without free capacity")
-        self.gke.fates = [Fate(conditions=[STOCKOUT], remains="ERROR")]
+        if self.gke.vms:
+            # What exists may grow up to here.
+            self.gke.room = sum(map(len, self.gke.vms.values()))
+            self.kubernetes.full = True
+        else:
+            self.gke.fates = [Fate(conditions=[STOCKOUT], remains="ERROR")]
         return self.make(owner, "gke")
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        if not self.orders:
+            missing("stalled", "a backend in which nothing makes progress")
+        self.gke.stalled = True
+        yield
+        self.gke.stalled = False
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         if when == "before":

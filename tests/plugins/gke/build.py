@@ -113,18 +113,26 @@ class World(Asking):
     """A provider in a GKE, and what that consists of."""
 
     def __init__(
-        self, gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, at: Path
+        self,
+        gke: Gke,
+        kubernetes: Kubernetes,
+        client: ClusterManagerClient,
+        at: Path,
+        apis: GoogleApis,
     ) -> None:
         self.gke = gke
         self.kubernetes = kubernetes
         self.client = client
         self.clock = SetClock(NOW)
+        self.apis: GoogleApis | None = apis
         super().__init__(self.make(), spec(at))
 
     def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
         """Make a provider, which is then the one that is asked."""
         found = settings(**table)
-        self.provider = provider(self.client, self.kubernetes, found, owner, self.clock)
+        self.provider = provider(
+            self.client, self.kubernetes, found, owner, self.clock, apis=self.apis
+        )
         return self.provider
 
 

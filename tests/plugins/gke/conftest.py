@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from burst_gke.apis import GoogleApis
 from google.cloud.container_v1 import ClusterManagerClient
 
+from tests.plugins.gke.apis import Google
+from tests.plugins.gke.apis import serve as serve_apis
 from tests.plugins.gke.build import POOL, World
-from tests.plugins.gke.gke import Gke
+from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import connect, serve
 
@@ -32,10 +35,25 @@ def client(gke: Gke) -> Iterator[ClusterManagerClient]:
 
 
 @pytest.fixture
+def google(gke: Gke) -> Google:
+    return Google(gke=gke)
+
+
+@pytest.fixture
+def apis(google: Google) -> Iterator[GoogleApis]:
+    with serve_apis(google) as addresses:
+        yield GoogleApis(PROJECT, lambda: "token-1", addresses)
+
+
+@pytest.fixture
 def world(
-    gke: Gke, kubernetes: Kubernetes, client: ClusterManagerClient, tmp_path: Path
+    gke: Gke,
+    kubernetes: Kubernetes,
+    client: ClusterManagerClient,
+    tmp_path: Path,
+    apis: GoogleApis,
 ) -> World:
-    return World(gke, kubernetes, client, tmp_path)
+    return World(gke, kubernetes, client, tmp_path, apis)
 
 
 @pytest.fixture(params=[{}, POOL], ids=["cluster", "pool"])

@@ -11,7 +11,7 @@ import base64
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,8 @@ class Job:
     target: tuple[str, str]
     looks: int
     fate: Fate
+    then: Callable[[], None] | None = None
+    """Of a change of what exists: does it."""
 
 
 @dataclass
@@ -87,6 +89,15 @@ class Gke:
     ca: str = "-----BEGIN CERTIFICATE-----"
     endpoints: list[str] = field(default_factory=list)
     """Of the next clusters; numbered addresses afterwards."""
+    vms: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    """Of each instance group, by its path: the names of its VMs, each with the looks
+    until it is gone, if it is being deleted."""
+    room: int = 1000
+    """How many VMs there can be."""
+    stalled: bool = False
+    """Whether no VM is made, and no pod is put on one."""
+    looks_to_delete: int = 2
+    """Of a VM."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def add_cluster(self, name: str, status: str = "RUNNING", **more: Any) -> t.Cluster:
@@ -109,6 +120,12 @@ class Gke:
 
     def turn(self) -> None:
         """Let all work go on by one look."""
+        for vms in self.vms.values():
+            for name, looks in list(vms.items()):
+                if looks == 0:
+                    del vms[name]
+                elif looks is not None:
+                    vms[name] = looks - 1
         for job in self.jobs:
             if job.looks > 0:
                 job.looks -= 1
@@ -173,6 +190,73 @@ class Gke:
         self._refuse_if_busy((cluster.name, name))
         return self._end("DELETE_NODE_POOL", (cluster.name, name), pool)
 
+    def set_node_pool_autoscaling(
+        self, request: t.SetNodePoolAutoscalingRequest
+    ) -> t.Operation:
+        path, _, name = request.name.partition("/nodePools/")
+        cluster = self._cluster(path)
+        pool = next((p for p in cluster.node_pools if p.name == name), None)
+        if pool is None:
+            raise Denied("NOT_FOUND", f"Not found: {request.name}")
+        self._refuse_if_busy((cluster.name, name))
+        self.orders.append(request)
+        fate = self.fates.pop(0) if self.fates else Fate()
+        operation = self._note("UPDATE_CLUSTER", (cluster.name, name), fate)
+
+        def change() -> None:
+            pool.autoscaling = request.autoscaling
+
+        self.jobs[-1].then = change
+        return operation
+
+    # What GKE's autoscaler does, and Compute Engine.
+
+    def pool_of(self, cluster: t.Cluster, burst: str) -> t.NodePool | None:
+        """Return the pool that was made for a burst."""
+        pools = (
+            pool
+            for pool in cluster.node_pools
+            if pool.config.resource_labels.get("burst-id") == burst
+        )
+        return next(pools, None)
+
+    def scale_up(self, pool: t.NodePool, lacking: int) -> None:
+        """Make a VM for each pod that has none, as far as the pool's bounds allow."""
+        for url in pool.instance_group_urls:
+            vms = self.vms[url.partition("/projects/")[2]]
+            for _ in range(lacking):
+                full = sum(map(len, self.vms.values())) >= self.room
+                if len(vms) < pool.autoscaling.total_max_node_count and not full:
+                    vms[self.vm_name(pool)] = None
+
+    def vm_name(self, pool: t.NodePool) -> str:
+        """Return the name of the next VM of a pool."""
+        self.calls["vm"] += 1
+        return f"gke-{pool.name}-{self.calls['vm']}"
+
+    def delete_vms(self, group: str, names: Sequence[str]) -> None:
+        """Delete VMs of a group; others are skipped."""
+        vms = self.vms[group]
+        for name in names:
+            if name in vms and vms[name] is None:
+                vms[name] = self.looks_to_delete
+
+    def _make_group(self, cluster: str, pool: t.NodePool) -> None:
+        name = f"gke-{cluster}-{pool.name}-grp"
+        path = f"{PROJECT}/zones/us-central1-a/instanceGroupManagers/{name}"
+        url = f"https://www.googleapis.com/compute/v1/projects/{path}"
+        pool.instance_group_urls = [url]
+        self.vms[path] = self.make_vms(pool)
+
+    def make_vms(self, pool: t.NodePool) -> dict[str, int | None]:
+        """Return the VMs of a new pool."""
+        return {self.vm_name(pool): None for _ in range(pool.initial_node_count)}
+
+    def _drop_groups(self, cluster: str, pool: str) -> None:
+        ending = f"/gke-{cluster}-{pool or cluster}-grp"
+        for group in [group for group in self.vms if group.endswith(ending)]:
+            del self.vms[group]
+
     def _cluster(self, path: str) -> t.Cluster:
         name = path.rpartition("/clusters/")[2]
         if name not in self.clusters:
@@ -207,7 +291,14 @@ class Gke:
     def _end(self, kind: str, target: tuple[str, str], thing: Any) -> t.Operation:
         fate = self.fates.pop(0) if self.fates else Fate()
         thing.status = _value(type(thing).Status, "STOPPING")
-        return self._note(kind, target, fate)
+        operation = self._note(kind, target, fate)
+
+        def remove() -> None:
+            self._drop_groups(*target)
+            self._remove(*target)
+
+        self.jobs[-1].then = remove
+        return operation
 
     def _put(self, target: tuple[str, str], thing: Any) -> None:
         cluster, pool = target
@@ -240,12 +331,13 @@ class Gke:
             job.operation.error.code = code
             job.operation.error.message = message
         cluster, pool = job.target
-        if job.operation.operation_type.name.startswith("DELETE"):
+        if job.then is not None:
             if not job.fate.error:
-                self._remove(cluster, pool)
-            return
-        if not job.fate.remains or cluster not in self.clusters:
-            return
+                job.then()
+        elif job.fate.remains and cluster in self.clusters:
+            self._show_made(job, cluster, pool)
+
+    def _show_made(self, job: Job, cluster: str, pool: str) -> None:
         things = [self.clusters[cluster]]
         if pool:
             things = [p for p in things[0].node_pools if p.name == pool]
@@ -253,6 +345,8 @@ class Gke:
             thing.status = _value(type(thing).Status, job.fate.remains)
             for inner in getattr(thing, "node_pools", ()):
                 inner.status = t.NodePool.Status.RUNNING
+            for made in getattr(thing, "node_pools", (thing,)):
+                self._make_group(cluster, made)
 
     def _remove(self, cluster: str, pool: str) -> None:
         if not pool:

@@ -14,6 +14,7 @@ import grpc
 import msgspec
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
+from burst_gke.followers import LeavingHosts, Members, Placement
 from burst_gke.provider import Dependencies
 from burst_local import LocalProvider, LocalSettings
 from google.cloud.container_v1 import ClusterManagerClient
@@ -43,6 +44,20 @@ class FollowersAtHome:
 
     def resize(self, spec: BurstSpec) -> None:
         self._local.resize(msgspec.structs.replace(spec, offer="local"))
+
+    def members(self, burst_id: BurstId) -> Members | None:
+        found = (s for s in self._local.observe() if s.burst_id == burst_id)
+        status = next(found, None)
+        if status is None:
+            return None
+        hosts = tuple(follower.host for follower in status.followers)
+        return Members(hosts, tuple(Placement(host, "") for host in hosts))
+
+    def leaving(self, _: BurstId) -> LeavingHosts:
+        return LeavingHosts()
+
+    def note(self, _: BurstId, leaving: LeavingHosts) -> None:
+        """Not kept: no node of GKE is given back here."""
 
     def observe(self) -> Sequence[BurstStatus]:
         return self._local.observe()

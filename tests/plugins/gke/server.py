@@ -34,6 +34,11 @@ _METHODS: dict[str, tuple[str, Any, Any]] = {
     ),
     "CreateCluster": ("create_cluster", t.CreateClusterRequest, t.Operation),
     "CreateNodePool": ("create_node_pool", t.CreateNodePoolRequest, t.Operation),
+    "SetNodePoolAutoscaling": (
+        "set_node_pool_autoscaling",
+        t.SetNodePoolAutoscalingRequest,
+        t.Operation,
+    ),
     "DeleteCluster": ("delete_cluster", t.DeleteClusterRequest, t.Operation),
     "DeleteNodePool": ("delete_node_pool", t.DeleteNodePoolRequest, t.Operation),
 }

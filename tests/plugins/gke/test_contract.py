@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from burst_gke import GkeSettings
+from burst_gke.apis import GoogleApis
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.types import NodePool
 
@@ -35,8 +36,11 @@ class GkeContract(ProviderContract):
         client: ClusterManagerClient,
         kubernetes: Kubernetes,
         settings: GkeSettings,
+        apis: GoogleApis,
     ) -> MakeProvider:
-        return lambda owner: build.provider(client, kubernetes, settings, owner)
+        return lambda owner: build.provider(
+            client, kubernetes, settings, owner, apis=apis
+        )
 
     @pytest.fixture
     def backend(
@@ -45,9 +49,12 @@ class GkeContract(ProviderContract):
         client: ClusterManagerClient,
         kubernetes: Kubernetes,
         settings: GkeSettings,
+        apis: GoogleApis,
     ) -> GkeBackend:
         def make(owner: str, name: str) -> Provider:
-            return build.provider(client, kubernetes, settings, owner, name=name)
+            return build.provider(
+                client, kubernetes, settings, owner, name=name, apis=apis
+            )
 
         return GkeBackend(gke, kubernetes, make, orders=not settings.pool)
 
@@ -82,20 +89,21 @@ class GkeContract(ProviderContract):
     @pytest.fixture
     def count(self, gke: Gke, kubernetes: Kubernetes) -> Count | None:
         def count_one(spec: BurstSpec) -> int:
-            return kubernetes.count(spec.burst_id) or nodes_of(gke, spec.burst_id)
+            pods = kubernetes.count(spec.burst_id)
+            return max(pods, nodes_of(gke, spec.burst_id))
 
         return count_one
 
 
 def nodes_of(gke: Gke, burst_id: BurstId) -> int:
     """Return for how many nodes of a burst somebody pays."""
-    pools = (p for cluster in gke.clusters.values() for p in cluster.node_pools)
-    mine: list[NodePool] = [
-        pool
-        for pool in pools
-        if pool.config.resource_labels.get("burst-id") == burst_id
-    ]
-    return sum(pool.initial_node_count for pool in mine)
+    found = (gke.pool_of(each, burst_id) for each in gke.clusters.values())
+    return sum(
+        len(gke.vms[url.partition("/projects/")[2]])
+        for pool in found
+        if pool is not None
+        for url in pool.instance_group_urls
+    )
 
 
 class TestClusterForEachBurst(GkeContract):

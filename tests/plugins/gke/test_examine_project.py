@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from burst_gke.apis import Addresses, GoogleApis
-from burst_gke.permissions import permissions
+from burst_gke.permissions import ON_VMS, permissions
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.model.finding import Finding, Level
@@ -27,7 +27,7 @@ ENOUGH = {"N2_CPUS": (100.0, 20.0), "INSTANCES": (24.0, 1.0)}
 @pytest.fixture
 def google() -> Google:
     return Google(
-        granted=set(permissions(settings())),
+        granted={*permissions(settings()), *ON_VMS},
         on_accounts={"iam.serviceAccounts.actAs"},
         machine_types={N2: 8, "g2-standard-4": 4},
         quotas=dict(ENOUGH),
@@ -101,10 +101,21 @@ def test_what_is_asked_for_is_what_the_settings_need(
     assert not [text for text in found_too if "lacks" in text]
 
 
+def test_who_may_not_delete_single_nodes_is_told_when_they_end(
+    doctor: Doctor, google: Google, gke: Gke
+) -> None:
+    gke.add_cluster("shared")
+    google.granted -= {ON_VMS[1]}
+    assert not doctor.said(Level.WRONG)
+    (found,) = [t for t in doctor.said(Level.NOTE) if "lacks" in t]
+    assert f"lacks in some-project: {ON_VMS[1]}; nodes that a burst gives" in found
+    assert not [t for t in doctor.said(Level.NOTE, **NAMED_POOL) if "lacks" in t]
+
+
 @pytest.mark.parametrize("table", [{}, POOL, NAMED_POOL])
 def test_the_role_of_the_overlay_has_all_of_them(table: dict[str, Any]) -> None:
     role = set(yaml.safe_load(ROLE.read_text())["includedPermissions"])
-    assert set(permissions(settings(**table))) <= role
+    assert {*permissions(settings(**table)), *ON_VMS} <= role
     assert {"compute.machineTypes.get", "compute.regions.get"} <= role
 
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What the size of a pool needs of the pods: messages of an API server's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_gke.followers import (
+    GKE_LEAVING,
+    GKE_LEAVING_SINCE,
+    GkePods,
+    LeavingHosts,
+    Placement,
+)
+
+from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.pods import Tags
+from burst.kits.pods.names import HOSTS, INDEX
+from burst.model.burst import BurstId
+from tests.kits.kubeserver import Said, api_server, kubeconfig
+from tests.plugins.gke.build import settings
+
+BURST = BurstId("burst-0-aaaaaa")
+TAGS = Tags("owner-a", "gke")
+JOBS = "/apis/batch/v1/namespaces/flux-burst/jobs"
+JOB = f"{JOBS}/{BURST}"
+PODS = "/api/v1/namespaces/flux-burst/pods"
+
+
+@pytest.fixture
+def said() -> Iterator[Said]:
+    with api_server() as found:
+        yield found
+
+
+@pytest.fixture
+def pods(said: Said, tmp_path: Path) -> Iterator[GkePods]:
+    path = kubeconfig(tmp_path / "config", said.url, {"token": "t"})
+    cluster = Cluster(Kubeconfig(path, "here"))
+    found = settings(cluster="shared", namespace="flux-burst")
+    yield GkePods(cluster, found, TAGS)
+    cluster.close()
+
+
+def job(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
+    meta = {
+        "name": BURST,
+        "namespace": "flux-burst",
+        "uid": "u-1",
+        "labels": TAGS.labels(BURST),
+        "annotations": annotations,
+    }
+    return {"metadata": {**meta, **more}, "spec": {}}
+
+
+def pod(index: int, node: str, **more: Any) -> dict[str, Any]:
+    meta = {
+        "name": f"{BURST}-{index}-x",
+        "labels": {**TAGS.labels(BURST), INDEX: str(index)},
+        "annotations": {HOSTS: "b-[0-2]"},
+    }
+    return {
+        "metadata": {**meta, **more},
+        "spec": {"nodeName": node} if node else {},
+        "status": {"phase": "Running"},
+    }
+
+
+def listed(*items: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    return 200, {"metadata": {"resourceVersion": "1"}, "items": list(items)}
+
+
+def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) -> None:
+    said.answer("GET", JOBS, listed(job({HOSTS: "b-[0-1]"})))
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    found = listed(pod(0, "n-0"), pod(1, ""), pod(2, "n-2", **ending))
+    said.answer("GET", PODS, found)
+    members = pods.members(BURST)
+    assert members is not None
+    assert members.hosts == ("b-0", "b-1")
+    assert members.pods == (
+        Placement("b-0", "n-0"),
+        Placement("b-1", ""),
+        Placement("b-2", "n-2"),
+    )
+    assert not members.ending
+
+
+def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    said.answer("GET", JOBS, listed(job({HOSTS: "b-0"}, **gone)))
+    said.answer("GET", PODS, listed())
+    members = pods.members(BURST)
+    assert members is not None
+    assert members.ending
+
+
+def test_without_what_makes_pods_there_are_no_members(
+    said: Said, pods: GkePods
+) -> None:
+    said.answer("GET", JOBS, listed())
+    said.answer("GET", PODS, listed(pod(0, "n-0")))
+    details = {"name": BURST, "group": "batch", "kind": "jobs"}
+    absent = {"kind": "Status", "code": 404, "reason": "NotFound", "details": details}
+    said.answer("GET", JOB, (404, absent))
+    assert pods.members(BURST) is None
+    assert pods.leaving(BURST) == LeavingHosts()
+    pods.note(BURST, LeavingHosts(("b-1",), 5.0))
+    assert {method for method, _, _ in said.asked} == {"GET"}
+
+
+def test_what_is_given_back_is_noted_at_the_job(said: Said, pods: GkePods) -> None:
+    said.answer("GET", JOB, (200, job({HOSTS: "b-[0-3]"})))
+    said.answer("PATCH", JOB, (200, job({})))
+    pods.note(BURST, LeavingHosts(("b-2", "b-3"), 1_800_000_000.4))
+    pods.note(BURST, LeavingHosts())
+    first, second = (each for each in said.bodies if each)
+    assert first["metadata"]["annotations"] == {
+        GKE_LEAVING: "b-[2-3]",
+        GKE_LEAVING_SINCE: "1800000000",
+    }
+    assert first["metadata"]["uid"] == "u-1"
+    assert second["metadata"]["annotations"] == {
+        GKE_LEAVING: None,
+        GKE_LEAVING_SINCE: None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("noted", "leaving"),
+    [
+        ({}, LeavingHosts()),
+        (
+            {GKE_LEAVING: "b-[2-3]", GKE_LEAVING_SINCE: "77"},
+            LeavingHosts(("b-2", "b-3"), 77.0),
+        ),
+        ({GKE_LEAVING: "b-[2-", GKE_LEAVING_SINCE: "77"}, LeavingHosts((), 77.0)),
+        ({GKE_LEAVING: "b-2", GKE_LEAVING_SINCE: "soon"}, LeavingHosts(("b-2",), 0.0)),
+    ],
+)
+def test_what_is_noted_is_read_again(
+    said: Said, pods: GkePods, noted: dict[str, str], leaving: LeavingHosts
+) -> None:
+    said.answer("GET", JOB, (200, job(noted)))
+    assert pods.leaving(BURST) == leaving
+
+
+def test_a_job_of_another_owner_is_not_read(said: Said, pods: GkePods) -> None:
+    other = job({GKE_LEAVING: "b-2"}, labels=Tags("owner-b", "gke").labels(BURST))
+    said.answer("GET", JOB, (200, other))
+    assert pods.leaving(BURST) == LeavingHosts()
+    pods.note(BURST, LeavingHosts(("b-1",), 5.0))
+    assert {method for method, _, _ in said.asked} == {"GET"}

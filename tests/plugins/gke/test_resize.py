@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: MIT
+"""The nodes of a burst follow its size, and none with a follower is ever deleted."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from burst_gke.names import SPEC
+from burst_gke.resizer import UNSEEN_S
+from google.cloud.container_v1 import types as t
+from google.rpc.code_pb2 import Code
+
+from burst.errors import NotFound, Refused, SpecRefused, Transient
+from burst.kits.pods.names import spec_hash
+from burst.provider import BurstSpec, BurstStatus, Failure, Phase
+from tests.plugins.gke.apis import Google
+from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.gke import Denied, Fate
+from tests.plugins.gke.kubernetes import Entry
+
+SIZES = 4
+
+
+class SizedBurst:
+    """A burst of up to four nodes, and what is there of it."""
+
+    def __init__(self, world: World, nodes: int) -> None:
+        self.world = world
+        self.name = str(world.spec.burst_id)
+        hosts = tuple(f"burst-0-{n}" for n in range(SIZES))
+        ranks = tuple(range(1, SIZES + 1))
+        self.all = msgspec.structs.replace(world.spec, hosts=hosts, ranks=ranks)
+        world.spec = self.spec(nodes)
+        world.provision()
+        self.runs(nodes)
+
+    def spec(self, nodes: int) -> BurstSpec:
+        return msgspec.structs.replace(
+            self.all, hosts=self.all.hosts[:nodes], ranks=self.all.ranks[:nodes]
+        )
+
+    def restart(self) -> None:
+        """Have another process go on."""
+        self.world.make(**dict(self.table))
+
+    @property
+    def table(self) -> dict[str, Any]:
+        return POOL if "shared" in self.world.gke.clusters else {}
+
+    @property
+    def entry(self) -> Entry:
+        (entry,) = self.world.kubernetes.bursts.values()
+        return entry
+
+    @property
+    def pool(self) -> t.NodePool:
+        pools = (p for c in self.world.gke.clusters.values() for p in c.node_pools)
+        return next(pool for pool in pools if pool.name == self.name)
+
+    @property
+    def vms(self) -> dict[str, int | None]:
+        (vms,) = self.world.gke.vms.values()
+        return vms
+
+    @property
+    def bound(self) -> int:
+        return self.pool.autoscaling.total_max_node_count
+
+    def once(self, nodes: int) -> str:
+        """Resize once; return what it said, empty if it went through."""
+        try:
+            self.world.provider.resize(self.spec(nodes))
+        except Transient as error:
+            return str(error)
+        return ""
+
+    def status(self) -> BurstStatus:
+        status = self.world.status()
+        assert status is not None
+        return status
+
+    def listed(self) -> list[str]:
+        return [follower.host for follower in self.status().followers]
+
+    def runs(self, nodes: int) -> None:
+        """Observe until so many followers run, and no others are."""
+        for _ in range(20):
+            status = self.status()
+            if status.phase is Phase.RUNNING and len(status.followers) == nodes:
+                return
+        raise AssertionError(f"not {nodes} followers: {self.status()}")
+
+    def grow(self, nodes: int) -> None:
+        for _ in range(20):
+            if not self.once(nodes):
+                self.runs(nodes)
+                return
+        raise AssertionError(f"not grown: {self.once(nodes)}")
+
+    def shrink(self, nodes: int, times: int = 30) -> None:
+        """Resize as the daemon does, until the others are not listed."""
+        for _ in range(times):
+            said = self.once(nodes)
+            if not said and len(self.listed()) == nodes:
+                return
+        raise AssertionError(f"not shrunk: {self.status()}")
+
+    def at(self, nodes: int) -> dict[str, str]:
+        """Return where the first so many followers run."""
+        nodes_of = self.entry.nodes
+        return {host: nodes_of[host] for host in self.all.hosts[:nodes]}
+
+
+def calls(world: World) -> list[t.SetNodePoolAutoscalingRequest]:
+    kind = t.SetNodePoolAutoscalingRequest
+    return [each for each in world.gke.orders if isinstance(each, kind)]
+
+
+def test_it_grows_by_the_bounds_of_its_pool_and_by_its_pods(form: World) -> None:
+    sizes = SizedBurst(form, 1)
+    assert f"let {sizes.name} have up to 3 nodes" in sizes.once(3)
+    assert len(sizes.entry.spec.hosts) == 1, "a pod before the bounds"
+    (request,) = calls(form)
+    assert request.name.endswith(f"/nodePools/{sizes.name}")
+    assert request.autoscaling.enabled
+    assert request.autoscaling.total_min_node_count == 0
+    assert request.autoscaling.total_max_node_count == 3
+    assert request.autoscaling.location_policy.name == "ANY"
+    sizes.grow(3)
+    assert len(sizes.vms) == 3
+    assert len(calls(form)) == 1
+    form.spec = sizes.spec(3)
+    form.provision()  # as after a crash: it has the new hosts
+    form.reap()
+    assert form.status() is None
+
+
+def test_it_gives_back_the_nodes_that_no_follower_is_on(
+    form: World, google: Google
+) -> None:
+    google.page = 1
+    sizes = SizedBurst(form, 4)
+    kept = sizes.at(2)
+    before = set(sizes.vms)
+    sizes.shrink(2)
+    assert set(sizes.vms) == set(kept.values()) < before
+    assert sizes.at(2) == kept
+    assert sizes.bound == 2
+    assert sizes.entry.noted.hosts == ()
+    assert form.gke.calls["set_node_pool_size"] == 0
+    sizes.grow(4)
+    assert sizes.at(2) == kept
+    assert len(sizes.vms) == sizes.bound == 4
+
+
+def test_what_left_is_listed_as_long_as_its_node_costs(form: World) -> None:
+    sizes = SizedBurst(form, 3)
+    form.gke.looks_to_delete = 8
+    while not any(looks is not None for looks in sizes.vms.values()):
+        sizes.once(1)
+        assert sizes.listed() == list(sizes.all.hosts[:3])
+    while len(sizes.vms) > 1:
+        left = sizes.status().followers[1:]
+        assert left, "a node costs, and nobody is listed"
+        assert {follower.phase for follower in left} == {Phase.ENDING}
+        assert left[0].why == "its node is being deleted"
+        sizes.once(1)
+    sizes.shrink(1)
+    assert sizes.status().phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_a_restart_after_each_step_goes_on(form: World, steps: int) -> None:
+    sizes = SizedBurst(form, 3)
+    kept = sizes.at(1)
+    for _ in range(steps):
+        sizes.once(1)
+    sizes.restart()
+    hosts = sizes.listed()
+    assert len(hosts) >= len(sizes.vms), "a node costs, and nobody is listed"
+    sizes.shrink(1)
+    assert set(sizes.vms) == set(kept.values())
+    for _ in range(steps):
+        sizes.once(4)
+    sizes.restart()
+    sizes.grow(4)
+    assert sizes.at(1) == kept
+
+
+def test_lost_answers_delete_and_make_nothing_twice(
+    form: World, google: Google
+) -> None:
+    sizes = SizedBurst(form, 1)
+    form.gke.drops = {"set_node_pool_autoscaling": 1}
+    sizes.grow(4)
+    assert len(sizes.vms) == 4
+    kept = sizes.at(2)
+    google.lost = ["deleteInstances", "listManagedInstances"]
+    sizes.shrink(2)
+    assert google.lost == []
+    assert set(sizes.vms) == set(kept.values())
+
+
+@pytest.mark.parametrize(
+    ("denial", "kind", "says"),
+    [
+        (
+            Denied("FAILED_PRECONDITION", "Cluster is running incompatible operation."),
+            Transient,
+            "incompatible operation",
+        ),
+        (Denied("UNAVAILABLE", "Socket closed"), Transient, "Socket closed"),
+        (
+            Denied("PERMISSION_DENIED", 'Required "container.clusters.update".'),
+            Refused,
+            "container.clusters.update",
+        ),
+        (Denied("NOT_FOUND", "no such pool"), NotFound, "no such pool"),
+    ],
+)
+def test_bounds_that_gke_does_not_change_leave_the_burst(
+    form: World, denial: Denied, kind: type[Exception], says: str
+) -> None:
+    sizes = SizedBurst(form, 2)
+    form.gke.denials = {"set_node_pool_autoscaling": [denial]}
+    with pytest.raises(kind, match=says):
+        form.provider.resize(sizes.spec(4))
+    assert len(sizes.entry.spec.hosts) == len(sizes.vms) == sizes.bound == 2
+    sizes.runs(2)
+    sizes.grow(4)
+
+
+def test_a_change_of_bounds_that_fails_later_is_requested_again(form: World) -> None:
+    sizes = SizedBurst(form, 1)
+    form.gke.fates = [Fate(error=(int(Code.INTERNAL), "internal"))]
+    sizes.grow(2)
+    assert len(calls(form)) == 2
+
+
+def test_while_gke_works_on_the_pool_it_waits(form: World) -> None:
+    sizes = SizedBurst(form, 1)
+    form.gke.fates = [Fate(looks=6)]
+    sizes.once(3)
+    assert "currently running" in sizes.once(3)
+    sizes.grow(3)
+    assert len(calls(form)) == 1
+
+
+def test_without_machines_it_is_as_it_was(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    kept = sizes.at(2)
+    form.gke.room = 3
+    form.kubernetes.full = True
+    while sizes.once(4):
+        assert len(sizes.vms) == 2
+    for _ in range(5):
+        status = sizes.status()
+    assert status.failure is Failure.CAPACITY
+    assert len(sizes.vms) == 3, "one of the two was found"
+    form.kubernetes.full = False
+    sizes.shrink(2)
+    assert set(sizes.vms) == set(kept.values())
+    assert sizes.at(2) == kept
+    assert sizes.bound == 2
+
+
+def test_while_a_follower_has_no_node_none_is_deleted(form: World) -> None:
+    sizes = SizedBurst(form, 3)
+    form.gke.stalled = True
+    del sizes.entry.nodes["burst-0-0"]  # as its pod is started again
+    for _ in range(8):
+        sizes.once(1)
+    assert len(sizes.vms) == 3
+    assert "a follower has no node now" in sizes.status().followers[1].why
+    form.gke.stalled = False
+    sizes.shrink(1)
+    assert set(sizes.vms) == set(sizes.at(1).values())
+
+
+def test_pods_end_before_anything_of_their_nodes(form: World) -> None:
+    form.kubernetes.looks_to_leave = 12
+    sizes = SizedBurst(form, 3)
+    sizes.once(1)
+    while "burst-0-2" in sizes.entry.leaving:
+        assert calls(form) == []
+        assert list(sizes.vms.values()) == [None] * 3
+        assert sizes.listed() == list(sizes.all.hosts[:3])
+        sizes.once(1)
+    sizes.shrink(1)
+    assert sizes.bound == len(sizes.vms) == 1
+
+
+def test_no_more_nodes_are_deleted_than_followers_left(form: World) -> None:
+    """Two followers share a node, as they may: the burst keeps two nodes."""
+    sizes = SizedBurst(form, 4)
+    form.gke.stalled = True
+    sizes.entry.nodes["burst-0-1"] = sizes.entry.nodes["burst-0-0"]
+    sizes.shrink(2)
+    assert len(sizes.vms) == 2
+    assert set(sizes.at(2).values()) < set(sizes.vms)
+
+
+def test_nodes_that_are_none_of_the_pools_stop_it(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    form.gke.stalled = True
+    sizes.entry.nodes["burst-0-0"] = "elsewhere"
+    for _ in range(8):
+        sizes.once(1)
+    assert len(sizes.vms) == 2
+    assert "node elsewhere of a follower is no VM" in sizes.status().why
+
+
+def test_who_may_not_delete_nodes_leaves_it_to_the_autoscaler(
+    form: World, google: Google
+) -> None:
+    sizes = SizedBurst(form, 3)
+    google.failing = {"deleteInstances": 403}
+    for _ in range(9):
+        assert sizes.once(1) == "" or len(calls(form)) == 1
+    assert len(sizes.vms) == len(sizes.listed()) == 3
+    why = sizes.status().why
+    assert "may not delete its node: no deleteInstances for you; GKE's autosc" in why
+    (group,) = form.gke.vms
+    form.gke.delete_vms(group, [sizes.entry.spec.burst_id, *_unused(sizes)[:1]])
+    for _ in range(3):
+        sizes.once(1)
+    assert len(sizes.listed()) == 2
+    form.gke.delete_vms(group, _unused(sizes))
+    sizes.shrink(1)
+
+
+def _unused(sizes: SizedBurst) -> list[str]:
+    return [name for name in sizes.vms if name not in sizes.entry.nodes.values()]
+
+
+@pytest.mark.parametrize("lacks", ["right", "all"])
+def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
+    form: World, google: Google, lacks: str
+) -> None:
+    google.failing = {"listManagedInstances": 403}
+    if lacks == "all":
+        form.apis = None
+        form.make(**(POOL if "shared" in form.gke.clusters else {}))
+    sizes = SizedBurst(form, 2)
+    for _ in range(9):
+        sizes.once(1)
+    assert sizes.listed() == ["burst-0-0", "burst-0-1"]
+    assert "its node cannot be seen" in sizes.status().why
+    form.clock.now += UNSEEN_S - 1
+    sizes.restart()
+    sizes.once(1)
+    assert len(sizes.listed()) == 2
+    form.clock.now += 2
+    sizes.shrink(1)
+    assert sizes.entry.noted.hosts == ()
+
+
+def test_other_errors_of_compute_engine_are_tried_again(
+    form: World, google: Google
+) -> None:
+    sizes = SizedBurst(form, 2)
+    google.failing = {"listManagedInstances": 500}
+    for _ in range(6):
+        said = sizes.once(1)
+    assert "no listManagedInstances for you" in said
+    assert len(sizes.listed()) == 2
+    google.failing = {"deleteInstances": 503}
+    assert "no deleteInstances for you" in sizes.once(1)
+    google.failing = {}
+    sizes.shrink(1)
+
+
+def test_reaped_while_it_shrinks_nothing_is_left(form: World) -> None:
+    sizes = SizedBurst(form, 3)
+    for _ in range(3):
+        sizes.once(1)
+    form.reap()
+    assert form.status() is None
+    assert form.gke.things() == {}
+    assert sizes.world.gke.vms == {}
+    with pytest.raises(NotFound):
+        form.provider.resize(sizes.spec(1))
+
+
+def test_while_it_is_deleted_nothing_grows(form: World) -> None:
+    sizes = SizedBurst(form, 1)
+    form.provider.reap(form.spec.burst_id)
+    with pytest.raises(Transient, match="is being deleted"):
+        form.provider.resize(sizes.spec(2))
+    form.gke.fates = [Fate(looks=9)]
+    form.kubernetes.bursts.clear()
+    form.provider.reap(form.spec.burst_id)
+    with pytest.raises(Transient, match="is STOPPING"):
+        form.provider.resize(sizes.spec(2))
+    assert calls(form) == []
+
+
+def test_what_is_no_resize_changes_no_bounds(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    other = msgspec.structs.replace(sizes.spec(3), hosts=("a", "b", "c"))
+    with pytest.raises(SpecRefused, match="other hosts"):
+        form.provider.resize(other)
+    form.kubernetes.bursts.clear()
+    with pytest.raises(NotFound, match="nothing of"):
+        form.provider.resize(sizes.spec(3))
+    assert calls(form) == []
+
+
+def test_a_cluster_without_its_pool_is_not_resized(world: World) -> None:
+    sizes = SizedBurst(world, 2)
+    cluster = world.gke.clusters[sizes.name]
+    cluster.node_pools[0].name = "another"
+    with pytest.raises(Refused, match="has no node pool"):
+        world.provider.resize(sizes.spec(1))
+
+
+def test_a_cluster_that_cannot_be_reached_is_waited_for(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    for cluster in form.gke.clusters.values():
+        cluster.endpoint = ""
+    assert "does not run now" in sizes.once(1)
+
+
+def test_a_burst_of_before_goes_on(form: World) -> None:
+    """Its label has the hash of all of its hosts."""
+    sizes = SizedBurst(form, 2)
+    kind = ("n2-standard-8", "", 0, False)
+    old = spec_hash(sizes.spec(2), *kind, "us-central1-a")
+    for thing in form.gke.things().values():
+        config = getattr(thing, "config", None)
+        labels = config.resource_labels if config else thing.resource_labels
+        labels[SPEC] = old
+    form.provision()
+
+
+def test_in_a_pool_of_others_only_pods_change(world: World) -> None:
+    pool = t.NodePool(name="burstable", status=t.NodePool.Status.RUNNING)
+    world.gke.add_cluster("shared", node_pools=[pool])
+    world.make(**NAMED_POOL)
+    whole = spec_of(world, 2)
+    world.spec = whole
+    world.provision()
+    world.provider.resize(spec_of(world, 3))
+    assert len(world.status().followers) == 3  # type: ignore[union-attr]
+    world.provider.resize(spec_of(world, 1))
+    assert calls(world) == []
+    assert world.kubernetes.settings_of(whole.burst_id).node_selector
+
+
+def spec_of(world: World, nodes: int) -> BurstSpec:
+    hosts = tuple(f"burst-0-{n}" for n in range(nodes))
+    ranks = tuple(range(1, nodes + 1))
+    return msgspec.structs.replace(world.spec, hosts=hosts, ranks=ranks)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_goes_wrong_no_follower_loses_its_node(
+    form: World, google: Google, seed: int
+) -> None:
+    """SizedBurst, crashes, lost answers and denials by chance."""
+    chance = random.Random(seed)
+    sizes = SizedBurst(form, 2)
+    (group,) = form.gke.vms
+    nodes = 2
+    for _ in range(12):
+        wanted = chance.randint(1, SIZES)
+        kept = sizes.at(min(nodes, wanted))
+        google.lost = chance.sample(["deleteInstances", "listManagedInstances"], 1)
+        form.gke.drops = {"set_node_pool_autoscaling": chance.randint(0, 1)}
+        google.failing = {"Instances": 503} if chance.random() < 0.3 else {}
+        for _ in range(chance.randint(0, 6)):
+            sizes.once(wanted)
+            if chance.random() < 0.3:
+                sizes.restart()
+            if chance.random() < 0.2:
+                # GKE's own autoscaler.
+                form.gke.delete_vms(group, _unused(sizes)[:1])
+            assert len(sizes.listed()) >= min(len(sizes.vms), wanted)
+        google.failing = {}
+        sizes.shrink(wanted) if wanted < nodes else sizes.grow(wanted)
+        nodes = wanted
+        assert sizes.at(len(kept)) == kept, "a follower has lost its node"
+        assert len(sizes.vms) == nodes
+    form.spec = sizes.spec(nodes)
+    form.reap()
+    assert form.gke.vms == {}
