@@ -168,7 +168,7 @@ def _take_wishes(
 
 def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
     """Return it with a pause as long as it lasts already: a minute to an hour."""
-    first = before.first if before else now
+    first = min(before.first, now) if before else now
     pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
     return Trouble(what=why, first=first, until=now + pause)
 

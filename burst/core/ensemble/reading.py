@@ -52,7 +52,8 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of the first 11 of these, in the order in which Flux would start them."""
     events: tuple[MemberEvent, ...] = ()
     """Those that were not counted before. Of a reading that is taken in twice they do
-    no harm: what is not later than `MemberRecord.read_until` is left out."""
+    no harm: what is not later than `MemberRecord.read_until` is left out, unless all of
+    it is earlier."""
     spent: float = 0.0
     """What it has cost so far, settled and running."""
     price: float = 0.0

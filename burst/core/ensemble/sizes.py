@@ -96,6 +96,8 @@ def _want(
         wished = spec.size if first else member.nodes
     demand = max(spec.min, min(spec.max, wished))
     changed = max(member.grown or 0.0, member.shrunk or 0.0)
+    if changed > now:
+        changed = 0.0  # the clock was set back: it is not known how long ago that was
     may_grow = first or now >= changed + spec.grow_window
     may_shrink = now >= changed + spec.shrink_window
     if not may_grow:

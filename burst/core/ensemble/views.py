@@ -59,17 +59,22 @@ def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
     member = record.members.get(name)
     if member is None or member.ended is not None:
         return False
-    return member.trouble is None or now >= member.trouble.until
+    trouble = member.trouble
+    # It began later than now if the clock was set back.
+    return trouble is None or not trouble.first <= now < trouble.until
 
 
 def _with_reading(member: MemberRecord, reading: MemberReading) -> MemberRecord:
     statistics = dict(member.statistics)
     until = member.read_until
+    latest = max((event.at for event in reading.events), default=until)
+    # If all are earlier the clock was set back, and they are new.
+    since = until if latest >= until else 0.0
     for event in reading.events:
-        if event.at > member.read_until:
+        if event.at > since:
             before = statistics.get(event.group, GroupStatistics())
             statistics[event.group] = before.add(event)
-            until = max(until, event.at)
+            until = latest
     return msgspec.structs.replace(
         member,
         statistics=statistics,

@@ -19,8 +19,9 @@ from burst.core.ensemble.intents import (
     RunCustom,
     SubmitJobs,
 )
+from burst.core.ensemble.reading import MemberEvent
 from burst.core.ensemble.record import EnsembleRecord
-from burst.core.ensemble.views import is_due, make_views
+from burst.core.ensemble.views import is_due, make_views, take_in
 from tests.core.ensemble.ensembles import (
     NOW,
     ensemble,
@@ -295,6 +296,29 @@ def test_an_algorithm_that_keeps_failing_is_asked_less_but_each_hour() -> None:
     assert pauses == [60, 60, 120, 240, 480, 960, 1920, 3600, 3600]
     good = stepped(spec, record, {"m": reading(2)}, {"m": wants()}, now)
     assert good.record.members["m"].trouble is None
+
+
+def test_a_clock_that_was_set_back_stops_nothing() -> None:
+    """It is while no daemon runs: one that runs has a clock of its own."""
+    spec = ensemble(member(grow_window=Seconds(60), shrink_window=Seconds(60)))
+    fault = {"m": AlgorithmFault("no")}
+    before = stepped(spec, begun(spec, m=2), {"m": reading(2)}, fault, NOW)
+    done = MemberEvent(at=NOW, name="finish", group="job", success=True)
+    record = take_in(before.record, {"m": reading(2, events=(done, done))})
+    last = msgspec.structs.replace(record.members["m"], grown=NOW)
+    record = msgspec.structs.replace(record, members={"m": last})
+    earlier = NOW - 7200
+    assert is_due(record, "m", earlier)
+    late = msgspec.structs.replace(done, at=earlier)
+    read = {"m": reading(2, events=(late,))}
+    step = stepped(spec, record, read, {"m": wants(5)}, earlier)
+    assert sizes(step.record) == {"m": 5}
+    assert step.record.members["m"].statistics["job"].tally().success == 3
+    again = take_in(step.record, read)
+    assert again.members["m"].statistics["job"].tally().success == 3
+    failed = stepped(spec, record, {"m": reading(2)}, fault, earlier)
+    assert not is_due(failed.record, "m", earlier + 59)
+    assert is_due(failed.record, "m", earlier + 60)
 
 
 @pytest.mark.parametrize(
