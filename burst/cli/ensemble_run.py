@@ -175,11 +175,11 @@ def _jobs(row: Row) -> str:
     tallies = [group["tally"] for group in row["jobs"].values()]
     ended = sum(tally["finished"] for tally in tallies)
     failed = sum(tally["failed"] for tally in tallies)
-    text = f"{ended} ended"
+    text = f"{ended} ended ({failed} failed)" if failed else f"{ended} ended"
     if queue is not None:
         waiting = queue["sched"] + queue["priority"] + queue["depend"] + queue["new"]
         text = f"{waiting} wait, {queue['run']} run, {text}"
-    return f"{text}, {failed} of them failed" if failed else text
+    return text
 
 
 def _nodes(row: Row) -> str:

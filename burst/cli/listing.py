@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -81,17 +82,25 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=how.header
     )
-    for column in columns:
-        table.add_column(Text(column.title), no_wrap=column is not columns[-1])
-    for row in rows:
-        table.add_row(*(Text(str(c.show(row)), c.style(row)) for c in columns))
+    cells = [
+        [Text(str(column.show(row)), column.style(row)) for row in rows]
+        for column in columns
+    ]
+    for column, texts in zip(columns, cells, strict=True):
+        is_last = column is columns[-1]
+        # One that is not wrapped would be cut off where the terminal is too narrow.
+        widest = 0 if is_last else max(map(cell_len, map(str, texts)), default=0)
+        title = Text(column.title)
+        table.add_column(title, no_wrap=not is_last, min_width=widest)
+    for line in zip(*cells, strict=True):
+        table.add_row(*line)
     _print_table(table)
 
 
 def _print_table(table: Table) -> None:
     """Print a table. On a terminal only its last column is wrapped, in a pipe none."""
     console = Console(highlight=False)
-    needed = Measurement.get(console, console.options, table)
+    needed = Measurement.get(console, console.options.update_width(_PIPE_WIDTH), table)
     # A terminal too narrow for the other columns breaks lines; nothing is cut off.
     width = max(console.width, needed.minimum) if console.is_terminal else _PIPE_WIDTH
     console = Console(highlight=False, width=width)

@@ -34,9 +34,7 @@ def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) ->
         assert lines[1].split()[:3] == ["MEMBER", "PROVIDER", "STATE"]
         # What came of it is to be seen after its end, too.
         assert re.match(r"md +local +ended +\S+ +0/0 +6 ended +6 jobs have", lines[2])
-        assert re.match(
-            r"post +local +ended +\S+ +0/0 +2 ended, 2 of them failed", lines[3]
-        )
+        assert re.match(r"post +local +ended +\S+ +0/0 +2 ended \(2 failed\)", lines[3])
         assert members["post"]["member"]["nodes"] == 0
 
 

@@ -48,6 +48,19 @@ def test_on_a_narrow_terminal_only_the_last_column_is_wrapped(
     assert any("f234567" in line for line in printed)
 
 
+def test_on_a_terminal_that_is_too_narrow_nothing_is_cut_off(
+    capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "20")
+    row = {"id": "a job of many words", "why": "because of it"}
+    print_rows([row], COLUMNS, Listing())
+    printed = capsys.readouterr().out
+    assert "a job of many words" in printed
+    assert "because" in printed
+
+
 def test_a_format_of_ones_own(capsys: Printed) -> None:
     print_rows(ROWS, COLUMNS, Listing(form="{id:>8}"))
     assert capsys.readouterr().out.splitlines() == ["      f1", " f234567"]
