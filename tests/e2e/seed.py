@@ -190,13 +190,21 @@ class Seed:
 
     def _volume(self) -> dict[str, Any]:
         """Make a volume for the lead's state; return the patch that claims it."""
-        name = f"state-{self.near}"
-        path = self.place / "state"
+        return self._claim("burst-state", self.near)
+
+    def _claim(self, claimed: str, namespace: str) -> dict[str, Any]:
+        """Make a volume for a claim of a namespace; return the patch that claims it.
+
+        It is the directory `state` of the seed's place for the lead's, else one that
+        is named for the claim.
+        """
+        name = f"{claimed.removeprefix('burst-')}-{namespace}"
+        path = self.place / claimed.removeprefix("burst-")
         path.mkdir()
         path.chmod(0o777)
         spec = {
             "capacity": {"storage": "4Gi"},
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
             "hostPath": {"path": str(path)},
             "storageClassName": "",
         }
@@ -207,7 +215,7 @@ class Seed:
         claim = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "burst-state"},
+            "metadata": {"name": claimed},
             "spec": {"storageClassName": "", "volumeName": name},
         }
         return {"patch": json.dumps(claim)}

@@ -24,7 +24,14 @@ from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.isolated_site import isolated_site
-from tests.e2e.programs import OPERATOR, host_paths, provider_table, running, says
+from tests.e2e.miniclusters import (
+    directories,
+    flux_operator,
+    mounted_directories,
+    needs_operator,
+    patch_of,
+)
+from tests.e2e.programs import provider_table
 from tests.e2e.resizing import SLOT as SLOT_OF_FOUR
 from tests.e2e.resizing import check_resizes
 from tests.e2e.seed import (
@@ -37,34 +44,20 @@ from tests.e2e.seed import (
 )
 from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import CRD, GivenCluster
+from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.e2e,
-    needs_flux,
-    pytest.mark.skipif(
-        not {OPERATOR, CRD} <= os.environ.keys(),
-        reason=f"want of a Flux Operator ({OPERATOR}=its manager, {CRD}=its CRD)",
-    ),
-]
+pytestmark = [pytest.mark.e2e, needs_flux, needs_operator]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
-
-
-def directories() -> list[str]:
-    """Return what pods have to see of this machine; the operator mounts no files."""
-    return [path for path in host_paths(flux=True) if Path(path).is_dir()]
 
 
 @pytest.fixture
 def operator(tmp_path: Path) -> Iterator[Path]:
     """The operator, for the time of a test; its log."""
     log = tmp_path / "operator.log"
-    quiet = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
-    with running((os.environ[OPERATOR], *quiet), log):
-        says(log, "Starting workers")
+    with flux_operator(log):
         yield log
 
 
@@ -158,7 +151,6 @@ class OperatorSeed(Seed):
     def programs(self) -> dict[str, Any]:
         user = some_user()
         security = {"runAsUser": user, "runAsGroup": user}
-        paths = {f"host-{number}": path for number, path in enumerate(directories())}
         view = {"image": SHELL_IMAGE, "disable": True, "securityContext": security}
         changes = {
             "/flux/container": view,
@@ -170,12 +162,8 @@ class OperatorSeed(Seed):
             "/containers/0/resources/requests/cpu": "100m",
             # The second container sees what the first does.
             **{
-                f"/containers/0/volumes/{name}": {
-                    "hostPath": path,
-                    "path": path,
-                    "readOnly": True,
-                }
-                for name, path in paths.items()
+                f"/containers/0/volumes/{name}": volume
+                for name, volume in mounted_directories().items()
             },
             **{
                 f"/containers/{container}/environment/{name}": value
@@ -184,12 +172,7 @@ class OperatorSeed(Seed):
             },
             **{f"/containers/{n}/securityContext": security for n in (0, 1)},
         }
-        patch = [
-            {"op": "add", "path": f"/spec{path}", "value": value}
-            for path, value in changes.items()
-        ]
-        target = {"kind": "MiniCluster", "name": "lead"}
-        return {"target": target, "patch": json.dumps(patch)}
+        return patch_of("lead", changes)
 
 
 @pytest.mark.parametrize("experiment", [run_experiment, upgrade_daemon])

@@ -16,7 +16,12 @@ from tests.kubernetes.kustomize import MANIFESTS
 
 pytestmark = pytest.mark.kubernetes
 DIGEST = f"sha256:{'0a' * 32}"
-PARTS = ["overlays/plain", "overlays/gke", "overlays/kind", "gc", "ensemble"]
+PARTS = [
+    *("overlays/plain", "overlays/gke", "overlays/kind"),
+    *("gc", "ensemble", "ensemble-agent"),
+]
+SEVERAL = ("ensemble", "ensemble-agent")
+"""Those that have two namespaces, see test_manifests."""
 
 
 def images(found: Any) -> Iterator[str]:
@@ -58,7 +63,7 @@ def test_each_image_can_be_another_by_its_digest(
         {"name": name, "newName": f"r.example:5000/{index}", "digest": DIGEST}
         for index, name in enumerate(named)
     ]
-    if part != "ensemble":  # which has two, see test_manifests
+    if part not in SEVERAL:
         tables["namespace"] = namespace
     path.write_text(yaml.safe_dump(tables))
     found = built(cluster, copy / part)
@@ -67,7 +72,7 @@ def test_each_image_can_be_another_by_its_digest(
     }
     # Where there is a tag, too, the digest is what counts.
     assert all(image.endswith(f"@{DIGEST}") for image in images(found))
-    if part == "ensemble":
+    if part in SEVERAL:
         return
     if part == "overlays/kind" and not cluster.get("/apis/flux-framework.org/v1alpha2"):
         return

@@ -184,6 +184,42 @@ def test_an_ensemble_is_applied_in_one_go(
 
 
 @pytest.mark.usefixtures("miniclusters")
+def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
+    cluster: AnyCluster, namespace: str, tmp_path: Path
+) -> None:
+    """Both sides in one go; the lead's pod keeps to the standard with its Secret."""
+    with new_namespace(cluster, "member") as far:
+        names = {"burst": namespace, "burst-member": far}
+        found = build_as_it_is(cluster, "ensemble-agent", names)
+        file = tmp_path / "agent.json"
+        every = {"apiVersion": "v1", "kind": "List", "items": found}
+        file.write_text(json.dumps(every))
+        taken = dry_run(cluster, file)
+        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
+        assert "minicluster.flux-framework.org/research" in taken
+        assert "service/burst-daemon" in taken
+        assert len(taken) == len(found)
+        (lead,) = (thing for thing in found if thing["kind"] == "Job")
+        kinds = ("Namespace", "ServiceAccount")
+        pieces = [thing for thing in found if thing["kind"] in kinds]
+        every = {"apiVersion": "v1", "kind": "List", "items": pieces}
+        cluster.kubectl("apply", "-f", "-", manifest=every)
+        template = lead["spec"]["template"]
+        assert refusal(cluster, namespace, template) == ""
+        volume = {"secretName": "burst-http-token", "defaultMode": 0o400}
+        assert {"name": "http-token", "secret": volume} in template["spec"]["volumes"]
+        mounts = {
+            container["name"]
+            for container in (
+                *template["spec"]["initContainers"],
+                *template["spec"]["containers"],
+            )
+            if "http-token" in {mount["name"] for mount in container["volumeMounts"]}
+        }
+        assert mounts == {"burst"}, "jobs on the lead's node do not see the token"
+
+
+@pytest.mark.usefixtures("miniclusters")
 def test_the_overlay_with_a_minicluster_is_accepted(
     cluster: AnyCluster, namespace: str, tmp_path: Path
 ) -> None:

@@ -95,20 +95,21 @@ def test_no_burst_of_shipped_settings_lives_for_ever(path: Path) -> None:
 def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     lead = load(LEAD / "burst.toml").lead
     assert lead.has_owner_of_service
-    services = [thing for thing in objects() if thing["kind"] == "Service"]
-    assert [service["metadata"]["name"] for service in services] == [lead.service]
+    services = {o["metadata"]["name"] for o in objects() if o["kind"] == "Service"}
+    assert services == {lead.service, "burst-daemon"}
 
 
 def test_the_state_of_the_lead_outlives_its_pod() -> None:
+    claim = "burst-state"
     claims = [o for o in objects() if o["kind"] == "PersistentVolumeClaim"]
-    [claim] = [claim["metadata"]["name"] for claim in claims]
+    assert claim in {claim["metadata"]["name"] for claim in claims}
     [job] = [thing for thing in objects() if thing["kind"] == "Job"]
     pod = job["spec"]["template"]["spec"]
     volume = {"name": "state", "persistentVolumeClaim": {"claimName": claim}}
     assert volume in pod["volumes"]
     mount = {"name": "state", "mountPath": "/var/lib/burst"}
     assert mount in pod["containers"][0]["volumeMounts"]
-    [lead] = [thing for thing in objects() if thing["kind"] == "MiniCluster"]
+    lead = miniclusters()["lead"]
     volumes = lead["spec"]["containers"][0]["volumes"].values()
     mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
     assert mounts == [(claim, "/var/lib/burst")]
@@ -156,7 +157,7 @@ def test_each_role_is_bound_to_its_account_where_it_is() -> None:
     }
     here = {"kind": "ServiceAccount", "name": "burst-daemon"}
     names = {t["metadata"]["name"] for t in objects() if t["kind"] == "Namespace"}
-    (lead,) = names - {"burst-far"}
+    (lead,) = names - {"burst-far", "burst-member"}
     there = {**here, "namespace": lead}
     assert bound == {
         ("Role", "burst-lead"): [here],
@@ -270,20 +271,26 @@ def test_the_probe_has_patience_for_all_that_the_daemon_waits_for() -> None:
     assert probe["failureThreshold"] >= 2
 
 
-def test_the_operator_takes_the_lead() -> None:
+def miniclusters() -> dict[str, dict[str, Any]]:
+    """Return the MiniClusters by their names."""
+    found = (item for item in objects() if item["kind"] == "MiniCluster")
+    return {item["metadata"]["name"]: item for item in found}
+
+
+def test_the_operator_takes_what_is_a_minicluster() -> None:
     """It ignores a MiniCluster unless one container, and only one, runs Flux, and the
     others have names.
     """
-    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
-    containers = lead["spec"]["containers"]
-    others = [c for c in containers if not c.get("runFlux")]
-    assert len(containers) - len(others) == 1
-    assert [c["name"] for c in others] == ["burst"]
+    for cluster, other in (("lead", "burst"), ("research", "agent")):
+        containers = miniclusters()[cluster]["spec"]["containers"]
+        others = [c for c in containers if not c.get("runFlux")]
+        assert len(containers) - len(others) == 1
+        assert [c["name"] for c in others] == [other]
 
 
 def test_the_operator_finds_the_volumes_of_config_maps() -> None:
     """It mounts such a volume by its key and makes it by the ConfigMap's name."""
-    (lead,) = (item for item in objects() if item["kind"] == "MiniCluster")
+    lead = miniclusters()["lead"]
     volumes = lead["spec"]["containers"][0]["volumes"]
     maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
     assert maps == {"burst-lead": "burst-lead"}
