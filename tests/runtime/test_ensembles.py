@@ -286,6 +286,18 @@ def test_after_its_end_it_is_told_why_it_ended() -> None:
     assert (found["waits_for"], found["why"]) == ("", "by hand")
 
 
+def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO, limits={"nodes": 2})
+    both["a"].says = MemberDecision(nodes=3)
+    site.step(4)
+    (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+    assert row["members"]["a"]["member"]["waits_for"] == (
+        "of 3 nodes that it wants [limits] nodes and its fair share leave 1"
+    )
+    assert row["members"]["b"]["member"]["waits_for"] == ""
+
+
 def test_each_member_needs_a_slot() -> None:
     site = EnsembleSite()
     three = [{**MEMBER, "name": name} for name in "abc"]

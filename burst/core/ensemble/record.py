@@ -52,6 +52,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     paid: int = 0
     """Nodes that were paid as it was read last, those that are given back, too."""
     trouble: Trouble | None = None
+    limited: str = ""
+    """Which limit leaves it fewer nodes than it wants; empty if none does."""
     why: str = ""
     """Of the last change, or of the end."""
     ended: float | None = None

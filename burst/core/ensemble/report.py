@@ -69,8 +69,8 @@ def ensemble_row(
         hosts = start.slots.get(member, ())
         bursts = bursts_of(records, start.membership(member))
         why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
-        if record.members[member].ended is not None:
-            why = ""
+        its = record.members[member]
+        why = "" if its.ended is not None else why or its.limited
         shown["member"] |= {
             "provider": members[member].provider if member in members else "",
             "mode": members[member].mode if member in members else "",

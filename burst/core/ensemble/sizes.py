@@ -58,10 +58,17 @@ def decide_sizes(
     if spec.limits.nodes:
         most = spec.limits.nodes - _fixed(record, readings, wants)
         nodes = _grow_into_room(live, readings, fair_share(most, wants), most)
+    limit = "[limits] nodes and its fair share leave"
     if not _can_pay(spec, record, readings, nodes):
         nodes = {name: min(size, live[name].nodes) for name, size in nodes.items()}
+        limit = "what is left of [limits] money leaves"
     members = dict(record.members)
     for name, size in nodes.items():
+        wanted = wants[name].demand
+        limited = f"of {wanted} nodes that it wants {limit} {size}"
+        live[name] = members[name] = msgspec.structs.replace(
+            live[name], limited=limited if size < wanted else ""
+        )
         if size != live[name].nodes and size >= specs[name].min:
             why = _why(wishes[name], specs[name], size)
             members[name] = resized(live[name], size, why, now)

@@ -256,6 +256,21 @@ def test_nothing_grows_that_could_not_be_paid_for_ten_minutes(
     paid = {"m": reading(4, price=price, spent=2.0)}
     step = stepped(spec, begun(spec, m=4), paid, {"m": wants(8)})
     assert sizes(step.record) == {"m": expected}
+    told = "of 8 nodes that it wants what is left of [limits] money leaves 4"
+    assert step.record.members["m"].limited == (told if expected == 4 else "")
+
+
+def test_who_gets_no_node_of_the_limit_is_told_so() -> None:
+    spec = limited(member("a"), member("b", min=0), nodes=4)
+    record = begun(spec, a=4)
+    step = stepped(spec, record, {"a": reading(4), "b": reading()}, {"b": wants(3)})
+    assert sizes(step.record)["b"] == 0
+    assert step.record.members["b"].limited == (
+        "of 3 nodes that it wants [limits] nodes and its fair share leave 0"
+    )
+    more = {"a": reading(1), "b": reading()}
+    after = stepped(spec, begun(spec, a=1), more, {"b": wants(3)})
+    assert after.record.members["b"].limited == ""
 
 
 def test_money_that_was_read_once_is_kept_when_a_member_cannot_be_read() -> None:
