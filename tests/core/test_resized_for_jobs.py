@@ -11,10 +11,12 @@ import pytest
 from burst.config import Seconds
 from burst.core.lifecycle import apply
 from burst.core.placement.plan import Plan, Proposal, Reservation
-from burst.core.placement.plan_growth import with_growths
+from burst.core.placement.plan_growth import GrowthGrounds, with_growths
+from burst.core.placement.purchases import NO_PURCHASES
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
+from burst.core.worth.money import to_units
 from burst.model.burst import Burst, Isolated, Membership, State
 from burst.model.event import Event
 from burst.model.jobid import JobId
@@ -80,15 +82,47 @@ def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
         (idle(), large(), {"plan": {"resize": False}}),
         (idle(price=2.0), large(), {}),
         (idle(), large(), {"limits": {"max_nodes_per_burst": 3}}),
+        # There is no entry of what is reserved for it.
         (idle(), large(), {"budget": [{"limit": 1000.0}]}),
     ],
-    ids=["off", "price", "limit", "budget"],
+    ids=["off", "price", "limit", "not on record"],
 )
 def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tables):
     made = decide(asked, records=recorded(burst), **tables)
     assert made.records.bursts[ID].resize is None
     new = [b for b in made.records.bursts.values() if b.id != ID]
     assert new
+
+
+@pytest.mark.parametrize("end", [0.0, NOW + 86_400])
+def test_budgets_allow_the_whole_of_the_larger_burst(end):
+    asked = large(duration=3600.0)
+    burst = idle(price=1.0, end=end)
+    lead = view(asked, online=[0, 1, 2, 3])
+    found = world(lead, local=(offer(price=1.0),))
+    seen = msgspec.structs.replace(found, resizable=frozenset({"local"}))
+
+    def decided(limit: float):
+        budget = [{"limit": limit}]
+        known = run_tick(
+            recorded(burst), seen_by(view(online=[0, 1, 2, 3])), settings(), NOW
+        ).records
+        return decide(asked, records=known, seen=seen, budget=budget)
+
+    def reserved(made) -> float:
+        return sum(to_units(entry.reserved) for entry in made.records.entries.values())
+
+    grown = decided(1e6)
+    assert grown.records.bursts[ID].coming == (4, 5)
+    needs = reserved(grown)
+    # With the further burst, in place of which it grows, that is counted twice.
+    low, high = needs, 3 * needs
+    near = decided(low)
+    assert near.records.bursts[ID].resize is None
+    enough = decided(high)
+    assert enough.records.bursts[ID].coming == (4, 5)
+    for made, limit in ((near, low), (enough, high)):
+        assert reserved(made) <= limit
 
 
 def test_a_lease_that_is_long_enough_is_no_reason_against_it():
@@ -267,9 +301,10 @@ def grow(burst=None, settings_=None, *, jobs=(), asked=None, **changes) -> Plan:
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
     tx = Transaction(recorded(burst or idle()), NOW)
     constraints = Constraints(identity())
-    return with_growths(
-        Plan(**fields), tx, seen_by(lead), settings_ or settings(), constraints
+    grounds = GrowthGrounds(
+        tx, seen_by(lead), settings_ or settings(), constraints, NO_PURCHASES
     )
+    return with_growths(Plan(**fields), grounds)
 
 
 def test_a_plan_has_a_growth_in_place_of_a_burst():

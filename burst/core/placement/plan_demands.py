@@ -12,7 +12,7 @@ from burst.core.placement.catalog import read_catalog
 from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
 from burst.core.placement.limits import Usage
 from burst.core.placement.plan import Plan, PlanRequest
-from burst.core.placement.plan_growth import with_growths
+from burst.core.placement.plan_growth import GrowthGrounds, with_growths
 from burst.core.placement.planner import Planner
 from burst.core.placement.purchases import Purchases
 from burst.core.placement.slot_index import SlotIndex
@@ -58,7 +58,8 @@ def plan_demands(
         settings.plan,
     )
     plan = planner.make(wanted.demands, world.identity.owner, tx.now)
-    plan = with_growths(plan, tx, world, settings, constraints)
+    grounds = GrowthGrounds(tx, world, settings, constraints, usage.purchases)
+    plan = with_growths(plan, grounds)
     if not world.identity.endpoint:
         plan = _without_address(plan)
     return plan

@@ -5,9 +5,15 @@ Where the job has nodes of the live burst already, and the further one would be 
 same offer, for the same price: then both cost as much for each node, a growth has no
 fee, and all nodes of the job leave together. Nodes of other jobs get a burst of their
 own, as a burst shrinks from its end only, and theirs may end before the others.
+
+Budgets have to allow the growth beside that further burst: the whole of a larger burst
+is reserved for, and for the boot of its further nodes. Near a limit the further burst
+is made.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +21,7 @@ from burst.config import Settings
 from burst.core.placement.growth import FurtherRanks, free_above
 from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import Growth, Plan, Proposal
+from burst.core.placement.purchases import Purchases
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -25,21 +32,22 @@ from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
 
 
-def with_growths(
-    plan: Plan,
-    tx: Transaction,
-    world: World,
-    settings: Settings,
-    constraints: Constraints,
-) -> Plan:
-    """Return the plan with growths in place of the bursts that they save.
+class GrowthGrounds(NamedTuple):
+    """What growths are found by."""
 
-    Where there are budgets, nothing grows by itself: that a job keeps the whole of a
-    larger burst for longer is not what was compared with them.
-    """
-    if not settings.plan.resize or settings.budget or not world.resizable:
+    tx: Transaction
+    world: World
+    settings: Settings
+    constraints: Constraints
+    purchases: Purchases
+    """What the plan buys, all of it counted, against the budgets."""
+
+
+def with_growths(plan: Plan, grounds: GrowthGrounds) -> Plan:
+    """Return the plan with growths in place of the bursts that they save."""
+    if not grounds.settings.plan.resize or not grounds.world.resizable:
         return plan
-    finder = _GrowthFinder(plan, tx, world, settings, constraints)
+    finder = _GrowthFinder(plan, grounds)
     kept: list[Proposal] = []
     decisions = dict(plan.decisions)
     for proposal in plan.proposals:
@@ -75,19 +83,13 @@ def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
 class _GrowthFinder:
     """Finds what of one plan may be had as a growth."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        tx: Transaction,
-        world: World,
-        settings: Settings,
-        constraints: Constraints,
-    ) -> None:
-        assert world.lead is not None
+    def __init__(self, plan: Plan, grounds: GrowthGrounds) -> None:
+        assert grounds.world.lead is not None
         self.found: list[Growth] = []
-        self._plan, self._tx, self._world = plan, tx, world
-        self._lead: LeadView = world.lead
-        self._settings, self._constraints = settings, constraints
+        self._plan, self._tx, self._world = plan, grounds.tx, grounds.world
+        self._lead: LeadView = grounds.world.lead
+        self._settings, self._constraints = grounds.settings, grounds.constraints
+        self._purchases = grounds.purchases
         # A job that gets several new bursts gets them.
         self._count: dict[JobId, int] = {}
         for proposal in plan.proposals:
@@ -107,7 +109,8 @@ class _GrowthFinder:
         for burst in self._bursts_of(job):
             if self._may_grow(burst, proposal, self._lead.jobs[job]):
                 more = self._ranks_for(burst, proposal, self._lead.jobs[job])
-                if more is not None:
+                if more is not None and self._purchases.grow(burst.id, len(more.ranks)):
+                    self._taken.difference_update(proposal.lease.ranks)
                     self._taken.update(more.ranks)
                     self.found.append(Growth(burst.id, more.hosts, more.ranks, job))
                     return self.found[-1]
@@ -160,5 +163,4 @@ class _GrowthFinder:
         ][: proposal.lease.nodes]
         if len(pairs) < proposal.lease.nodes:
             return None
-        self._taken.difference_update(proposal.lease.ranks)
         return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))

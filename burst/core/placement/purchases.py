@@ -23,7 +23,13 @@ from burst.core.worth.budget import (
     commitment_of,
 )
 from burst.core.worth.ledger import Entry, Payer
-from burst.core.worth.life import COMES_UP, Life, lives_until, payer_of
+from burst.core.worth.life import (
+    COMES_UP,
+    Life,
+    boot_limit,
+    lives_until,
+    payer_of,
+)
 from burst.core.worth.money import format_money, from_price
 from burst.core.worth.periods import Window
 from burst.model.banks import NOT_VERIFIED, Banks
@@ -171,6 +177,27 @@ class Purchases:
         )
         key = f"{burst.lease.provider}/{burst.lease.offer}"
         return self._refusal(key, [before, further], before)
+
+    def grow(self, burst: BurstId, more: int) -> bool:
+        """Count that a live burst grows by so many nodes; tell whether it may.
+
+        All of it is kept for longer by the time that the further ones take to come.
+        """
+        if not self._budgets:
+            return True
+        if burst not in self._live:
+            return False
+        known, before = self._live[burst]
+        boot = boot_limit(before.provider, self._settings)
+        until = before.until if known.lease.end else before.until + boot
+        kept = msgspec.structs.replace(before, until=until)
+        further = msgspec.structs.replace(
+            kept, nodes=more, fee=from_price(0.0), made=self._now
+        )
+        if self._budgets.refusing([kept, further], before) is not None:
+            return False
+        self._budgets.commit([kept, further], before)
+        return True
 
     def _used(self, demand: Demand, name: BurstId) -> tuple[Commitment, Commitment]:
         """Return what is reserved for a live burst, and what would be with a job."""

@@ -128,7 +128,8 @@ class _Accounts:
             provider=lease.provider,
             lease_end=lease.end,
             run_times=run_times,
-            online=burst.state not in COMES_UP,
+            # A burst that grows for a job has it wait for the further nodes.
+            online=burst.state not in COMES_UP and not burst.coming,
         )
         return lives_until(life, self._settings, self._tx.now)
 

@@ -38,19 +38,25 @@ def lives_until(life: Life, settings: Settings, now: float) -> float:
     deadline without end counts as `[deadlines] run`.
     """
     limits = settings.deadlines
-
-    def bounded(seconds: float) -> float:
-        return min(limits.run, _FOR_EVER) if math.isinf(seconds) else seconds
-
+    reap = _bounded(limits.reap, settings)
     if life.lease_end:
-        return life.lease_end + bounded(limits.reap)
-    boot = 0.0
-    if not life.online:
-        boot = bounded(settings.provision_limit(life.provider)) + bounded(limits.join)
+        return life.lease_end + reap
+    boot = 0.0 if life.online else boot_limit(life.provider, settings)
     run = max((time or limits.run for time in life.run_times), default=0.0)
     run = min(run, _FOR_EVER)
-    start = bounded(limits.release) if life.run_times else 0.0
-    return now + boot + start + run + bounded(limits.idle) + bounded(limits.reap)
+    start = _bounded(limits.release, settings) if life.run_times else 0.0
+    return now + boot + start + run + _bounded(limits.idle, settings) + reap
+
+
+def boot_limit(provider: str, settings: Settings) -> float:
+    """Return for how many seconds nodes may come up, by the deadlines of that."""
+    provision = settings.provision_limit(provider)
+    return _bounded(provision, settings) + _bounded(settings.deadlines.join, settings)
+
+
+def _bounded(seconds: float, settings: Settings) -> float:
+    unbounded = math.isinf(seconds)
+    return min(settings.deadlines.run, _FOR_EVER) if unbounded else seconds
 
 
 def payer_of(job: JobView, banks: Banks, rule: str = "") -> Payer:
