@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""A joined and an isolated member on real Flux; each job of the latter has a real
+instance of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flux import instances
+from tests.flux.site import Site
+from tests.flux_instance import FLUX, MISSING
+from tests.support.ensemble_story import ensemble
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+FILE = """
+name = "both"
+checkSeconds = "0.3s"
+growWindow = "0.5s"
+shrinkWindow = "0.5s"
+limits.nodes = 4
+
+[[members]]
+name = "near"
+provider = "local"
+max = 2
+jobs = [{{ name = "step", command = "sleep 1", count = 3 }}]
+
+[[members]]
+name = "far"
+provider = "far"
+mode = "isolated"
+max = 3
+algorithm = [
+    {{ name = "workload-demand", options = {{ scaleUpStrategy = "total" }} }},
+    {{ name = "stop", options = {{ successTarget = 4, failureTarget = 9 }} }},
+]
+
+[[members.jobs]]
+name = "one"
+command = "sh -c 'echo one >> {log}; sleep {seconds}'"
+count = 3
+
+[[members.jobs]]
+name = "two"
+command = "sh -c 'echo two $(flux getattr size) >> {log}; echo told'"
+nodes = 2
+
+[[members.jobs]]
+name = "bad"
+command = "sh -c 'echo bad >> {log}; exit 3'"
+"""
+
+
+class Both:
+    """The ensemble, and what its isolated jobs have written."""
+
+    def __init__(self, site: Site, directory: Path) -> None:
+        self.site, self.log = site, directory / "log"
+        self.file, self.home = directory / "both.toml", directory / "far"
+        instances.install(site.cli.directory / "site")
+        far = {"type": instances.TYPE, "dir": str(self.home), "flux": FLUX}
+        local = {**site.cli.options, "type": "local", "flux": FLUX}
+        site.cli.write(providers={"local": local, "far": far})
+
+    def up(self, seconds: int = 1) -> None:
+        self.file.write_text(FILE.format(log=self.log, seconds=seconds))
+        self.site.cli.run("ensemble", "check", str(self.file))
+        assert self.site.cli.run("ensemble", "up", str(self.file)).status == 0
+
+    def wait_for_its_end(self) -> int:
+        """Wait for it; return how many nodes the isolated member had at most."""
+        most = 0
+
+        def over() -> bool:
+            nonlocal most
+            row = ensemble(self.site.cli)
+            paid = {name: self._paid(each) for name, each in row["members"].items()}
+            assert sum(paid.values()) <= 4
+            most = max(most, paid["far"])
+            return bool(row["state"] == "ended")
+
+        wait_until(over, lambda: f"its end: {ensemble(self.site.cli)}", limit=180.0)
+        return most
+
+    def _paid(self, member: Any) -> int:
+        return sum(
+            burst["nodes"]
+            for burst in member["member"]["bursts"]
+            if burst["state"] != "inactive"
+        )
+
+    def check_each_ran_once(self) -> None:
+        """By what the jobs have written, and by what the lead says of them."""
+        ran = sorted(self.log.read_text().splitlines())
+        # Of the job of two nodes both tasks.
+        assert ran == ["bad", "one", "one", "one", "two 2", "two 2"]
+        form = "{name}|{status}|{returncode}|{nodelist}"
+        told = self.site.flux("jobs", "-a", "-n", "-o", form).splitlines()
+        far = sorted(line for line in told if line.startswith("both.far."))
+        ends = [line.partition(".far.")[2].partition("|") for line in far]
+        assert [(name[:3], rest) for name, _, rest in ends] == [
+            ("bad", "FAILED|3|"),
+            *[("one", "COMPLETED|0|")] * 3,
+            ("two", "COMPLETED|0|"),
+        ]
+
+    def check_that_nothing_is_left(self) -> None:
+        self.site.check_that_nothing_is_left()
+        assert list(self.home.iterdir()) == []
+
+
+@pytest.fixture
+def both(site: Site, tmp_path: Path) -> Both:
+    return Both(site, tmp_path)
+
+
+def test_each_job_runs_once_in_an_instance_of_its_own(both: Both) -> None:
+    with both.site.cli.daemon():
+        both.up()
+        most = both.wait_for_its_end()
+        assert 2 <= most <= 3
+        both.check_each_ran_once()
+        row = ensemble(both.site.cli)["members"]
+        assert "4 jobs have succeeded" in row["far"]["member"]["why"]
+        jobs = row["far"]["jobs"]
+        assert jobs["one"]["tally"]["duration"]["min"] >= 1.0
+        assert jobs["bad"]["tally"]["failed"] == 1
+        both.check_that_nothing_is_left()
+
+
+def test_they_live_through_a_daemon_that_is_killed(both: Both) -> None:
+    with both.site.cli.daemon() as daemon:
+        both.up(seconds=3)
+        wait_until(
+            both.log.exists,
+            lambda: f"a job to run: {ensemble(both.site.cli)}",
+            limit=60.0,
+        )
+        daemon.process.kill()
+        daemon.process.wait()
+    with both.site.cli.daemon():
+        both.wait_for_its_end()
+        both.check_each_ran_once()
+        both.check_that_nothing_is_left()
+
+
+def test_down_lets_what_runs_end_and_leaves_nothing(both: Both) -> None:
+    with both.site.cli.daemon():
+        both.up(seconds=4)
+        running = 0
+
+        def some_run() -> bool:
+            nonlocal running
+            row = ensemble(both.site.cli)["members"]["far"]
+            running = row.get("queue", {}).get("run", 0)
+            return bool(running > 0)
+
+        wait_until(some_run, "a job to run", limit=60.0)
+        said = both.site.cli.run("ensemble", "down", "both")
+        assert said.lines == ["ensemble both has ended; nothing of it is left"]
+        form = "{name}|{status}|{returncode}"
+        told = both.site.flux("jobs", "-a", "-n", "-o", form).splitlines()
+        ends = [line.partition("|")[2] for line in told if ".far." in line]
+        own = [end for end in ends if end in ("COMPLETED|0", "FAILED|3")]
+        assert running <= len(own) < 5, "what ran has its own result, no other ran"
+        ran = both.log.read_text().splitlines()
+        assert len(ran) <= 6, "none ran twice"
+        both.check_that_nothing_is_left()
