@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.tally import Tally
 from tests.core.ensemble.agents import report
 from tests.http.clients import ask
+from tests.http.tls_proxy import make_certificate, tls_proxy
 from tests.runtime.agent_site import Outside
 
 TOKEN = "0123456789abcdef"
@@ -194,6 +196,27 @@ def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
     for other in (f"https://{host}", "http://127.0.0.1:9", "http://localhost:9"):
         AgentClient(other, str(token))
     assert caplog.text == ""
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="want of openssl")
+def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
+    state: DaemonState, token: Path, tmp_path: Path
+) -> None:
+    trusted, key = make_certificate(tmp_path, "proxy")
+    other, _ = make_certificate(tmp_path, "other")
+    with serving(state) as url:
+        port = int(url.rpartition(":")[2])
+        with tls_proxy(port, trusted, key) as (listens, seen):
+            where = f"https://localhost:{listens}"
+            for authority in (str(other), ""):
+                stranger = AgentClient(where, str(token), authority)
+                with pytest.raises(AgentTrouble, match="certificate verify failed"):
+                    stranger.post(report(ensemble="sweep"))
+            assert seen == [], "nothing was sent, the token neither"
+            client = AgentClient(where, str(token), str(trusted))
+            answer = client.post(report(ensemble="sweep"))
+    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+    assert TOKEN.encode() in b"".join(seen)
 
 
 @pytest.mark.parametrize(

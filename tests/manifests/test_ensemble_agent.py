@@ -83,7 +83,7 @@ def test_it_finds_the_daemon_by_its_service() -> None:
     assert service["spec"]["selector"].items() >= LEAD_POD.items()
 
 
-def test_the_token_is_a_file_of_its_own_that_no_job_can_read() -> None:
+def test_the_token_is_mounted_for_the_agent_only() -> None:
     """The operator mounts a container's volumes in all that follow."""
     cluster = document("member/minicluster.yaml")
     first, last = cluster["spec"]["containers"]
