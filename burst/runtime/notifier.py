@@ -109,6 +109,7 @@ class Notifier:
             self._told[name] = told
             for notice in due_notices(found, told, self._since, now):
                 self._send(name, sender, notice, now)
+            self._forget_trouble(name, sender, found)
         self._told = {name: told for name, told in self._told.items() if told}
         if self._told == self._stored:
             return None
@@ -163,6 +164,23 @@ class Notifier:
             # One that is over meanwhile is dropped again, if that is known.
             kept = found[sent.name].kept_until if sent.name in found else 0.0
             self._told.setdefault(name, {})[sent.name] = Told(now, kept)
+
+    def _forget_trouble(
+        self, name: str, sender: NoticeSender, found: Mapping[str, Notice]
+    ) -> None:
+        """Forget why notices could not be told once all of these are over.
+
+        None is left by which it would show whether that works again.
+        """
+        if self._troubles.get(name) and not sender.pending:
+            self._again = {
+                key: at
+                for key, at in self._again.items()
+                if key[0] != name or key[1] in found
+            }
+            if not any(key[0] == name for key in self._again):
+                del self._troubles[name]
+                log.say("what notify.%s could not tell is over", name)
 
     def _send(
         self, name: str, sender: NoticeSender, notice: Notice, now: float

@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from burst.config import NotifySettings, Settings, parse
+from burst.core.commands import enable_provider
 from burst.daemon import Daemon
 from burst.errors import BurstError, ConfigError, LeadGone, StoreError
 from burst.runtime.notice_sender import CommandSink, NoticeSender, WebhookSink
@@ -200,6 +201,26 @@ def test_what_could_not_be_told_is_tried_again_and_is_in_the_status(
     assert len(receiver.posts) == 5
     assert sim.engine.snapshot.untold == {}
     assert "notices are told again by notify.webhook" in caplog.text
+
+
+def test_what_could_not_be_told_and_is_over_is_no_trouble_any_more(
+    sim: Told, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "burst")
+    sim.tick(3)
+    receiver.statuses = [500] * 4
+    stop_working(sim)
+    sim.settle()
+    sim.tick()
+    assert sim.notifier is not None
+    assert "status 500" in sim.notifier.troubles["webhook"]
+    sim.broken = False
+    sim.engine.post(
+        lambda records, _, __, now: (enable_provider(records, "local", now), None)
+    )
+    sim.tick(3)
+    assert sim.notifier.troubles == {}
+    assert caplog.text.count("what notify.webhook could not tell is over") == 1
 
 
 def test_who_does_not_answer_holds_up_no_tick(tmp_path: Path) -> None:
