@@ -25,7 +25,7 @@ from burst_gke.settings import GkeSettings
 GKE_LEAVING = "burst.flux-framework.org/gke-leaving"
 """An annotation: the hosts that a burst gives back, whose nodes may exist still."""
 GKE_LEAVING_SINCE = "burst.flux-framework.org/gke-leaving-since"
-"""An annotation: when it began to, in seconds since the epoch."""
+"""An annotation: since when no pod of these hosts exists, in seconds."""
 
 
 class LeavingHosts(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class LeavingHosts(msgspec.Struct, frozen=True):
 
     hosts: tuple[str, ...] = ()
     since: float = 0.0
-    """Seconds since the epoch."""
+    """Since when no pod of theirs exists, in seconds since the epoch; 0 before."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class GkePods(PodBursts):
         if found is None:
             return
         hosts = format_hostlist(leaving.hosts) or None
-        since = f"{leaving.since:.0f}" if hosts else None
+        since = f"{leaving.since:.0f}" if leaving.since else None
         noted = {"annotations": {GKE_LEAVING: hosts, GKE_LEAVING_SINCE: since}}
         self.cluster.merge(found, {"metadata": noted})
 

@@ -19,6 +19,7 @@ for as long as the autoscaler may need.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 
 import msgspec
@@ -73,8 +74,8 @@ class PoolResizer:
     ) -> None:
         """Do the next step. Raises what `Resizable.resize` may raise."""
         members = pods.members(spec.burst_id)
-        if members is None:
-            pods.resize(spec)  # which says whether it ends, or is gone
+        if members is None or spec.program is not None:
+            pods.resize(spec)  # which says why not
             return
         if members.ending:
             raise Transient(f"{spec.burst_id} is being deleted", "wait for its end")
@@ -83,16 +84,20 @@ class PoolResizer:
             raise SpecRefused(f"{spec.burst_id} exists with other hosts")
         pool = self._pool_of(resources, spec.burst_id)
         before = pods.leaving(spec.burst_id)
-        leaving = self._leaving(spec, members, before)
+        leaving = _leaving(spec, members, before)
         if leaving != before:
             pods.note(spec.burst_id, leaving)
         self._left[spec.burst_id] = _ending(leaving.hosts, "its pod is not gone yet")
         if leaving.hosts:
             self._shrink(spec, resources.cluster, pool, leaving, pods)
             return
-        self._check(spec)
-        # Before the pods: a growth that GKE declines leaves nothing to take back.
-        self._bound(resources.cluster, pool, len(spec.hosts))
+        if len(spec.hosts) > both:
+            self._check(spec)
+        if self._bound(resources.cluster, pool, len(spec.hosts)):
+            # Before the pods: a growth that GKE declines leaves nothing to take back.
+            # That GKE has done it is seen in its next list: an operation may fail.
+            what = f"GKE has begun to let {pool.name} have {len(spec.hosts)} nodes"
+            raise Transient(what, retry_after=_LOOK_AGAIN_S)
         pods.resize(spec)
 
     def complete(self, status: BurstStatus, pods: GkeBursts) -> BurstStatus:
@@ -118,18 +123,6 @@ class PoolResizer:
         for gone in self._left.keys() - set(bursts):
             del self._left[gone]
 
-    def _leaving(
-        self, spec: BurstSpec, members: Members, before: LeavingHosts
-    ) -> LeavingHosts:
-        """Return the hosts that leave, and those whose nodes may exist still."""
-        known = (*members.hosts[len(spec.hosts) :], *before.hosts)
-        hosts = tuple(h for h in dict.fromkeys(known) if h not in spec.hosts)
-        return (
-            LeavingHosts(hosts, before.since or self._clock())
-            if hosts
-            else LeavingHosts()
-        )
-
     def _shrink(
         self,
         spec: BurstSpec,
@@ -144,8 +137,13 @@ class PoolResizer:
         placed = members.pods if members else ()
         if any(each.host not in spec.hosts for each in placed):
             return
-        # Before a VM is deleted: GKE's own pods that were on it get no new one.
-        self._bound(cluster, pool, len(spec.hosts))
+        if not leaving.since:
+            leaving = msgspec.structs.replace(leaving, since=self._clock())
+            pods.note(burst_id, leaving)
+        # Before a VM is deleted: GKE's own pods that were on it get no new one. Not
+        # waited for, nor needed: each VM costs, and is deleted by its name.
+        with contextlib.suppress(Refused):
+            self._bound(cluster, pool, len(spec.hosts))
         spare = self._give_back(spec, pool, placed, leaving)
         self._left[burst_id] = _ending(leaving.hosts[: spare.count], spare.why)
         if not spare.count:
@@ -162,16 +160,15 @@ class PoolResizer:
             f"cluster {name} has no node pool {name} any more", "reap the burst"
         )
 
-    def _bound(self, cluster: GkeResource, pool: GkeResource, nodes: int) -> None:
-        """Have GKE's autoscaler make up to so many nodes. Raises Transient until then.
+    def _bound(self, cluster: GkeResource, pool: GkeResource, nodes: int) -> bool:
+        """Have GKE's autoscaler make up to so many nodes; tell if that was requested.
 
-        Whether GKE did it is seen in its next list: an operation may fail later.
+        Raises Transient while GKE works on the pool or the cluster.
         """
         if pool.most == nodes:
-            return
+            return False
         self._cloud.set_autoscaling(cluster.name, pool.name, autoscaling(nodes))
-        what = f"GKE has begun to let {pool.name} have up to {nodes} nodes"
-        raise Transient(what, retry_after=_LOOK_AGAIN_S)
+        return True
 
     def _give_back(
         self,
@@ -190,13 +187,13 @@ class PoolResizer:
             return self._unseen(leaving, f" ({error})")
         spare = _Spare(max(0, sum(map(len, found.values())) - nodes))
         used = {each.node for each in placed if each.node}
+        if strange := used - {vm.name for vms in found.values() for vm in vms}:
+            # Nothing is deleted on a guess.
+            why = f": node {min(strange)} of a follower is no VM of {pool.name}"
+            return self._unseen(leaving, why)
         if not {each.host for each in placed if each.node}.issuperset(spec.hosts):
             # One that is started again may be put on any of these nodes.
             return msgspec.structs.replace(spare, why="a follower has no node now")
-        if strange := used - {vm.name for vms in found.values() for vm in vms}:
-            # Nothing is deleted on a guess.
-            why = f"node {min(strange)} of a follower is no VM of {pool.name}"
-            return msgspec.structs.replace(spare, why=f"{why}; {_LATER}")
         more = sum(not vm.ending for vms in found.values() for vm in vms) - nodes
         for group, vms in found.items():
             unused = [vm for vm in vms if not vm.ending and vm.name not in used]
@@ -216,6 +213,13 @@ class PoolResizer:
         over = self._clock() - leaving.since > UNSEEN_S
         count = 0 if over else len(leaving.hosts)
         return _Spare(count, f"its node cannot be seen{why}; {_LATER}")
+
+
+def _leaving(spec: BurstSpec, members: Members, before: LeavingHosts) -> LeavingHosts:
+    """Return the hosts that leave, and those whose nodes may exist still."""
+    known = (*members.hosts[len(spec.hosts) :], *before.hosts)
+    hosts = tuple(h for h in dict.fromkeys(known) if h not in spec.hosts)
+    return LeavingHosts(hosts, before.since) if hosts else LeavingHosts()
 
 
 def _vms(apis: GoogleApis, group: str) -> list[ManagedVm]:

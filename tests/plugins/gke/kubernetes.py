@@ -120,6 +120,8 @@ class Pods:
             raise NotFound(f"nothing of {spec.burst_id}")
         if entry.ends_in is not None:
             raise Transient(f"{spec.burst_id} is being deleted")
+        if spec.program is not None:
+            raise SpecRefused(f"{spec.burst_id} is isolated, and keeps its size")
         known = entry.spec.hosts
         both = min(len(known), len(spec.hosts))
         if known[:both] != spec.hosts[:both]:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from burst_gke.followers import LeavingHosts
 from burst_gke.names import SPEC
 from burst_gke.resizer import UNSEEN_S
 from google.cloud.container_v1 import types as t
@@ -15,7 +17,7 @@ from google.rpc.code_pb2 import Code
 
 from burst.errors import NotFound, Refused, SpecRefused, Transient
 from burst.kits.pods.names import spec_hash
-from burst.provider import BurstSpec, BurstStatus, Failure, Phase
+from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Program
 from tests.plugins.gke.apis import Google
 from tests.plugins.gke.build import NAMED_POOL, POOL, World
 from tests.plugins.gke.gke import Denied, Fate
@@ -121,7 +123,7 @@ def calls(world: World) -> list[t.SetNodePoolAutoscalingRequest]:
 
 def test_it_grows_by_the_bounds_of_its_pool_and_by_its_pods(form: World) -> None:
     sizes = SizedBurst(form, 1)
-    assert f"let {sizes.name} have up to 3 nodes" in sizes.once(3)
+    assert f"let {sizes.name} have 3 nodes" in sizes.once(3)
     assert len(sizes.entry.spec.hosts) == 1, "a pod before the bounds"
     (request,) = calls(form)
     assert request.name.endswith(f"/nodePools/{sizes.name}")
@@ -311,6 +313,70 @@ def test_nodes_that_are_none_of_the_pools_stop_it(form: World) -> None:
         sizes.once(1)
     assert len(sizes.vms) == 2
     assert "node elsewhere of a follower is no VM" in sizes.status().why
+    form.clock.now += UNSEEN_S + 1
+    sizes.shrink(1)
+    assert len(sizes.vms) == 2, "deleted on a guess"
+
+
+def test_groups_that_gke_does_not_name_cannot_be_seen(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    sizes.pool.instance_group_urls = []
+    form.gke.stalled = True
+    for _ in range(8):
+        sizes.once(1)
+    assert sizes.listed() == ["burst-0-0", "burst-0-1"]
+    assert "its node cannot be seen" in sizes.status().why
+
+
+def test_the_time_of_what_cannot_be_seen_begins_when_its_pods_are_gone(
+    form: World, google: Google
+) -> None:
+    google.failing = {"listManagedInstances": 403}
+    form.kubernetes.looks_to_leave = 4
+    sizes = SizedBurst(form, 2)
+    sizes.once(1)
+    form.clock.now += UNSEEN_S + 1
+    for _ in range(9):
+        sizes.once(1)
+    assert sizes.entry.leaving == {}
+    assert sizes.listed() == ["burst-0-0", "burst-0-1"]
+    form.clock.now += UNSEEN_S + 1
+    sizes.shrink(1)
+
+
+@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "PERMISSION_DENIED"])
+def test_nodes_are_given_back_though_gke_declines_the_bounds(
+    form: World, code: str
+) -> None:
+    sizes = SizedBurst(form, 3)
+    denied = [Denied(code, "no such bounds") for _ in range(30)]
+    form.gke.denials = {"set_node_pool_autoscaling": denied}
+    kept = sizes.at(1)
+    sizes.shrink(1)
+    assert set(sizes.vms) == set(kept.values())
+    assert len(denied) < 30
+
+
+def test_a_growth_that_made_nothing_is_taken_back_without_its_certificate(
+    form: World,
+) -> None:
+    sizes = SizedBurst(form, 1)
+    sizes.once(3)
+    Path(sizes.all.lead.certificate).unlink()
+    with pytest.raises(Refused, match="no such file"):
+        form.provider.resize(sizes.spec(3))
+    sizes.shrink(1)
+    assert sizes.bound == len(sizes.vms) == 1
+
+
+def test_an_isolated_burst_keeps_its_size(form: World) -> None:
+    sizes = SizedBurst(form, 2)
+    program = Program(kind="interactive")
+    isolated = msgspec.structs.replace(sizes.spec(1), program=program)
+    with pytest.raises(SpecRefused, match="isolated"):
+        form.provider.resize(isolated)
+    assert len(sizes.vms) == 2
+    assert sizes.entry.noted == LeavingHosts()
 
 
 def test_who_may_not_delete_nodes_leaves_it_to_the_autoscaler(
@@ -383,6 +449,10 @@ def test_reaped_while_it_shrinks_nothing_is_left(form: World) -> None:
     assert sizes.world.gke.vms == {}
     with pytest.raises(NotFound):
         form.provider.resize(sizes.spec(1))
+    form.spec = sizes.spec(1)
+    form.gke.jobs.clear()
+    form.provision()
+    sizes.runs(1)
 
 
 def test_while_it_is_deleted_nothing_grows(form: World) -> None:
