@@ -102,11 +102,7 @@ def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, An
     payload = {**msgspec.to_builtins(asked), "name": name}
     method = asked.action
     if asked.action == "start-broker":
-        record = served.snapshot().records.ensembles.get(name)
-        member = record.record.members.get(asked.member) if record else None
-        if member is None:
-            raise BurstError(f"there is no {name}/{asked.member}")
-        method, payload["nodes"] = "resize", member.nodes + 1
+        method, payload["nodes"], payload["more"] = "resize", 1, True
     request = ServiceRequest(f"ensemble-{method}", payload, os.geteuid(), owner=True)
     return served.answer(request)
 

@@ -41,7 +41,9 @@ class EnsembleRequest(msgspec.Struct):
     count: int = 1
     """Of `submit`: how many."""
     nodes: int = 0
-    """Of `resize`: how many it is to have."""
+    """Of `resize`: how many it is to have, with `more` so many beyond those that it is
+    to have already."""
+    more: bool = False
     note: str = ""
     tables: dict[str, Any] = {}
     """The file, as `spec_tables` returns it."""
@@ -103,7 +105,7 @@ class EnsembleApi:
         return self._change(
             asked.name,
             lambda records, now: commands.resize_member(
-                records, asked.name, asked.member, asked.nodes, now
+                records, asked.name, asked.member, _nodes(records, asked), now
             ),
         )
 
@@ -119,6 +121,15 @@ class EnsembleApi:
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         return ensembles_answer(snapshot, asked.name)
+
+
+def _nodes(records: Records, asked: EnsembleRequest) -> int:
+    """Return how many nodes a member is asked to have; found within the tick, so that
+    of two who ask for more each gets that.
+    """
+    state = records.ensembles.get(asked.name)
+    kept = state.record.members.get(asked.member) if state else None
+    return asked.nodes + (kept.nodes if kept and asked.more else 0)
 
 
 def ensembles_answer(snapshot: Snapshot, name: str = "") -> Row:
