@@ -150,6 +150,12 @@ def _read_limits(
     for key in ("nodes", "money", "time"):
         if not getattr(limits, key) >= 0:
             raise source.wrong((*path, key), "out of range", "at least 0")
+    if not limits.time:
+        raise source.wrong(
+            (*path, "time"),
+            "all would end at once",
+            "leave it out for no limit",
+        )
     least = sum(member.min for member in members)
     if limits.nodes and limits.nodes < least:
         raise source.wrong(

@@ -248,6 +248,10 @@ class MemberReader:
         """Return algorithms, each with its place. Raises ConfigError."""
         if found is None:
             return ((AlgorithmSpec(name=DEFAULT_ALGORITHM), path),)
+        if found in ("", []):
+            raise self._source.wrong(
+                path, "names no algorithm", f"leave it out for {DEFAULT_ALGORITHM}"
+            )
         if not isinstance(found, list):
             found, paths = [found], [path]
         else:
