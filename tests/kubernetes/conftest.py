@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider
 
+from burst.kits.kube.kinds import MINICLUSTER
 from tests.kubelab import build, fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import (
@@ -24,6 +25,7 @@ from tests.kubernetes.access import (
 )
 from tests.kubernetes.api import Api
 from tests.kubernetes.bursts import Bursts
+from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.proxy import Proxy
 
 
@@ -116,3 +118,12 @@ def account(bursts: Bursts) -> KubeProvider:
     config = bursts.lab.write_kubeconfig(bursts.namespace, {"token": token})
     bursts.settings = msgspec.structs.replace(bursts.settings, kubeconfig=str(config))
     return bursts.provider()
+
+
+@pytest.fixture(scope="module")
+def operator(api: Api) -> Iterator[None]:
+    """Someone who makes Jobs of MiniClusters."""
+    if api.get(f"/apis/{MINICLUSTER.api}") is None:
+        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
+    with PlayedOperator(api):
+        yield

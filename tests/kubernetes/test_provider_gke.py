@@ -11,7 +11,9 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.apis import GoogleApis
@@ -25,6 +27,7 @@ from burst.kits.kube import Endpoint, install
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
 from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.testing.trial import Trial
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
@@ -73,10 +76,6 @@ class OnKubernetes(ProviderContract):
             yield GoogleApis(PROJECT, lambda: "token-1", addresses)
 
     @pytest.fixture
-    def settings(self, place: str) -> GkeSettings:
-        return build.settings(namespace=place, user=1000, one_per_node=False)
-
-    @pytest.fixture
     def cloud(self, gke: Gke, lab: Cluster, settings: GkeSettings) -> Iterator[Cloud]:
         token = Token(lab.tokens["admin"])
         with serve(gke) as address, connect(address) as client:
@@ -114,7 +113,39 @@ class OnKubernetes(ProviderContract):
         return pods
 
 
-class TestClusterForEachBurst(OnKubernetes):
+class GivesNodesBack(OnKubernetes):
+    form: Literal["job", "operator"] = "job"
+
+    @pytest.fixture
+    def settings(self, place: str) -> GkeSettings:
+        table = {"namespace": place, "user": 1000, "one_per_node": False}
+        return build.settings(**table, form=self.form)
+
+    def test_shrunk_it_keeps_the_nodes_of_its_followers(
+        self, whole: BurstSpec, resizing: Trial, gke: Gke, api: Api, place: str
+    ) -> None:
+        hosts, ranks = whole.hosts[:1], whole.ranks[:1]
+        small = msgspec.structs.replace(whole, hosts=hosts, ranks=ranks)
+        (vms,) = gke.vms.values()
+        assert len(vms) > 1
+
+        def shrunk() -> bool:
+            resizing.resize(small)
+            (listed,) = resizing.observe().values()
+            return {follower.host for follower in listed.followers} == set(hosts)
+
+        resizing.wait(shrunk, "to shrink")
+        selector = f"burst.flux-framework.org/id={whole.burst_id}"
+        (pod,) = api.items(f"/api/v1/namespaces/{place}/pods?labelSelector={selector}")
+        assert set(vms) == {pod["spec"]["nodeName"]}
+
+
+@pytest.mark.usefixtures("operator")
+class TestMiniClusterForEachBurst(GivesNodesBack):
+    form = "operator"
+
+
+class TestClusterForEachBurst(GivesNodesBack):
     def test_in_a_new_cluster_the_namespace_is_made(
         self, cloud: Cloud, lab: Cluster, api: Api, tmp_path: Path
     ) -> None:

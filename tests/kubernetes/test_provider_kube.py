@@ -16,16 +16,14 @@ import pytest
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import Seconds
-from burst.kits.kube.kinds import MINICLUSTER
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract, example_lead, example_spec
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.kubelab.cluster import Cluster
-from tests.kubernetes.access import CRD, new_namespace
+from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
 from tests.kubernetes.backend import KubeBackend, another_proxy
-from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.proxy import Fault, Proxy
 
 pytestmark = pytest.mark.kubernetes
@@ -36,15 +34,6 @@ def place(lab: Cluster) -> Iterator[str]:
     """One namespace for all, as each test has an owner of its own."""
     with new_namespace(lab, "contract") as name:
         yield name
-
-
-@pytest.fixture(scope="module")
-def operator(api: Api) -> Iterator[None]:
-    """Someone who makes Jobs of MiniClusters."""
-    if api.get(f"/apis/{MINICLUSTER.api}") is None:
-        pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
-    with PlayedOperator(api):
-        yield
 
 
 class KubeContract(ProviderContract):
