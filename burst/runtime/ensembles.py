@@ -23,6 +23,7 @@ from burst.core.ensemble.answers import Asked
 from burst.core.ensemble.controller import take_step
 from burst.core.ensemble.intents import Answered, Intent, RunCustom, SubmitJobs
 from burst.core.ensemble.isolated_member import jobs_without_bursts
+from burst.core.ensemble.offered_price import with_offered_price
 from burst.core.ensemble.over import is_over, members_with_pending
 from burst.core.ensemble.read_members import (
     JobsRead,
@@ -214,9 +215,10 @@ class Ensembles:
         records, name = snapshot.records, running.spec.name
         jobs = jobs_by_member(lead)
         found = {}
-        external = {each.name for each in running.spec.members if each.has_agent}
+        specs = {each.name: each for each in running.spec.members}
         for member in state.record.members:
-            if member in external:
+            spec = specs.get(member)
+            if spec is not None and spec.has_agent:
                 told = self._agents.read(name, member, snapshot, self._clock())
                 if told is not None:
                     found[member] = told
@@ -234,6 +236,12 @@ class Ensembles:
                 ),
                 snapshot.now,
             )
+            view = spec and snapshot.world.providers.get(spec.provider)
+            if spec is not None and view:
+                prices = snapshot.settings.prices
+                found[member] = with_offered_price(
+                    found[member], spec, view.offers or (), prices
+                )
         return found
 
     def _do(

@@ -298,6 +298,18 @@ def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
     assert row["members"]["b"]["member"]["waits_for"] == ""
 
 
+def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
+    """As it seemed to cost nothing, `cost` gave it jobs that cost less elsewhere."""
+    site = EnsembleSite(prices={"local.nodes": 4.0})
+    says = site.up(members=[{**MEMBER, "min": 0}])["a"]
+    site.step()
+    assert (says.saw[-1].nodes_paid, says.saw[-1].price) == (0, 4.0)
+    dear = EnsembleSite(prices={"local.nodes": 4.0})
+    none = dear.up(members=[{**MEMBER, "min": 0, "offer": "other"}])["a"]
+    dear.step()
+    assert none.saw[-1].price == 0.0
+
+
 def test_each_member_needs_a_slot() -> None:
     site = EnsembleSite()
     three = [{**MEMBER, "name": name} for name in "abc"]

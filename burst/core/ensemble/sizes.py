@@ -148,9 +148,11 @@ def _can_pay(
     if not spec.limits.money:
         return True
     spent = sum(member.spent for member in record.members.values())
+    # One without nodes may begin, whatever it costs: else nothing would ever end.
     per_hour = sum(
         max(reading.nodes, nodes.get(name, 0)) * reading.price
         for name, reading in readings.items()
+        if reading.nodes
     )
     return spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
 
