@@ -31,7 +31,7 @@ from tests.kits.played_namespace import (
     played_namespace,
     pod,
 )
-from tests.kits.pods import SETTINGS, TAGS, make_spec
+from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 from tests.support.waiting import wait_until
 
 
@@ -153,6 +153,29 @@ def test_what_was_provisioned_is_there_with_the_next_look(
     assert all(f"{ID}={burst}" in unquote(path) for path in lists)
     namespace.bursts.observe()
     assert len(namespace.server.asked) == asked + 2, "once is enough"
+
+
+def test_what_was_resized_is_listed_anew_even_if_the_call_failed(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    """The watch may be late, and what is listed must not be from before the call."""
+    namespace.watch()
+    namespace.bursts.observe()
+    spec = replace(make_spec(tmp_path), burst_id=BURSTS[0])
+    down = 503, {"kind": "Status", "message": "down"}
+    namespace.server.answer("GET", f"{JOBS}/{BURSTS[0]}", down)
+    with pytest.raises(Transient):
+        namespace.bursts.resize(spec)
+    larger = job(BURSTS[0])
+    larger["metadata"]["annotations"][HOSTS] = "burst-0-[0-1]"
+    namespace.serve(JOBS, larger)
+    namespace.serve(PODS, pod(BURSTS[0]))
+    asked = len(namespace.server.asked)
+    hosts = [[f.host for f in s.followers] for s in namespace.bursts.observe()]
+    assert hosts == [["burst-0-0", "burst-0-1"], ["burst-1-0"]]
+    paths = [unquote(path) for _, path, _ in namespace.server.asked[asked:]]
+    assert sum(f"{ID}={BURSTS[0]}" in path for path in paths) == 2
+    assert not any(f"{ID}={BURSTS[1]}" in path for path in paths)
 
 
 def test_the_end_of_one_before_does_not_end_what_was_listed(
