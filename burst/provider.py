@@ -75,6 +75,7 @@ __all__ = [
     "FollowerStatus",
     "Forced",
     "Furnished",
+    "Imaged",
     "InstanceStatus",
     "InsufficientCapacity",
     "LeadIdentity",
@@ -123,6 +124,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What bursts of it can be; the first is what they are unless the job says."""
     spot: bool = False
     """Whether the cloud may take nodes of it back at any time; it is cheap for that."""
+    own_images: bool = False
+    """Whether a burst of it may have a container image of its own."""
 
 
 class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +158,9 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     share_users` says."""
     program: Program | None = None
     """What it runs; only for providers with an offer of mode `isolated`."""
+    image: str = ""
+    """The followers' container image, in place of that of the provider's settings; only
+    for offers with `own_images`. Empty for that of the settings."""
 
 
 class Phase(enum.Enum):
@@ -372,6 +378,16 @@ class Modal(Protocol):
     @property
     def modes(self) -> tuple[BurstMode, ...]:
         """Return all that is in `modes` of some offer."""
+        ...
+
+
+@runtime_checkable
+class Imaged(Protocol):
+    """An optional interface of `Settings`, as `Modal`: what offers say of images."""
+
+    @property
+    def own_images(self) -> bool:
+        """Return whether some offer has `own_images`."""
         ...
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -14,7 +15,7 @@ import pytest
 
 from burst.algorithm import MemberDecision
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
-from burst.config.ensemble_supported import ModesOf, check_supported
+from burst.config.ensemble_supported import AbilitiesOf, check_supported
 from burst.config.file_source import read_source
 from burst.core.ensemble.views import fresh_view
 from burst.errors import ConfigError
@@ -135,7 +136,7 @@ def test_a_file_says_what_it_says(write: Write) -> None:
     assert float(small.shrink_window) == 120
     assert [each.name for each in small.algorithms] == ["workload-demand", "stop"]
     assert (large.size, large.min, large.max, large.mode) == (3, 2, 8, "isolated")
-    assert large.minicluster == {"containers": [{"image": "x"}]}
+    assert (large.image, large.minicluster) == ("x", {})
     assert [each.name for each in large.algorithms] == ["workload-demand"]
     assert (spec.limits.nodes, spec.limits.money) == (12, 5.0)
     assert float(spec.limits.time) == 7200
@@ -160,7 +161,7 @@ def test_the_seeds_custom_resource_is_read_as_it_is(write: Write) -> None:
     assert (spec.name, member.name) == ("workload-demand", "workload-demand-0")
     assert (member.size, member.min, member.max) == (2, 2, 6)
     assert member.provider == "kube"
-    assert member.minicluster == {"containers": [{"image": "lammps"}]}
+    assert (member.image, member.minicluster) == ("lammps", {})
     assert float(member.jobs[0].duration) == 90
     assert member.algorithms[0].options["disableTermination"] is False
     (note,) = spec.notes
@@ -483,7 +484,7 @@ max = 4
 """
 
 
-def modes(*known: str) -> ModesOf:
+def modes(*known: str) -> AbilitiesOf:
     """What all providers have."""
     return lambda _: known
 
@@ -494,14 +495,67 @@ def refusal(file: EnsembleFile, *known: str) -> ConfigError:
     return caught.value
 
 
-def test_a_field_of_a_minicluster_is_refused_with_its_line(write: Write) -> None:
+MINICLUSTER = """\
+name = "far"
+[[members]]
+name = "m"
+provider = "kind"
+minicluster.spec.{field}
+"""
+
+
+def test_the_image_of_a_minicluster_is_the_members(write: Write) -> None:
     file = load(write(TOML))
+    assert [member.image for member in file.spec.members] == ["", "x", "x"]
+    check_supported(file.spec, modes(), file)
+    check_supported(file.spec, modes("joined", "isolated", "image"), file)
     found = refusal(file, "joined", "isolated")
-    assert ":45: " in found.what
-    assert "minicluster.spec.containers: it is not used" in found.what
-    assert "in the provider's table" in found.advice
-    with pytest.raises(ConfigError, match="member large-0: minicluster"):
-        check_supported(file.spec, modes())
+    assert ":37: members.1.image: bursts of provider kind have no images" in found.what
+    assert "makes pods" in found.advice
+    with pytest.raises(ConfigError, match="member large-0: image: bursts of"):
+        check_supported(file.spec, modes("isolated"))
+
+
+@pytest.mark.parametrize(
+    ("field", "where", "advice"),
+    [
+        ("tasks = 4", "tasks", "tasks of the member's jobs"),
+        ("interactive = true", "interactive", "leave it out"),
+        ("logging = {}", "logging", r"a table \[providers.NAME\] that has it"),
+        ("containers = []", "containers", "of which image is used"),
+        ('containers = ["x"]', "containers", "of which image is used"),
+        (
+            'containers = [{ image = "x", command = "a" }]',
+            "containers.0.command",
+            "command or batch of the member's jobs",
+        ),
+        (
+            'containers = [{ workingDir = "/d" }]',
+            "containers.0.workingDir",
+            "workdir of the member's jobs",
+        ),
+        ("containers = [{ ports = [1] }]", "containers.0.ports", "providers.NAME"),
+        (
+            'containers = [{ image = "x" }, { image = "y" }]',
+            "containers",
+            "of which image is used",
+        ),
+    ],
+)
+def test_a_field_of_a_minicluster_that_is_not_used_is_refused_by_its_name(
+    write: Write, field: str, where: str, advice: str
+) -> None:
+    found = refusal(load(write(MINICLUSTER.format(field=field))), "joined", "image")
+    assert f"members.0.minicluster.spec.{where}: it is not used" in found.what
+    assert ":5: " in found.what
+    assert re.search(advice, found.advice)
+
+
+def test_two_images_are_refused(write: Write) -> None:
+    text = MINICLUSTER.format(field='containers = [{ image = "x" }]')
+    what = r":5: members.0.minicluster.spec.containers.0.image: image is set, too"
+    with pytest.raises(ConfigError, match=what):
+        load(write(text + 'image = "y"\n'))
 
 
 @pytest.mark.parametrize("known", [(), ("isolated",), ("joined", "isolated")])

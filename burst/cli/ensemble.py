@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from burst.cli.listing import (
 )
 from burst.cli.target import Target, target_options
 from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
+from burst.config.ensemble_supported import IMAGE
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
@@ -92,13 +94,16 @@ def known_providers(target: Target) -> KnownProviders:
 def served_providers(lead: Lead) -> KnownProviders:
     """Return the providers of the daemon that serves a lead. Raises BurstError."""
     rows = lead.call("status", {})["providers"]
-    modes = {
-        row["name"]: {
-            mode for offer in row["offers"] for mode in offer.get("modes", ())
-        }
+    abilities = {
+        row["name"]: {what for offer in row["offers"] for what in _abilities(offer)}
         for row in rows
     }
-    return KnownProviders(list(modes), modes.__getitem__)
+    return KnownProviders(list(abilities), abilities.__getitem__)
+
+
+def _abilities(offer: Mapping[str, Any]) -> list[str]:
+    """Return what an offer says of its provider; a daemon that is older, nothing."""
+    return [*offer.get("modes", ()), *((IMAGE,) if offer.get("own_images") else ())]
 
 
 def as_json(spec: EnsembleSpec) -> dict[str, Any]:
@@ -127,7 +132,9 @@ def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
     return {
         **{
             key: getattr(member, key)
-            for key in ("name", "provider", "offer", "mode", "size", "min", "max")
+            for key in (
+                *("name", "provider", "offer", "image", "mode", "size", "min", "max"),
+            )
         },
         "share": member.share,
         "growWindow": member.grow_window,

@@ -84,6 +84,8 @@ class MemberSpec(Table, frozen=True):
     external member."""
     offer: str = ""
     """Default: the provider's cheapest that is large enough."""
+    image: str = ""
+    """The container image of its nodes; default: that of its provider."""
     mode: Literal["joined", "isolated", "external"] = "joined"
     """joined: bursts that a provider makes, whose nodes join the lead. isolated: each
     of its jobs runs in an isolated burst; its size is how many nodes these may have
@@ -104,7 +106,7 @@ class MemberSpec(Table, frozen=True):
     shrink_window: Seconds = Seconds(60)
     """`shrinkWindow`: from one change of its size to the next shrinking, at least."""
     minicluster: Mapping[str, Any] = {}
-    """Fields of a MiniCluster's `spec`, for a provider that makes such."""
+    """Fields of a MiniCluster's `spec` that stand for no key of a member."""
 
     @property
     def has_agent(self) -> bool:

@@ -18,7 +18,7 @@ from burst.config.file_source import FileSource, KeyPath
 DEFAULT_ALGORITHM = "workload-demand"
 MOST_MEMBERS = 200
 _OF_BURSTS = (
-    *("provider", "offer", "size", "min", "max", "share"),
+    *("provider", "offer", "image", "size", "min", "max", "share"),
     *("growWindow", "shrinkWindow"),
 )
 """Keys of members that are bursts."""
@@ -28,6 +28,7 @@ class _Member(Table, frozen=True, rename="camel"):
     name: str = ""
     provider: str = ""
     offer: str = ""
+    image: str = ""
     mode: Literal["joined", "isolated", "external"] = "joined"
     size: int | None = None
     min: int | None = None
@@ -113,6 +114,7 @@ class MemberReader:
             name=name,
             provider=provider,
             offer=raw.offer,
+            image=raw.image,
             mode=raw.mode,
             size=sizes.first,
             min=sizes.least,
@@ -160,7 +162,10 @@ class MemberReader:
         return [name] if count == 1 else [f"{name}-{number}" for number in range(count)]
 
     def _minicluster(self, table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-        """Take the MiniCluster out of a member's table, and its sizes into it."""
+        """Take the MiniCluster out of a member's table, and into it what is a member's.
+
+        Return what is left of its fields.
+        """
         found = table.pop("minicluster", None)
         if found is None:
             return {}
@@ -181,7 +186,29 @@ class MemberReader:
                     )
                 table[ours] = spec.pop(theirs)
                 self._sized_by[*path, ours] = (*at, "spec", theirs)
+        self._take_image(spec, table, path)
         return spec
+
+    def _take_image(
+        self, spec: dict[str, Any], table: dict[str, Any], path: KeyPath
+    ) -> None:
+        """Take the image of a MiniCluster's one container; the rest of it stays."""
+        containers = spec.get("containers")
+        if not (isinstance(containers, list) and len(containers) == 1):
+            return
+        (container,) = containers
+        if not isinstance(container, Mapping) or "image" not in container:
+            return
+        where = (*path, "minicluster", "spec", "containers", 0, "image")
+        if "image" in table:
+            raise self._source.wrong(where, "image is set, too", "remove one")
+        table["image"] = container["image"]
+        self._sized_by[*path, "image"] = where
+        rest = {key: value for key, value in container.items() if key != "image"}
+        if rest:
+            spec["containers"] = [rest]
+        else:
+            del spec["containers"]
 
     def _sizes(self, raw: _Member, path: KeyPath) -> _Sizes:
         """Return how many nodes a member has; refuse what contradicts itself."""

@@ -285,6 +285,7 @@ def _provider_row(
                 "spot": offer.spot,
                 "max_nodes": offer.max_nodes,
                 "modes": list(offer.modes),
+                "own_images": offer.own_images,
                 "price": priced[offer.name][0],
                 "fee": offer.fee,
                 "priced_by": priced[offer.name][1],

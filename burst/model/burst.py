@@ -111,6 +111,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
     isolated: Isolated | None = None
+    image: str = ""
+    """Of its followers; empty for that of its provider's settings."""
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
     the like. Empty in records that are older."""

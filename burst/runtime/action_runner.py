@@ -191,4 +191,5 @@ def make_spec(
         lease_end=lease.end,
         userids=lease.userids,
         program=program,
+        image=lease.image,
     )

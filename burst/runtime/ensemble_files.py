@@ -86,7 +86,7 @@ class EnsembleFiles:
             before = self._said.get(str(path), found)
             # What was started a minute ago is on record, of course.
             return before if before.level == found.level == logging.INFO else found
-        check_supported(spec, known.modes, file)
+        check_supported(spec, known.abilities, file)
         self._check(file)
         variables = environment_of(os.environ, snapshot.settings.ensemble.environment)
         new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=variables)

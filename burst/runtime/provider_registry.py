@@ -11,8 +11,9 @@ import msgspec
 
 from burst import log
 from burst.config import ProviderTable, Settings, convert
+from burst.config.ensemble_supported import IMAGE
 from burst.errors import BurstError, ConfigError
-from burst.provider import BurstMode, Modal, Provider
+from burst.provider import Imaged, Modal, Provider
 
 GROUP = "burst.providers"
 _METHODS = ("offers", "provision", "observe", "reap")
@@ -50,15 +51,17 @@ def read_provider_options(
     }
 
 
-def modes_by_settings(
+def abilities_by_settings(
     name: str, table: ProviderTable, found: Iterable[EntryPoint] | None = None
-) -> tuple[BurstMode, ...]:
-    """Return what bursts of a provider can be, by its settings; it is not made.
+) -> set[str]:
+    """Return what a provider is able to (see `AbilitiesOf`), by its settings.
 
-    Raises ConfigError.
+    It is not made. Raises ConfigError.
     """
     parsed = _options(f"providers.{name}", table, _by_type(found))[1]
-    return parsed.modes if isinstance(parsed, Modal) else ("joined",)
+    modes = parsed.modes if isinstance(parsed, Modal) else ("joined",)
+    images = isinstance(parsed, Imaged) and parsed.own_images
+    return {*modes, *((IMAGE,) if images else ())}
 
 
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:

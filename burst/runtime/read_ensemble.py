@@ -10,17 +10,17 @@ import msgspec
 
 from burst.config import Settings
 from burst.config.ensemble_file import EnsembleFile, load_ensemble
-from burst.config.ensemble_supported import ModesOf, check_supported
+from burst.config.ensemble_supported import IMAGE, AbilitiesOf, check_supported
 from burst.core.world import World
 from burst.runtime.algorithm_registry import Algorithms, load_algorithms
-from burst.runtime.provider_registry import modes_by_settings
+from burst.runtime.provider_registry import abilities_by_settings
 
 
 class KnownProviders(msgspec.Struct, frozen=True):
     """The providers that members may name."""
 
     names: Collection[str]
-    modes: ModesOf
+    abilities: AbilitiesOf
 
 
 def read_ensemble(
@@ -31,7 +31,7 @@ def read_ensemble(
     Raises ConfigError with the line.
     """
     file = load_ensemble(path, providers.names)
-    check_supported(file.spec, providers.modes, file)
+    check_supported(file.spec, providers.abilities, file)
     return file, load_algorithms(file.spec, file)
 
 
@@ -39,16 +39,17 @@ def providers_of_settings(settings: Settings) -> KnownProviders:
     """Return the providers that are enabled. None of them is made."""
     enabled = [name for name, table in settings.providers.items() if table.enabled]
     return KnownProviders(
-        enabled, lambda name: modes_by_settings(name, settings.providers[name])
+        enabled, lambda name: abilities_by_settings(name, settings.providers[name])
     )
 
 
 def providers_of_world(world: World) -> KnownProviders:
-    """Return the providers that a daemon has; their modes, once they tell offers."""
+    """Return the providers that a daemon has, and what their offers say of them."""
 
-    def modes(name: str) -> Collection[str]:
+    def abilities(name: str) -> Collection[str]:
         view = world.providers.get(name)
         offers = (view.offers if view else None) or ()
-        return {mode for offer in offers for mode in offer.modes}
+        images = {IMAGE for offer in offers if offer.own_images}
+        return images | {mode for offer in offers for mode in offer.modes}
 
-    return KnownProviders(list(world.providers), modes)
+    return KnownProviders(list(world.providers), abilities)

@@ -158,5 +158,5 @@ def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
                 f"member {member.name}: there is no provider {member.provider}",
                 f"the daemon has {', '.join(providers) or 'none'}",
             )
-    check_supported(spec, providers_of_world(snapshot.world).modes)
+    check_supported(spec, providers_of_world(snapshot.world).abilities)
     load_algorithms(spec)

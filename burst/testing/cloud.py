@@ -33,6 +33,8 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes at a time, of all bursts of this cloud. It is in no offer."""
     modes: tuple[BurstMode, ...] = ("joined",)
     """In the offer."""
+    own_images: bool = False
+    """In the offer."""
     credentials: str = "good"
     """With any other value each call raises Refused."""
 

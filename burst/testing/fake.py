@@ -135,6 +135,7 @@ class FakeProvider:
                 join_time=self.settings.join_time,
                 lifetime=self.settings.lifetime,
                 modes=self.settings.modes,
+                own_images=self.settings.own_images,
                 spot=self.settings.spot,
             )
         ]

@@ -147,6 +147,21 @@ def test_check_knows_by_the_settings_which_providers_make_isolated_bursts(
             run(place, "check")
 
 
+@pytest.mark.parametrize(("provider", "right"), [("far", True), ("here", False)])
+def test_check_knows_by_the_settings_whose_nodes_have_images(
+    place: Path, provider: str, right: bool
+) -> None:
+    with (place / "burst.toml").open("a") as settings:
+        settings.write(KUBE.format(form="operator"))
+    text = ISOLATED.replace('mode = "isolated"', 'image = "lammps:2"')
+    (place / "e.toml").write_text(text.format(provider=provider))
+    if right:
+        assert run(place, "check", "-o", "{image}").stdout == "lammps:2\n"
+    else:
+        with pytest.raises(ConfigError, match=r"e.toml:5: .*here have no images"):
+            run(place, "check")
+
+
 def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:
     found = click.testing.CliRunner().invoke(group, ["ensemble", "up", "--help"])
     (listed,) = re.findall(r"no others:(.*?)\.\n", found.stdout, re.DOTALL)

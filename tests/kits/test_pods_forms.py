@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from pathlib import Path
@@ -15,13 +16,15 @@ from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import offers
+from burst.kits.pods.settings import PodForm, offers
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer
 from tests.kits.pods import (
+    SETTINGS,
     TAGS,
     by_kind,
+    make_spec,
     replace,
     run,
 )
@@ -214,8 +217,19 @@ def test_settings_come_from_a_table() -> None:
     settings = convert(PodSettings, table, "providers.far")
     (offer,) = offers(settings)
     sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
-    assert offer == replace(sold, modes=("joined", "isolated"))
+    both = ("joined", "isolated")
+    assert offer == replace(sold, modes=both, own_images=True)
     assert settings.schedule == Seconds(60)
     for wrong in ({"image": "x"}, {**table, "offers": {"a": {"cores": 0}}}):
         with pytest.raises(ConfigError, match=r"providers.far"):
             convert(PodSettings, wrong, "providers.far")
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_a_burst_may_have_an_image_of_its_own(tmp_path: Path, form: PodForm) -> None:
+    settings = replace(SETTINGS, form=form, view="view:1")
+    spec = make_spec(tmp_path)
+    usual = json.dumps(render(spec, settings, TAGS, 0))
+    other = json.dumps(render(replace(spec, image="lammps:2"), settings, TAGS, 0))
+    assert usual.count("flux:0.88.0") == 1
+    assert other == usual.replace("flux:0.88.0", "lammps:2")

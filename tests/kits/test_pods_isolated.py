@@ -391,3 +391,10 @@ def test_why_a_lead_failed_is_in_its_log(server: Said, bursts: PodBursts) -> Non
     server.answer("GET", LOG, (200, "broker.crit: no such file\n"))
     (found,) = bursts.observe()
     assert found.why.endswith("exit status 1: broker.crit: no such file")
+
+
+def test_it_may_have_an_image_of_its_own(spec: BurstSpec) -> None:
+    usual = pod_spec(spec, SETTINGS)
+    assert [each["image"] for each in usual["containers"]] == ["flux:0.88.0"]
+    found = pod_spec(replace(spec, image="lammps:2"), SETTINGS)
+    assert [each["image"] for each in found["containers"]] == ["lammps:2"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.algorithm import MemberDecision, MemberView, Memory
@@ -77,9 +78,9 @@ class Far(EnsembleSite):
         self.sim.tick(2)
         self.sim.provider.ends_with = None
 
-    def modes(self) -> Collection[str]:
+    def abilities(self) -> Collection[str]:
         """What the daemon knows of its provider."""
-        return providers_of_world(self.sim.engine.snapshot.world).modes("local")
+        return providers_of_world(self.sim.engine.snapshot.world).abilities("local")
 
     @property
     def bursts(self) -> list[Burst]:
@@ -321,6 +322,18 @@ def test_the_cost_of_each_burst_is_counted_however_many_end_at_once() -> None:
     assert len(site.sim.engine.snapshot.records.bursts) == KEPT_ENDED
 
 
+def test_nodes_of_members_have_the_image_that_the_file_says() -> None:
+    near = {**MEMBER, "name": "b", "image": "near:1"}
+    site = Far(near, of_member={"image": "far:1"})
+    site.wants(1, "md")
+    site.step(3)
+    found = {
+        burst.spec.image: bool(burst.spec.program)
+        for burst in site.sim.cloud.bursts.values()
+    }
+    assert found == {"near:1": False, "far:1": True}
+
+
 def test_why_a_job_has_no_burst_is_told() -> None:
     site = Far(limits={"max_nodes": 1})
     site.wants(3, "md", "md")
@@ -342,10 +355,14 @@ def test_no_jobs_are_submitted_while_nothing_is_offered(
 
 def test_a_daemon_knows_what_is_made_once_it_is_offered() -> None:
     site = Far()
-    assert set(site.modes()) == {"joined", "isolated"}
+    assert set(site.abilities()) == {"joined", "isolated"}
+    can = msgspec.structs.replace(site.sim.fake_settings, own_images=True)
+    site.sim.fake_settings = can
+    site.restart()
+    assert set(site.abilities()) == {"joined", "isolated", "image"}
     site.sim.enabled = False
     site.restart()
-    assert set(site.modes()) == set(), "nothing is refused yet"
+    assert set(site.abilities()) == set(), "nothing is refused yet"
 
 
 def test_bursts_of_an_ensemble_that_is_lost_end_with_their_jobs() -> None:

@@ -123,6 +123,7 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
             duration=job.duration,
             isolated=Isolated(kind="job", job=job.id, duration=job.duration),
             member=self.of,
+            image=self.member.image,
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from burst.config import Settings
 from burst.config.ensemble import MemberSpec
 from burst.core.burst_actions import take_down
@@ -71,6 +73,7 @@ class MemberResize:
                 if grown is not None:
                     return grown, why
             demand = request_member(nodes, offer, self._slot, self._of)
+            demand = msgspec.structs.replace(demand, image=self._member.image)
             made, decision = make_requested_burst(
                 records, at.world, at.settings, demand, at.now
             )

@@ -93,6 +93,7 @@ class IsolatedPlacement:
                 place=candidate.place,
                 isolated=demand.isolated,
                 member=demand.member,
+                image=demand.image,
             )
             jobs = () if demand.job is None else (demand.job,)
             proposals.append(Proposal(lease, jobs))

@@ -58,6 +58,9 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     member: Membership | None = None
     """The ensemble's member on whose bursts the job is to run, or whose the requested
     burst becomes; None for all others."""
+    image: str = ""
+    """Of the followers of a burst that is made for it; empty for its provider's. Of a
+    member's demands alone, so that no other job is given such a burst."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +159,7 @@ class PlannedBurst:
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
         self.member: Membership | None = None
+        self.image = ""
         self.demands: list[Demand] = []
         """Those that it gets all nodes for."""
         self.races = False
@@ -178,7 +182,7 @@ class PlannedBurst:
     def add(self, demand: Demand) -> None:
         """Note for whom it is made."""
         self.demands.append(demand)
-        self.member = demand.member
+        self.member, self.image = demand.member, demand.image
         if demand.job is not None:
             self.jobs.append(demand.job)
         if demand.userid is not None:
@@ -205,5 +209,6 @@ class PlannedBurst:
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,
             member=self.member,
+            image=self.image,
         )
         return Proposal(lease, tuple(self.jobs))

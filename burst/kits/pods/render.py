@@ -8,6 +8,8 @@ import math
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
+
 from burst.errors import CertificateError, ConfigError, Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts, find_gateways
@@ -39,6 +41,8 @@ def render(
     certificate, or makes one for an isolated burst; it is in the Secret only. Raises
     Refused.
     """
+    if spec.image:
+        settings = msgspec.structs.replace(settings, image=spec.image)
     table = pod.offer_table_for(spec, settings)
     noted = {SPOT: "true"} if is_spot(table, settings) else {}
     name = part_name(spec.burst_id, first) if first else str(spec.burst_id)

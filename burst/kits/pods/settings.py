@@ -225,6 +225,11 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     merged and which keys are refused."""
 
     @property
+    def own_images(self) -> bool:
+        """Whether bursts may have other images; see `burst.provider.Imaged`."""
+        return True
+
+    @property
     def modes(self) -> tuple[BurstMode, ...]:
         """What bursts can be; see `burst.provider.Modal`."""
         if self.form == "operator":
@@ -320,6 +325,7 @@ def offers(settings: PodSettings) -> Sequence[Offer]:
             price=table.price,
             join_time=table.join_time,
             modes=settings.modes,
+            own_images=settings.own_images,
             spot=is_spot(table, settings),
         )
         for name, table in settings.offers.items()
