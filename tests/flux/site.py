@@ -112,6 +112,10 @@ class Site:
         """Return a line of flux jobs on one job."""
         return self.flux("jobs", "-a", "-n", "-o", form, job).strip()
 
+    def names(self) -> list[str]:
+        """Return the names of all jobs."""
+        return self.flux("jobs", "-a", "-n", "-o", "{name}").split()
+
     def output(self, job: str) -> list[str]:
         """Return the words of a job's output."""
         # To attach for writing would need the job's nodes, which may be gone.

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble on real Flux whose lead or followers die, whose leases end, whose queue
+is stopped: it goes on to its end, and nothing is left.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.flux.site import Site
+from tests.flux_instance import FLUX, MISSING
+from tests.support.ensemble_story import ensemble
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+FILE = """
+name = "sweep"
+checkSeconds = "0.3s"
+growWindow = "0.5s"
+shrinkWindow = "0.5s"
+
+[[members]]
+name = "md"
+provider = "local"
+min = 1
+max = 2
+jobs = [{{ name = "step", command = "{command}", count = {count} }}]
+algorithm = {{ name = "{algorithm}", options = {{ scaleUpChecks = 1, {options} }} }}
+"""
+
+
+def up(site: Site, command: str, **changes: Any) -> None:
+    """Start an ensemble of one member, with these jobs."""
+    usual = {"count": 4, "algorithm": "workload-demand"}
+    usual |= {"options": "terminateChecks = 5"}
+    file = site.instance.directory / "sweep.toml"
+    file.write_text(FILE.format(command=command, **{**usual, **changes}))
+    said = site.cli.run("ensemble", "up", str(file))
+    assert said.status == 0, said
+
+
+def member(site: Site) -> Any:
+    return ensemble(site.cli)["members"]["md"]
+
+
+def wait_for_running(site: Site, jobs: int) -> None:
+    wait_until(
+        lambda: member(site).get("queue", {}).get("run", 0) == jobs,
+        lambda: f"{jobs} jobs to run: {ensemble(site.cli)}",
+    )
+
+
+def wait_for_end(site: Site) -> dict[str, int]:
+    """Return how its jobs ended, once it has ended and nothing is left."""
+    wait_until(
+        lambda: ensemble(site.cli)["state"] == "ended",
+        lambda: f"its end: {ensemble(site.cli)}",
+        limit=120.0,
+    )
+    site.check_that_nothing_is_left()
+    tally = member(site)["jobs"]["step"]["tally"]
+    names = [name for name in site.names() if ".md.step." in name]
+    assert len(names) == len(set(names)) == tally["events"]["submit"], "each job once"
+    return {key: tally[key] for key in ("success", "failed")}
+
+
+@pytest.mark.parametrize("daemon_is_killed", [True, False])
+def test_it_lives_through_a_lead_that_is_killed(
+    daemon_is_killed: bool, site: Site
+) -> None:
+    site.write(deadlines={"rejoin": "1s"})
+    with ExitStack() as stack:
+        daemon = stack.enter_context(site.cli.daemon())
+        up(site, "sleep 3")
+        wait_for_running(site, 2)
+        if daemon_is_killed:
+            daemon.process.kill()
+            daemon.process.wait()
+        site.instance.kill()
+        site.instance.start()
+        if daemon_is_killed:
+            stack.enter_context(site.cli.daemon())
+        assert wait_for_end(site) == {"success": 2, "failed": 2}
+
+
+def test_it_lives_through_the_loss_of_all_followers(site: Site) -> None:
+    with site.cli.daemon():
+        up(site, "sleep 3")
+        wait_for_running(site, 2)
+        for host in site.followers():
+            site.kill_follower(host)
+        found = wait_for_end(site)
+        assert found["success"] + found["failed"] == 4
+        # Jobs that Flux starts before it knows that a node is gone fail, too.
+        assert found["failed"] >= 2
+
+
+def test_without_jobs_it_ends_though_leases_end_before(site: Site) -> None:
+    site.write(deadlines={"lease": "4s", "drain": "2s"})
+    with site.cli.daemon():
+        # It is to be idle for 6 s, and no burst of it is as old.
+        up(site, "true", count=1, options="terminateChecks = 20")
+        assert wait_for_end(site) == {"success": 1, "failed": 0}
+        assert "it was idle for" in member(site)["member"]["why"]
+
+
+def test_it_does_not_grow_for_jobs_of_a_stopped_queue(site: Site) -> None:
+    site.flux("queue", "stop")
+    with site.cli.daemon():
+        up(site, "sleep 1")
+        wait_until(
+            lambda: member(site).get("queue", {}).get("sched", 0) == 4,
+            lambda: f"its jobs: {ensemble(site.cli)}",
+        )
+        wait_until(
+            lambda: member(site)["nodes"]["node_up_count"] == 1,
+            lambda: f"its first node: {ensemble(site.cli)}",
+        )
+        time.sleep(2)
+        assert member(site)["member"]["nodes"] == 1
+        site.flux("queue", "start")
+        assert wait_for_end(site) == {"success": 4, "failed": 0}
+
+
+def test_jobs_shorter_than_a_check_are_run_until_enough_have_succeeded(
+    site: Site,
+) -> None:
+    with site.cli.daemon():
+        options = "successTarget = 12, terminateChecks = 3"
+        up(site, "true", count=0, algorithm="workload-success", options=options)
+        assert wait_for_end(site)["success"] >= 12
+        assert "jobs have succeeded" in member(site)["member"]["why"]
