@@ -18,7 +18,6 @@ from burst.errors import (
     ProviderError,
     Transient,
 )
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Tags, can_resize, check_burst, known_directories
 from burst.kits.pods.examine import examine_lead
 from burst.kits.pods.kubectl_command import pods_command
@@ -36,6 +35,7 @@ from burst.provider import (
 from burst_gke.access import get_credentials
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
+from burst_gke.connections import Connections, MakePods
 from burst_gke.examine import examine_cloud
 from burst_gke.examine_project import examine_project
 from burst_gke.followers import GkeBursts, GkePods
@@ -60,7 +60,7 @@ class Dependencies(msgspec.Struct, frozen=True):
     """What tests replace: Google Cloud, the pods, the clock."""
 
     cloud: Cloud
-    followers: Callable[[Cluster, GkeSettings, Tags], GkeBursts] = GkePods
+    followers: MakePods = GkePods
     clock: Callable[[], float] = time.time
     apis: GoogleApis | None = None
     """None: only GKE is asked, and the VMs of nodes cannot be seen."""
@@ -101,9 +101,9 @@ class GkeProvider:
             self._check,
             dependencies.clock,
         )
-        self._make_followers = dependencies.followers
-        self._reached: dict[str, tuple[Cluster, GkeBursts]] = {}
-        """Connections, by the address of the API server and its authority."""
+        self._connections = Connections(
+            settings, self._tags, dependencies.cloud.token, dependencies.followers
+        )
         self._clock = dependencies.clock
         self._leaving: dict[BurstId, float] = {}
         """Since when the pods of a burst are being deleted. A restart of the daemon
@@ -146,7 +146,7 @@ class GkeProvider:
             return  # `observe` reports that it failed, and why
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())
-        self._followers(resources.cluster, settings).provision(lent)
+        self._connections.pods(resources.cluster, settings).provision(lent)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""
@@ -154,11 +154,12 @@ class GkeProvider:
         bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
-        used: set[str] = set()
+        used: list[GkeResource] = []
         for cluster in self._inhabited(clusters, bursts.values()):
             try:
-                used.add(self._key_of(cluster))
-                listed = self._observe_in(cluster)
+                pods = self._connections.pods(cluster)
+                used.append(cluster)
+                listed = self._observe_in(pods)
             except ProviderError as error:
                 if cluster.name == self._settings.cluster:
                     # It may have bursts that only its API server can list.
@@ -167,8 +168,7 @@ class GkeProvider:
             else:
                 statuses.update((status.burst_id, status) for status in listed)
         self._resizer.forget_others(statuses)
-        for gone in self._reached.keys() - used:
-            self._reached.pop(gone)[0].close()
+        self._connections.close_others(used)
         found = []
         for burst_id in sorted({*bursts, *statuses}):
             resources = bursts.get(burst_id)
@@ -194,7 +194,7 @@ class GkeProvider:
         # Of a growth: its pods end when its nodes do.
         spec = with_lease(self._settings, spec, self._clock())
         for cluster in self._inhabited(clusters, [resources] if resources else []):
-            pods = self._followers(cluster, settings)
+            pods = self._connections.pods(cluster, settings)
             if resources is None:
                 pods.resize(spec)  # the nodes are others'
             elif cluster.name == resources.cluster.name:
@@ -212,7 +212,7 @@ class GkeProvider:
         clusters = self._cloud.clusters()
         found = {(b.owner, b.provider, b.burst_id): b for b in list_owned(clusters)}
         for cluster in self._inhabited(clusters, ()):
-            for burst in self._followers(cluster).list_all():
+            for burst in self._connections.pods(cluster).list_all():
                 found[(burst.owner, burst.provider, burst.burst_id)] = burst
         return list(found.values())
 
@@ -243,7 +243,7 @@ class GkeProvider:
         if self._apis is not None and self._has_credentials():
             found += examine_project(self._apis, self._settings)
         if cluster is not None:
-            return [*found, *self._followers(cluster).examine(lead)]
+            return [*found, *self._connections.pods(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
 
     def probe(
@@ -257,7 +257,7 @@ class GkeProvider:
         settings = self._settings
         if settings.pool:
             settings = on_pool(settings, settings.pool)
-        return self._followers(cluster, settings).probe(lead, tell)
+        return self._connections.pods(cluster, settings).probe(lead, tell)
 
     def _check(self, spec: BurstSpec) -> None:
         check_burst(spec, self._settings, self._tags, self._clock)
@@ -281,7 +281,7 @@ class GkeProvider:
         gone = True
         for cluster in self._inhabited(clusters, [resources] if resources else []):
             try:
-                self._followers(cluster).reap(burst_id)
+                self._connections.pods(cluster).reap(burst_id)
             except NotFound:
                 continue
             gone = False
@@ -297,27 +297,8 @@ class GkeProvider:
         running = [c for c in clusters if c.name in names and c.endpoint]
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
-    def _key_of(self, cluster: GkeResource) -> str:
-        return " ".join(cluster.reach(self._settings.endpoint))
-
-    def _observe_in(self, cluster: GkeResource) -> Sequence[BurstStatus]:
-        pods = self._followers(cluster)
+    def _observe_in(self, pods: GkeBursts) -> Sequence[BurstStatus]:
         listed = pods.observe()
         if self._settings.pool:
             return listed
         return [self._resizer.complete(status, pods) for status in listed]
-
-    def _followers(
-        self, cluster: GkeResource, settings: GkeSettings | None = None
-    ) -> GkeBursts:
-        key = self._key_of(cluster)
-        if key not in self._reached:
-            url, authority = cluster.reach(self._settings.endpoint)
-            access = Endpoint(url, authority, self._cloud.token)
-            reached = Cluster(access, timeout=self._settings.timeout)
-            pods = self._make_followers(reached, self._settings, self._tags)
-            self._reached[key] = reached, pods
-        reached, pods = self._reached[key]
-        if settings is None:
-            return pods  # the same each time: it knows what has not changed
-        return self._make_followers(reached, settings, self._tags)
