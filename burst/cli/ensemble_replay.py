@@ -109,12 +109,6 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
                 " does not say how large it is",
                 "try a copy of the file in which it is a joined member",
             )
-        if member.is_isolated:
-            raise ConfigError(
-                f"member {member.name} is isolated: each of its jobs waits for nodes of"
-                " its own, which is not simulated",
-                "try a copy of the file in which it is a joined member",
-            )
     times = NodeTimes(options["boot"], options["teardown"], options["price"])
     workload = _workload(options)
     simulator = EnsembleSimulator(file.spec, algorithms, times, workload)

@@ -156,14 +156,16 @@ class SimulatedMember:
             self.up -= 1
             heapq.heappush(self._leaving, now + self.times.teardown)
         while self.waiting and self.waiting[0].nodes <= self._usable():
-            job = self.waiting.popleft()
-            job.start = now
-            self.busy += job.nodes
-            self.needed += job.nodes * job.run_time
-            self.started.append(job)
-            number = len(self.started)
-            heapq.heappush(self._running, (now + job.run_time, number, job))
-            self._tell(now, "start", job, now - job.submit)
+            self._start(self.waiting.popleft(), now)
+
+    def _start(self, job: SimulatedJob, now: float) -> None:
+        job.start = now
+        self.busy += job.nodes
+        self.needed += job.nodes * job.run_time
+        self.started.append(job)
+        number = len(self.started)
+        heapq.heappush(self._running, (now + job.run_time, number, job))
+        self._tell(now, "start", job, now - job.submit)
 
     def _usable(self) -> int:
         return min(self.up, self.size) - self.busy

@@ -25,6 +25,7 @@ from burst.core.ensemble.member_job import find_group
 from burst.core.ensemble.record import EnsembleRecord
 from burst.core.ensemble.views import is_due, make_views, take_in
 from burst.replay.ensemble_member import NodeTimes, SimulatedJob, SimulatedMember
+from burst.replay.isolated_member import SimulatedIsolatedMember
 from burst.runtime.algorithm_registry import Algorithms
 
 START = 1_000_000_000.0
@@ -96,7 +97,12 @@ class EnsembleSimulator:
         self._algorithms = algorithms
         self._workload = workload
         self._record = new_record(spec, START)
-        self.members = {each.name: SimulatedMember(times) for each in spec.members}
+        self.members = {
+            each.name: (
+                SimulatedIsolatedMember if each.is_isolated else SimulatedMember
+            )(times)
+            for each in spec.members
+        }
         self._most = {each.name: each.max for each in spec.members}
         self._arrivals = list(reversed(workload.arrivals))
         self._refused = 0

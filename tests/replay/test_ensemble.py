@@ -15,6 +15,7 @@ from burst.core.ensemble.intents import JobRef
 from burst.replay.ensemble_member import NodeTimes, SimulatedJob, SimulatedMember
 from burst.replay.ensemble_simulator import Arrival, EnsembleSimulator, Workload
 from burst.replay.ensemble_workload import arrivals_of, drawn_arrivals, drawn_job
+from burst.replay.isolated_member import SimulatedIsolatedMember
 from burst.replay.trace import Trace, TraceJob
 from tests.core.ensemble.ensembles import ensemble, jobs, member
 
@@ -64,6 +65,32 @@ def test_a_job_that_runs_keeps_its_nodes_until_it_ends() -> None:
     assert made.reading().queue.sched == 1
     made.advance(151.0)
     assert (made.up, made.busy) == (1, 1)
+
+
+def test_each_job_of_an_isolated_member_boots_nodes_of_its_own() -> None:
+    made = SimulatedIsolatedMember(TIMES)
+    for nodes in (2, 5, 2, 1):
+        made.submit(SimulatedJob("x", nodes, 50.0), 0.0)
+    made.resize(3, 0.0)
+    # The one of five is larger than the member; the third has no room yet.
+    assert made.nodes_paid == 2
+    made.advance(120.0)
+    made.resize(3, 120.0)
+    seen = made.reading()
+    assert (seen.nodes, seen.size, seen.nodes_up, seen.nodes_free) == (2, 2, 2, 0)
+    assert (seen.queue.run, seen.next_jobs) == (1, (5, 2, 1))
+    made.advance(165.0)
+    made.resize(3, 165.0)
+    assert made.nodes_paid == 3
+    made.advance(300.0)
+    assert [job.start for job in made.started] == [100.0, 265.0, 265.0]
+    made.advance(400.0)
+    made.resize(5, 400.0)
+    made.advance(450.0)
+    made.end(450.0)
+    made.advance(1000.0)
+    assert (made.nodes_paid, made.finished, len(made.waiting)) == (0, 3, 0)
+    assert made.paid == 2 * 160 + 3 * 160 + 5 * 60
 
 
 def test_what_boots_is_given_back_first_and_a_drained_node_comes_back() -> None:

@@ -36,6 +36,7 @@ from burst.core.ensemble.controller import confirm, end_all, new_record, take_st
 from burst.core.ensemble.intents import EndMember, JobRef, ResizeMember, SubmitJobs
 from burst.core.ensemble.views import is_due, make_views, take_in
 from burst.replay.ensemble_member import NodeTimes, SimulatedJob, SimulatedMember
+from burst.replay.isolated_member import SimulatedIsolatedMember
 from tests.core.ensemble.ensembles import rewritten
 
 CHECK = 10.0
@@ -54,6 +55,7 @@ MEMBERS = st.lists(
         st.sampled_from([0.5, 1.0, 3.0]),
         st.sampled_from([*OPTIONS, "anything"]),
         st.tuples(st.sampled_from([10.0, 30.0, 70.0]), st.sampled_from([10.0, 60.0])),
+        st.sampled_from(["joined", "joined", "isolated"]),
     ),
     min_size=1,
     max_size=4,
@@ -75,11 +77,14 @@ class EnsembleMachine(RuleBasedStateMachine):
     )
     def begin(self, members: Any, spare: int | None, money: bool) -> None:
         made = []
-        for number, (least, more, share, algorithm, windows) in enumerate(members):
+        for number, (least, more, share, algorithm, windows, mode) in enumerate(
+            members
+        ):
             made.append(
                 MemberSpec(
                     name=f"m{number}",
                     provider="local",
+                    mode=mode,
                     size=least,
                     min=least,
                     max=max(1, least + more),
@@ -106,7 +111,9 @@ class EnsembleMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.record = new_record(self.spec, 0.0)
         self.there = {
-            each.name: SimulatedMember(NodeTimes(boot=25.0, teardown=15.0))
+            each.name: (
+                SimulatedIsolatedMember if each.is_isolated else SimulatedMember
+            )(NodeTimes(boot=25.0, teardown=15.0))
             for each in made
         }
         self.changes: dict[str, list[tuple[float, bool]]] = {
