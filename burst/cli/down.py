@@ -35,7 +35,14 @@ def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -
     """
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
-            lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
+            found = lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
+        if of := found.get("member"):
+            ensemble = of.partition("/")[0]
+            click.echo(
+                f"{of} gets another burst in its place; burst ensemble down {ensemble}"
+                " ends that",
+                err=True,
+            )
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:

@@ -15,6 +15,7 @@ from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
 from burst.core.commands import TakeDown
+from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.job_request import request_for_job
 from burst.core.placement.slots import LENT
 from burst.core.records import Records
@@ -270,6 +271,9 @@ class ServiceApi:
                 known = records.bursts.get(burst)
                 provider = known.lease.provider if known else down.provider
                 self._engine().force(burst, provider)
+            of = member_of(records, burst)
+            if of is not None and of in members_with_jobs_here(records):
+                return made, {"burst": burst, "member": of.name}
             return made, {"burst": burst}
 
         return self._carry_out(command)

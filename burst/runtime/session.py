@@ -298,7 +298,8 @@ class Session:
         if names:
             raise ConfigError(
                 f"provider {', '.join(sorted(names))} has live bursts",
-                "take them down first (burst down), then remove it",
+                "take them down first (burst down; those of an ensemble by burst"
+                " ensemble down), then remove it",
             )
 
 

@@ -61,6 +61,11 @@ def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
         assert resized == [
             "sweep/md is to have 2 nodes, until its algorithms say otherwise"
         ]
+        taken_down = cli.run("down", burst, "--no-wait")
+        assert taken_down.stderr == (
+            "sweep/md gets another burst in its place; burst ensemble down sweep ends"
+            " that\n"
+        )
         assert "there already" in cli.run("ensemble", "up", str(file)).error
         down = cli.run("ensemble", "down", "sweep", "--note", "enough")
         assert down.lines == ["ensemble sweep has ended; nothing of it is left"]
