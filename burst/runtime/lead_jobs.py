@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from burst.config.ensemble import MemberSpec
 from burst.core.ensemble.intents import Answered, JobRef, SubmitJobs
+from burst.core.ensemble.isolated_member import isolated_offers
 from burst.core.ensemble.member_job import JobSite, job_name, make_job
 from burst.core.ensemble.read_members import lost_jobs
 from burst.core.ensemble.stored import EnsembleStart, MemberBook
@@ -15,7 +15,6 @@ from burst.lead import JobSubmitter
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
-from burst.model.shape import Shape
 from burst.runtime.snapshot import Snapshot
 
 
@@ -49,6 +48,10 @@ class LeadJobs:
         there = self._submitter.find_jobs(doubtful) if doubtful else {}
         rest = [ref for ref in intent.jobs if names[ref] not in there]
         site = _site_of(file, member, snapshot)
+        if site is None:
+            known = tuple(ref for ref in intent.jobs if names[ref] in there)
+            provider = spec.member(member).provider
+            return Answered(known, f"provider {provider} offers no isolated bursts now")
         jobs = [make_job(file, member, ref, names[ref], site) for ref in rest]
         answers = self._submitter.submit_jobs(jobs) if jobs else []
         refused = {
@@ -62,11 +65,16 @@ class LeadJobs:
         )
 
 
-def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
-    """Return what the member's jobs are fitted to."""
+def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite | None:
+    """Return what the member's jobs are fitted to; None if it is offered nothing."""
     spec = file.spec.member(member)
     if spec.is_isolated:
-        return JobSite(snapshot.settings.intake.attribute, _offered(spec, snapshot))
+        offered = [each.shape for each in isolated_offers(spec, snapshot.world)]
+        if not offered:
+            return None
+        # They fit on each of them.
+        least = min(offered, key=lambda shape: shape.cores)
+        return JobSite(snapshot.settings.intake.attribute, least)
     hosts = file.slots[member]
     shapes = {slot.hosts[0]: slot.shape for slot in snapshot.world.slots}
     shape = shapes.get(hosts[0])
@@ -76,19 +84,3 @@ def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite:
             "end the ensemble and start it again",
         )
     return JobSite(snapshot.settings.intake.attribute, shape)
-
-
-def _offered(member: MemberSpec, snapshot: Snapshot) -> Shape:
-    """Return what each node of a member's isolated bursts has at least."""
-    view = snapshot.world.providers.get(member.provider)
-    shapes = [
-        offer.shape
-        for offer in (view.offers if view and view.offers else ())
-        if "isolated" in offer.modes and member.offer in {"", offer.name}
-    ]
-    if not shapes:
-        raise LeadError(
-            f"{member.name}: provider {member.provider} offers no isolated bursts now",
-            "burst status shows what is wrong with it",
-        )
-    return min(shapes, key=lambda shape: shape.cores)

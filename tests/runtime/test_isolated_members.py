@@ -350,7 +350,35 @@ def test_no_jobs_are_submitted_while_nothing_is_offered(
     site.restart()
     site.wants(1, "md")
     assert site.sim.lead.jobs == {}
-    assert "offers no isolated bursts now" in caplog.text
+    assert "provider local offers no isolated bursts now" in caplog.text
+    site.sim.enabled = True
+    site.restart()
+    site.step(2)
+    assert len(site.sim.lead.jobs) == 1
+
+
+def test_other_members_get_their_jobs_while_nothing_is_offered_to_one() -> None:
+    near = {**MEMBER, "name": "b", "jobs": FAR["jobs"]}
+    site = Far(near)
+    # An offer that there is not: of the isolated member alone.
+    other = Far(near, of_member={"offer": "gone"})
+    for each, jobs in ((site, 2), (other, 1)):
+        both = MemberDecision(submit=("md",))
+        each.says.says = both
+        each.algorithms["b"].says = both  # type: ignore[attr-defined]
+        each.step()
+        assert len(each.sim.lead.jobs) == jobs
+
+
+def test_a_job_that_no_burst_could_hold_does_not_keep_others_waiting() -> None:
+    site = Far(nodes=2, of_member={"max": 4})
+    site.users(whole(3))
+    site.wants(4, "wide", "wide")
+    site.step(3)
+    assert [b.lease.nodes for b in site.bursts] == [2, 2]
+    site.end_programs()
+    site.step(3)
+    assert "2 nodes" in site.row["member"]["waits_for"]
 
 
 def test_a_daemon_knows_what_is_made_once_it_is_offered() -> None:

@@ -23,12 +23,14 @@ from burst.core.placement.plan_demands import plan_demands
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import TickResult, result_of
+from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.model.burst import Isolated, Membership
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
+from burst.provider import Offer
 
 
 def jobs_without_bursts(
@@ -45,6 +47,16 @@ def jobs_without_bursts(
         and decisions[job.id].reason is Reason.MEMBER_FULL
         and job.preferences.mode != "joined"
     )
+
+
+def isolated_offers(member: MemberSpec, world: World) -> list[Offer]:
+    """Return what the member's bursts may be of, as far as its provider has told."""
+    view = world.providers.get(member.provider)
+    return [
+        offer
+        for offer in (view.offers if view and view.offers else ())
+        if "isolated" in offer.modes and member.offer in {"", offer.name}
+    ]
 
 
 class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +79,10 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
         assert lead is not None
         tx = Transaction(records, at.now)
         room = self.nodes - sum(b.lease.nodes for b in bursts_of(records, self.of))
-        demands = self._demands(records, lead, room)
+        largest = max(
+            (o.max_nodes for o in isolated_offers(self.member, at.world)), default=0
+        )
+        demands = self._demands(records, lead, room, largest)
         if not demands:
             return result_of(tx), ""
         constraints = Constraints(at.world.identity)
@@ -82,7 +97,10 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
         keep_accounts(tx, at.world, at.settings)
         return result_of(tx), _refusal(plan, demands)
 
-    def _demands(self, records: Records, lead: LeadView, room: int) -> list[Demand]:
+    def _demands(
+        self, records: Records, lead: LeadView, room: int, largest: int
+    ) -> list[Demand]:
+        """Return what may be had now, and what is refused as no burst is so large."""
         elsewhere = {
             job
             for burst in records.bursts.values()
@@ -101,9 +119,10 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
             nodes = max(1, job.request.nodes)
             if nodes > self.nodes:
                 continue
-            if nodes > room:
-                break
-            room -= nodes
+            if nodes <= largest:
+                if nodes > room:
+                    break
+                room -= nodes
             found.append(self._demand(job))
         return found
 
