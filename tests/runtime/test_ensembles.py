@@ -11,8 +11,13 @@ import msgspec
 import pytest
 
 from burst.algorithm import MemberDecision, MemberView, Memory
+from burst.config.convert import convert
+from burst.config.ensemble import EnsembleSpec
 from burst.core.commands import release_jobs
 from burst.core.ensemble import commands
+from burst.core.ensemble.commands import NewEnsemble
+from burst.core.ensemble.intents import JobRef
+from burst.core.ensemble.member_job import job_name
 from burst.core.ensemble.over import members_with_pending
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError
@@ -308,6 +313,19 @@ def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
     none = dear.up(members=[{**MEMBER, "min": 0, "offer": "other"}])["a"]
     dear.step()
     assert none.saw[-1].price == 0.0
+
+
+def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
+    snapshot, now = EnsembleSite().sim.engine.snapshot, 1_000_000.5
+    spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
+    new = NewEnsemble(spec=spec, userid=USER, environment={})
+    world = snapshot.world
+    first = commands.begin_ensemble(snapshot.records, world, new, now).records
+    over = commands.take_down_ensemble(first, "sweep", "by hand", now).records
+    again = commands.begin_ensemble(over, world, new, now + 0.3).records
+    began = [found.ensembles["sweep"].record.started for found in (first, again)]
+    names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
+    assert len(names) == 2
 
 
 def test_each_member_needs_a_slot() -> None:

@@ -60,6 +60,9 @@ def begin_ensemble(
             f"an ensemble {spec.name} is there already",
             f"burst ensemble down {spec.name} ends it, burst ensemble status shows it",
         )
+    began = now
+    if before is not None and int(before.record.started) == int(now):
+        began = int(now) + 1.0  # it is in the names of jobs, by which they are found
     slots = _choose_slots(records, world, spec)
     file = EnsembleStart(
         tables=spec_tables(spec),
@@ -76,7 +79,7 @@ def begin_ensemble(
         records,
         ensembles={
             **records.ensembles,
-            spec.name: EnsembleState(record=controller.new_record(spec, now)),
+            spec.name: EnsembleState(record=controller.new_record(spec, began)),
         },
         ensemble_starts={**records.ensemble_starts, spec.name: file},
         ensemble_books=books,
