@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from burst_kube import KubeProvider
+from msgspec.structs import replace
 
 from burst.errors import NotFound
 from burst.kits.pods import PodBursts
@@ -64,6 +65,40 @@ def test_on_a_node_that_is_gone(bursts: Bursts) -> None:
     assert len(bursts.objects("pods")) == 2
     wait_gone(later(provider, bursts), bursts)
     assert bursts.objects("pods") == bursts.objects("secrets") == []
+
+
+@pytest.mark.parametrize("made_as", [1, 2])
+def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None:
+    """Whether the pod is of the first Job or of that of a growth."""
+    one = replace(bursts.spec, hosts=bursts.spec.hosts[:1], ranks=bursts.spec.ranks[:1])
+    provider = bursts.provider(node_selector={"node.kubernetes.io/instance-type": "no"})
+    provider.provision(one if made_as == 1 else bursts.spec)
+    provider.resize(bursts.spec)
+    wait_until(lambda: len(bursts.objects("pods")) == 2, provider.observe)
+    wait_status(provider, lambda status: "finds no node" in status.why)
+    for pod in bursts.objects("pods"):
+        bursts.bind(pod["metadata"]["name"], NODE)
+    provider.resize(one)
+    found = later(provider, bursts)
+    left = bursts.spec.hosts[1]
+
+    def is_listed() -> bool:
+        (status,) = found.observe()
+        return left in {follower.host for follower in status.followers}
+
+    assert is_listed()
+    why = f"its node {NODE} may be dead"
+    wait_until(lambda: why in str(found.observe()), found.observe)
+
+    def gone() -> bool:
+        found.resize(one)
+        return not is_listed()
+
+    wait_until(gone, found.observe, 30)
+    (pod,) = bursts.objects("pods")
+    assert "deletionTimestamp" not in pod["metadata"]
+    provider.reap(one.burst_id)
+    wait_gone(found, bursts)
 
 
 @pytest.mark.usefixtures("stuck")

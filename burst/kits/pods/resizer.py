@@ -3,8 +3,8 @@
 
 A growth is a Job or MiniCluster of its own, with the further hosts. So a pod's host is
 in a ConfigMap that never changes, of which no kubelet can have an earlier version; a
-queue or a quota judges a growth as it does a burst; and a MiniCluster can grow, whose
-operator fixes the hosts and the largest size when it makes its pods.
+quota judges a growth as it does a burst; and a burst of MiniClusters can grow, although
+the operator fixes the scripts and the largest size of one when it makes its pods.
 
 A shrink deletes whole parts from the last one on, and takes the last pods of the one
 that remains in part: an indexed Job is elastic, and ends its highest indices first.

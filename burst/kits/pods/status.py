@@ -155,7 +155,7 @@ def _status(
         burst_id=found.id,
         phase=phase,
         followers=stay + leave,
-        why=why or late,
+        why="; ".join(filter(None, (why, late))),
         failure=Failure.CAPACITY if starved else _failure(phase, words.values()),
     )
 
