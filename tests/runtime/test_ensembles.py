@@ -328,6 +328,27 @@ def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
     assert len(names) == 2
 
 
+@pytest.mark.parametrize("member", ["xx", "far"])
+def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
+    member: str,
+) -> None:
+    site = EnsembleSite()
+    far = {"name": "far", "provider": "", "mode": "external"}
+    site.sim.lead.submit(
+        whole(3),
+        userid=USER,
+        urgency=0,
+        preferences=BurstPreferences(member=f"sweep/{member}", urgency=16),
+    )
+    site.up(members=[{**MEMBER, **JOBS}, far])
+    site.step(2)
+    site.down()
+    site.step(4)
+    (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+    assert row["state"] == "ended"
+    site.up(**ONE)
+
+
 def test_each_member_needs_a_slot() -> None:
     site = EnsembleSite()
     three = [{**MEMBER, "name": name} for name in "abc"]

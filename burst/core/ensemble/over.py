@@ -51,9 +51,11 @@ def is_over(records: Records, name: str, pending: Collection[Membership]) -> boo
     state, start = records.ensembles[name], records.ensemble_starts[name]
     if state.record.ended is None or any(_is_of(each, name) for each in records.live):
         return False
+    # Jobs for a member that it does not have are nobody's to end.
     return not any(
-        each.userid == start.userid and each.name.startswith(f"{name}/")
-        for each in pending
+        start.membership(member["name"]) in pending
+        for member in start.tables["members"]
+        if member["mode"] != "external"
     )
 
 
