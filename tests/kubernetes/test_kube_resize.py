@@ -336,6 +336,24 @@ def test_a_minicluster_grows_by_another_and_shrinks(
         assert bursts.objects(kind) == []
 
 
+@pytest.mark.usefixtures("miniclusters")
+def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
+    bursts: Bursts,
+) -> None:
+    """What it owns is from before; only the MiniCluster says what it has now."""
+    provider = bursts.provider(form="operator", settle=Seconds(0.2), names=True)
+    one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
+    with PlayedOperator(bursts.api):
+        provider.provision(one)
+        wait_status(provider, runs(*one.hosts))
+        resize_all(provider, four)
+        small = sized(bursts, "burst-0-[0-2]")
+        resize_all(provider, small)
+        provider.provision(small)
+        provider.resize(small)
+        reap_all(provider, small)
+
+
 def test_nothing_is_made_of_what_does_not_exist(
     bursts: Bursts, provider: KubeProvider
 ) -> None:

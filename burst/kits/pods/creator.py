@@ -92,7 +92,7 @@ class Creator:
             return
         if manifest["kind"] == SECRET.name:
             return  # it cannot be read; only this burst has its name
-        found = self._find(manifest, spec)
+        found = self._look(manifest, spec)
         owners = found["metadata"].get("ownerReferences") or [] if found else []
         if not any(known["uid"] == owner["metadata"]["uid"] for known in owners):
             raise Transient(
@@ -114,7 +114,17 @@ class Creator:
         self._cluster.merge(job, {"metadata": noted, "spec": change})
 
     def _find(self, manifest: Manifest, spec: BurstSpec) -> Manifest | None:
-        """Return the object's metadata. Raises if it is not this burst's."""
+        """As `_look`. Raises OtherHosts if it was made for others."""
+        there = self._look(manifest, spec)
+        if there is not None and annotations_of(there).get(SPEC) != spec_hash(spec):
+            raise OtherHosts(self._name(manifest))
+        return there
+
+    def _look(self, manifest: Manifest, spec: BurstSpec) -> Manifest | None:
+        """Return the object's metadata. Raises if it is not this burst's.
+
+        What a Job or MiniCluster owns has the hosts of before a shrink.
+        """
         kind, name = KINDS[manifest["kind"]], name_of(manifest)
         there = self._cluster.get(kind, self._namespace, name, metadata_only=True)
         if there is None:
@@ -125,15 +135,12 @@ class Creator:
                 f"{what} exists and is not ours",
                 "another daemon may have made it: give each its own namespace",
             )
-        noted = annotations_of(there)
-        if is_ending(there) or ALONE_SINCE in noted:
+        if is_ending(there) or ALONE_SINCE in annotations_of(there):
             raise Transient(f"{what} is being deleted", "wait for its end")
         if labels_of(there).get(ID) != spec.burst_id:
             raise Transient(
                 f"{what} exists, of {labels_of(there).get(ID)}", "wait for its end"
             )
-        if noted.get(SPEC) != spec_hash(spec):
-            raise OtherHosts(what)
         return there
 
     def _name(self, manifest: Manifest) -> str:
