@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from burst.cli.ensemble_run import print_ensemble
+from burst.cli.listing import Listing
+from burst.runtime.service_ensembles import ensembles_answer
 from tests.cli.cli_harness import CliHarness, burst
+from tests.runtime.test_isolated_members import Far
 from tests.support.ensemble_story import (
     FILE,
     ensemble,
@@ -88,3 +92,20 @@ def test_check_without_settings_asks_the_daemon_for_its_providers(
         refused = "provider local makes no isolated bursts"
         assert refused in burst(*check).error
         assert refused in cli.run("ensemble", "up", str(file)).error
+
+
+def test_of_an_isolated_member_the_nodes_that_are_paid_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = Far()
+    site.wants(3, "md", "wide", "wide")
+    site.step(3)
+    (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+    print_ensemble(row, Listing())
+    line = capsys.readouterr().out.splitlines()[2]
+    assert re.search(r"a +local +running +\S+ +3/3 +1 wait, 2 run, 0 ended", line)
+    site.end_programs()
+    site.sim.tick(4)
+    (row,) = ensembles_answer(site.sim.engine.snapshot)["ensembles"]
+    print_ensemble(row, Listing())
+    assert " 0/3 " in capsys.readouterr().out
