@@ -12,7 +12,7 @@ from burst.cli.ensemble_run import print_ensemble
 from burst.cli.listing import Listing
 from burst.runtime.service_ensembles import ensembles_answer
 from tests.cli.cli_harness import CliHarness, burst
-from tests.runtime.test_isolated_members import Far
+from tests.runtime.far_site import Far
 from tests.support.ensemble_story import (
     FILE,
     ensemble,
