@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
 from burst.core.observation import (
@@ -117,7 +119,12 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     limit = growth_limit(burst, settings)
     if lead.online.issuperset(burst.coming):
         online = format_idset(burst.expected.union(burst.coming))
-        facts = {"nodes": lease.nodes, "note": resize.why, "online": online}
+        facts = {
+            "nodes": lease.nodes,
+            "note": resize.why,
+            "online": online,
+            "growth_failed": False,
+        }
         context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
@@ -139,9 +146,13 @@ def give_back(tx: Transaction, burst: Burst, why: str) -> None:
 
 
 def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
-    """Give a growth back, and buy no so many nodes of its offer for a while."""
+    """Give a growth back, and buy no so many nodes of its offer for a while.
+
+    What fails may be this burst's growth alone, such as that of a Job that Kueue has
+    labelled. So jobs get further bursts from then on, as if it could not grow.
+    """
     tx.cool_down(burst, limits, len(burst.coming))
-    give_back(tx, burst, why)
+    give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
 
 
 def _why_failed(burst: Burst, world: World) -> str:

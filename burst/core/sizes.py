@@ -26,12 +26,19 @@ def size_context(
 ) -> dict[str, Any]:
     """Return what an event says of a burst that has these hosts from then on.
 
-    `more` has `online`, too: the ranks none of which may be lost.
+    `more` has `online`, too: the ranks none of which may be lost. A failed growth is
+    remembered unless it says otherwise.
     """
     paid = burst.paid
     if len(hosts) != burst.lease.nodes:
         paid = NodeTime(now, node_seconds(burst, now))
-    context = {"hosts": format_hostlist(hosts), "ranks": format_idset(ranks), **more}
+    known = {"growth_failed": True} if burst.growth_failed else {}
+    context = {
+        "hosts": format_hostlist(hosts),
+        "ranks": format_idset(ranks),
+        **known,
+        **more,
+    }
     if paid is not None:
         context |= {"paid_at": paid.at, "node_seconds": paid.node_seconds}
     return context
@@ -110,4 +117,5 @@ def _sizes(burst: Burst, event: Event) -> dict[str, Any]:
         "lease": msgspec.structs.replace(burst.lease, hosts=hosts, ranks=ranks),
         "expected": parse_idset(context["online"]),
         "paid": paid,
+        "growth_failed": bool(context.get("growth_failed")),
     }

@@ -249,6 +249,8 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is decided who has the jobs for which it was raced with another."""
     resize: Resize | None = None
     """How it grows or shrinks; None while it does neither."""
+    growth_failed: bool = False
+    """Whether its last growth failed: no job has it grow then, but for a request."""
     paid: NodeTime | None = None
     """None if it has had as many nodes ever since it was made."""
     out_of_reach: bool = False

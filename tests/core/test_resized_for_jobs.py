@@ -80,12 +80,13 @@ def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
     ("burst", "asked", "tables"),
     [
         (idle(), large(), {"plan": {"resize": False}}),
+        (msgspec.structs.replace(idle(), growth_failed=True), large(), {}),
         (idle(price=2.0), large(), {}),
         (idle(), large(), {"limits": {"max_nodes_per_burst": 3}}),
         # There is no entry of what is reserved for it.
         (idle(), large(), {"budget": [{"limit": 1000.0}]}),
     ],
-    ids=["off", "price", "limit", "not on record"],
+    ids=["off", "failed before", "price", "limit", "not on record"],
 )
 def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tables):
     made = decide(asked, records=recorded(burst), **tables)

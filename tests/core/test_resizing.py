@@ -13,7 +13,7 @@ from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
 from burst.core.burst_actions import next_deadline
 from burst.core.burst_story import burst_story
 from burst.core.cost import cost
-from burst.core.lifecycle import apply
+from burst.core.lifecycle import apply, restore
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import (
     Health,
@@ -36,6 +36,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import HostEntry, JobState
 from burst.model.reason import Reason
+from burst.model.record import decode_record, encode_record
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 from tests.builders import NODE, T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
@@ -320,6 +321,41 @@ def test_a_growth_that_is_refused_is_given_back_and_all_else_goes_on(outcome):
     assert site.burst.lease.ranks == (2, 3)
     with pytest.raises(BurstError, match="cannot have 2 nodes more: had no"):
         site.ask(4)
+
+
+def test_that_a_growth_failed_is_remembered_until_one_does_not():
+    """Jobs get further bursts then: it may fail for what is this burst's alone."""
+    site = Site()
+    site.ask(4)
+    site.tick()
+    assert not site.burst.growth_failed
+    site.answer(Outcome.SPEC, "in a queue of Kueue")
+    assert site.burst.growth_failed
+    site.tick()
+    site.tick()
+    site.answer()
+    site.tick()
+    site.tick()
+    assert site.last == "shrunk"
+    assert site.burst.growth_failed
+    record = decode_record(encode_record(site.burst))
+    assert restore(record, {}).growth_failed
+    site.records = msgspec.structs.replace(site.records, health={})
+    site.now += SETTINGS.limits.cooldown
+    site.ask(3)
+    assert site.burst.growth_failed
+    site.online |= {4}
+    site.tick()
+    assert site.last == "grown"
+    assert not site.burst.growth_failed
+
+
+def test_a_growth_that_is_not_needed_any_more_has_not_failed():
+    site = Site()
+    site.ask(4)
+    site.ask(2)
+    assert site.burst.leaving
+    assert not site.burst.growth_failed
 
 
 def test_a_growth_that_is_late_is_given_back():

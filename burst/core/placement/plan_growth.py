@@ -126,7 +126,8 @@ class _GrowthFinder:
         same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
             return False
-        if not may_be_resized(burst, self._world, self._settings):
+        may = may_be_resized(burst, self._world, self._settings)
+        if not may or burst.growth_failed:
             return False
         if any(growth.burst == burst.id for growth in self.found):
             return False
