@@ -73,7 +73,8 @@ def wait_for_end(site: Site) -> dict[str, int]:
 def test_it_lives_through_a_lead_that_is_killed(
     daemon_is_killed: bool, site: Site
 ) -> None:
-    site.write(deadlines={"rejoin": "1s"})
+    # A burst that had not joined counts as one that failed, and its offer is set aside.
+    site.write(deadlines={"rejoin": "1s"}, limits={"cooldown": "0.1s"})
     with ExitStack() as stack:
         daemon = stack.enter_context(site.cli.daemon())
         up(site, "sleep 5")
