@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -21,7 +21,13 @@ from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble import commands, steps
 from burst.core.ensemble.answers import Asked
 from burst.core.ensemble.controller import take_step
-from burst.core.ensemble.intents import Answered, Intent, RunCustom, SubmitJobs
+from burst.core.ensemble.intents import (
+    Answered,
+    Intent,
+    JobRef,
+    RunCustom,
+    SubmitJobs,
+)
 from burst.core.ensemble.isolated_member import jobs_without_bursts
 from burst.core.ensemble.offered_price import with_offered_price
 from burst.core.ensemble.over import is_over, members_with_pending
@@ -254,11 +260,13 @@ class Ensembles:
         """Submit jobs and run commands; have what was done confirmed."""
         name, done = running.spec.name, list[Intent]()
         refused: dict[str, str] = {}
+        ids: dict[str, Mapping[JobRef, JobId]] = {}
         try:
             for intent in intents:
                 if isinstance(intent, SubmitJobs):
                     found = self._give(running, intent, before, snapshot)
                     done.append(msgspec.structs.replace(intent, jobs=found.taken))
+                    ids[intent.member] = found.ids
                     if found.refused:
                         refused[intent.member] = found.refused
                 elif isinstance(intent, RunCustom):
@@ -266,9 +274,10 @@ class Ensembles:
                     done.append(intent)
         finally:
             if done or refused != before.jobs_refused:
+                confirmed = steps.IntentsDone(intents=done, refused=refused, ids=ids)
                 self._post(
                     lambda records, _, __, now: (
-                        steps.confirm_intents(records, name, done, refused, now),
+                        steps.confirm_intents(records, name, confirmed, now),
                         None,
                     )
                 )

@@ -49,20 +49,20 @@ class LeadJobs:
         rest = [ref for ref in intent.jobs if names[ref] not in there]
         site = _site_of(file, member, snapshot)
         if site is None:
-            known = tuple(ref for ref in intent.jobs if names[ref] in there)
-            provider = spec.member(member).provider
-            return Answered(known, f"provider {provider} offers no isolated bursts now")
+            known = {ref: there[n] for ref, n in names.items() if n in there}
+            why = f"provider {spec.member(member).provider} offers no isolated bursts"
+            return Answered(tuple(known), f"{why} now", known)
         jobs = [make_job(file, member, ref, names[ref], site) for ref in rest]
         answers = self._submitter.submit_jobs(jobs) if jobs else []
-        refused = {
-            ref: str(answer)
-            for ref, answer in zip(rest, answers, strict=True)
-            if isinstance(answer, BurstError)
-        }
-        return Answered(
-            tuple(ref for ref in intent.jobs if ref not in refused),
-            next(iter(refused.values()), ""),
-        )
+        ids = {ref: there[name] for ref, name in names.items() if name in there}
+        refused = ""
+        for ref, answer in zip(rest, answers, strict=True):
+            if isinstance(answer, BurstError):
+                refused = refused or str(answer)
+            else:
+                ids[ref] = answer
+        taken = tuple(ref for ref in intent.jobs if ref in ids)
+        return Answered(taken, refused, ids)
 
 
 def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite | None:

@@ -31,7 +31,7 @@ from burst.runtime.engine import Engine
 from burst.runtime.ensembles import Ensembles
 from burst.runtime.service_ensembles import ensembles_answer
 from burst.testing import FakeProvider
-from tests.builders import identity, whole
+from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
 from tests.runtime.ensemble_site import MEMBER, USER, EnsembleSite
 from tests.sim import Sim
@@ -118,6 +118,30 @@ def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
     site.step(2)
     tally = says.saw[-1].tally
     assert (tally.success, tally.duration.mean) == (1, 5.0)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
+def test_a_job_that_ends_while_no_daemon_runs_and_was_never_seen_counts(
+    *, lost: bool
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.lost = lost
+    site.step()
+    says.says = MemberDecision()
+    site.lead.lost = False
+    # The daemon is killed before the next look.
+    (number,) = site.lead.names.values()
+    site.lead.ended[number] = JobOutcome("completed", T0 + 1, T0 + 3)
+    del site.sim.lead.jobs[number]
+    site.restart()
+    site.step()
+    assert says.saw[-1].queue.inactive == (0 if lost else 1)
+    site.step(2)
+    tally = says.saw[-1].tally
+    assert (tally.events["submit"], tally.events["start"], tally.success) == (1, 1, 1)
+    assert says.saw[-1].queue.inactive == 1
 
 
 def test_what_the_lead_does_not_take_is_tried_again_and_told(

@@ -8,7 +8,11 @@ one twice must be the same as doing it once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+
+from burst.model.jobid import JobId
 
 
 class JobRef(msgspec.Struct, frozen=True, array_like=True):
@@ -50,6 +54,8 @@ class Answered(msgspec.Struct, frozen=True):
     """Those that the member has."""
     refused: str
     """Why it did not take another; empty if it took all."""
+    ids: Mapping[JobRef, JobId] = {}
+    """Of those taken, where the lead has told them."""
 
 
 class EndMember(msgspec.Struct, frozen=True, kw_only=True, tag="end"):

@@ -137,7 +137,7 @@ def _count(
     row: JobRow, known: KnownJob | None, events: list[MemberEvent], now: float
 ) -> KnownJob:
     """Return a job with what is counted of it now; append what is counted newly."""
-    if known is None:
+    if known is None or not known.counted:
         known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
         events.append(_event("submit", known, now))
     known = msgspec.structs.replace(known, seen=now)
@@ -164,6 +164,9 @@ def _count_outcome(
     """Return a job that has ended; one that never ran has no finish."""
     if known.counted == "finish":
         return known
+    if not known.counted:
+        known = msgspec.structs.replace(known, counted="submit")
+        events.append(_event("submit", known, now))
     known = _count_start(known, outcome.t_start, events, now)
     success = outcome.result == "completed"
     if known.counted == "start":
@@ -192,6 +195,7 @@ def _queue(
 ) -> QueueCounts:
     """Return the jobs by state. Those that ended are those that are still known."""
     counts = Counter(row.state.value for row in rows)
-    counts["inactive"] += len(jobs) - len(rows)
+    unseen = sum(not job.counted for job in jobs.values())
+    counts["inactive"] += len(jobs) - len(rows) - unseen
     counts.update({state.value: number for state, number in more.items()})
     return QueueCounts(**counts)

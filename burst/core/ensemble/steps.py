@@ -6,22 +6,24 @@ Its jobs are submitted and its commands run after that, and confirmed then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from burst.config import Settings
+from burst.config.ensemble import JobSpec
 from burst.core.actions import FailJob
 from burst.core.burst_actions import take_down
 from burst.core.ensemble import controller
 from burst.core.ensemble.commands import with_record, with_state
-from burst.core.ensemble.intents import EndMember, Intent, ResizeMember
+from burst.core.ensemble.intents import EndMember, Intent, JobRef, ResizeMember
 from burst.core.ensemble.isolated_member import IsolatedMember
+from burst.core.ensemble.member_job import find_group
 from burst.core.ensemble.member_size import MemberResize, StepTime
 from burst.core.ensemble.over import is_pending_of
 from burst.core.ensemble.read_members import bursts_of, is_usable
 from burst.core.ensemble.record import EnsembleRecord
-from burst.core.ensemble.stored import MemberBook
+from burst.core.ensemble.stored import KnownJob, MemberBook
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
@@ -95,22 +97,49 @@ def apply_step(
     return msgspec.structs.replace(result, records=records)
 
 
+class IntentsDone(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done of a step's intents."""
+
+    intents: Sequence[Intent]
+    """Of jobs those that the member has."""
+    refused: Mapping[str, str]
+    """Why the lead did not take a job, by member."""
+    ids: Mapping[str, Mapping[JobRef, JobId]]
+    """Jobs of the lead, by member."""
+
+
 def confirm_intents(
-    records: Records,
-    name: str,
-    intents: Iterable[Intent],
-    refused: Mapping[str, str],
-    now: float,
+    records: Records, name: str, done: IntentsDone, now: float
 ) -> TickResult:
     """Record that jobs were submitted and commands run.
 
-    `refused` is why the lead did not take a job, by member.
+    Jobs are in the member's book from now on: one that ends before anybody looks again
+    is asked for then.
     """
     record = records.ensembles[name].record
-    for intent in intents:
+    for intent in done.intents:
         record = controller.confirm(record, intent)
-    records = with_state(records, name, record=record, jobs_refused=refused)
+    books, spec = dict(records.ensemble_books), records.ensemble_starts[name].spec
+    for member, ids in done.ids.items():
+        book = books.get(f"{name}/{member}", MemberBook())
+        new = {
+            job: _given(find_group(spec, member, ref), now)
+            for ref, job in ids.items()
+            if job not in book.jobs
+        }
+        books[f"{name}/{member}"] = msgspec.structs.replace(
+            book, jobs={**book.jobs, **new}
+        )
+    records = msgspec.structs.replace(
+        with_state(records, name, record=record, jobs_refused=done.refused),
+        ensemble_books=books,
+    )
     return result_of(Transaction(records, now))
+
+
+def _given(group: JobSpec, now: float) -> KnownJob:
+    """Return a job that was submitted and has not been seen."""
+    return KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
 
 
 def _end_member(

@@ -26,8 +26,9 @@ class KnownJob(msgspec.Struct, frozen=True, array_like=True):
     group: str
     """Entry of `jobs`; empty for a job that somebody else submitted for the member."""
     nodes: int
-    counted: Literal["submit", "start", "finish"] = "submit"
-    """The last of its events that is in the statistics."""
+    counted: Literal["", "submit", "start", "finish"] = "submit"
+    """The last of its events that is in the statistics; empty for none, as it was
+    submitted and not seen since."""
     submitted: float = 0.0
     started: float = 0.0
     seen: float = 0.0
