@@ -42,7 +42,7 @@ class Placement(msgspec.Struct, frozen=True):
     host: str
     """Of the burst; empty where that is not known."""
     node: str
-    """Empty where it has none yet."""
+    """Empty where it has none yet, or has ended there."""
 
 
 class Members(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class GkePods(PodBursts):
         if main not in [(item["kind"], name_of(item)) for item in listed]:
             return None
         found = BurstObjects(burst_id, tuple(listed))
-        pods = (Placement(found.host_of(p), node_of(p)) for p in found.of(POD.name))
+        pods = (Placement(found.host_of(p), _node_of(p)) for p in found.of(POD.name))
         return Members(found.hosts, tuple(pods), found.ending)
 
     def leaving(self, burst_id: BurstId) -> LeavingHosts:
@@ -118,3 +118,13 @@ class GkePods(PodBursts):
             self._parent, self._gke.namespace, burst_id, metadata_only=True
         )
         return found if found is not None and self._labels.own(found) else None
+
+
+def _node_of(pod: Manifest) -> str:
+    """Return where a pod is; empty if it has ended, though it may be kept for long.
+
+    Of one that its node ended, as a spot VM does that is taken back, the node may be
+    gone, or be given back: another pod has its place.
+    """
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return "" if ended else node_of(pod)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from burst_gke.settings import GkeSettings
 
 _ALWAYS = ("clusters.get", "clusters.list", "clusters.getCredentials")
-_OF_CLUSTERS = ("clusters.create", "clusters.delete", "operations.list")
+# To update is to change how many nodes a burst that grows may have, too.
+_OF_CLUSTERS = (
+    *("clusters.create", "clusters.delete", "clusters.update", "operations.list"),
+)
 _OF_POOLS = ("clusters.update", "operations.list")
 # In a cluster that others made RBAC may allow these instead, which its API server says.
 _INSIDE = (

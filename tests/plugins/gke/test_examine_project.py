@@ -101,6 +101,16 @@ def test_what_is_asked_for_is_what_the_settings_need(
     assert not [text for text in found_too if "lacks" in text]
 
 
+@pytest.mark.parametrize("table", [{}, POOL])
+def test_who_may_not_let_a_burst_grow_is_told(
+    doctor: Doctor, google: Google, gke: Gke, table: dict[str, Any]
+) -> None:
+    gke.add_cluster("shared")
+    google.granted -= {"container.clusters.update"}
+    (found,) = doctor.said(Level.WRONG, **table)
+    assert "lacks in some-project: container.clusters.update" in found
+
+
 def test_who_may_not_delete_single_nodes_is_told_when_they_end(
     doctor: Doctor, google: Google, gke: Gke
 ) -> None:

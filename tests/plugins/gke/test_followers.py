@@ -89,6 +89,20 @@ def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) 
     assert not members.ending
 
 
+def test_a_pod_that_ended_has_no_node_any_more(said: Said, pods: GkePods) -> None:
+    """A spot VM that is taken back leaves one, and then it would hold VMs for ever."""
+    said.answer("GET", JOBS, listed(job({HOSTS: "b-0"})))
+    ended = {**pod(0, "n-gone"), "status": {"phase": "Failed"}}
+    said.answer("GET", PODS, listed(ended, pod(0, "n-0"), pod(1, "n-1")))
+    members = pods.members(BURST)
+    assert members is not None
+    assert members.pods == (
+        Placement("b-0", ""),
+        Placement("b-0", "n-0"),
+        Placement("b-1", "n-1"),
+    )
+
+
 def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     said.answer("GET", JOBS, listed(job({HOSTS: "b-0"}, **gone)))
