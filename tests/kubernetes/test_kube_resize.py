@@ -152,6 +152,22 @@ def test_a_growth_that_broke_off_is_taken_back(
     reap_all(provider, one)
 
 
+@pytest.mark.parametrize("lost", ["jobs", "start"])
+def test_a_growth_that_broke_off_goes_on_with_a_larger_one(
+    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
+) -> None:
+    one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
+    provider.provision(one)
+    wait_status(provider, runs("burst-0-0"))
+    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", "/jobs\\?")
+    proxy.faults.append(Fault(*request, after=lost == "jobs", drop=True, times=1))
+    broken = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-2]")))
+    assert isinstance(broken, Transient)
+    resize_all(provider, four)
+    assert sorted(starts(bursts).values()) == list(four.hosts)
+    reap_all(provider, four)
+
+
 @pytest.mark.parametrize("fault", ["before", "after", "conflict"])
 @pytest.mark.parametrize("size", ["burst-0-[0-2]", "burst-0-[0-1]", "burst-0-0"])
 def test_a_shrink_goes_on_where_it_broke_off(
@@ -352,6 +368,24 @@ def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
         provider.provision(small)
         provider.resize(small)
         reap_all(provider, small)
+
+
+@pytest.mark.usefixtures("miniclusters")
+@pytest.mark.parametrize("size", ["burst-0-[0-1]", "burst-0-[0-3]"])
+def test_a_minicluster_may_grow_by_others_where_a_growth_broke_off(
+    bursts: Bursts, proxy: Proxy, size: str
+) -> None:
+    provider = bursts.provider(
+        kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
+    )
+    with PlayedOperator(bursts.api):
+        provider.provision(sized(bursts, "burst-0-0"))
+        wait_status(provider, runs("burst-0-0"))
+        proxy.faults.append(Fault("POST", "/configmaps\\?", after=True, times=1))
+        broken = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-2]")))
+        assert isinstance(broken, Transient)
+        resize_all(provider, sized(bursts, size))
+        reap_all(provider, sized(bursts, size))
 
 
 def test_nothing_is_made_of_what_does_not_exist(

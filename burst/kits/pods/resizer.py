@@ -146,7 +146,7 @@ class Resizer:
         size, live = len(spec.hosts), {part.name for part in found.parts}
         for name in found.growths:
             behind = first_of(spec.burst_id, name) >= size
-            if behind or (name not in live and not _is_begun(name, found)):
+            if behind or (name not in live and not _is_begun(name, found, spec)):
                 self._reaper.reap_part(spec.burst_id, name, now)
         self._end_pods(found, now)
 
@@ -199,18 +199,23 @@ class Resizer:
                 self._cluster.delete(there, "Background")
 
     def _grow(self, spec: BurstSpec, found: BurstObjects, now: float) -> None:
-        """Make a part of the hosts that are new, or what is missing of the last one."""
+        """Make what is missing of the growths, and one of the hosts that are new."""
         first = len(found.hosts)
         if late := set(spec.hosts[first:]).intersection(found.leaving):
             names = ", ".join(sorted(late))
             raise Transient(f"{names}: of a shrink, has not ended yet")
-        if first == len(spec.hosts):
-            last = found.parts[-1]
-            started = self._parent == JOB and not any(map(is_incomplete, last.parents))
-            if not last.first or started:
-                return
-            first = last.first
-        more = _slice(spec, first, len(spec.hosts))
+        for part in found.parts:
+            started = self._parent == JOB and not any(map(is_incomplete, part.parents))
+            if part.first and not started:
+                end = part.first + len(part.hosts)
+                self._make(_slice(spec, part.first, end), part.first, found, now)
+        if first < len(spec.hosts):
+            self._make(_slice(spec, first, len(spec.hosts)), first, found, now)
+
+    def _make(
+        self, more: BurstSpec, first: int, found: BurstObjects, now: float
+    ) -> None:
+        """Make what does not exist of a growth with these hosts."""
         *others, made = render(more, self._settings, self._tags, now, first)
         main = found.objects[0]
         try:
@@ -219,10 +224,17 @@ class Resizer:
             raise Transient(error.what, "it was listed as it was before") from error
 
 
-def _is_begun(name: str, found: BurstObjects) -> bool:
-    """Tell whether there is just the marker of a growth, which goes on from there."""
+def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:
+    """Tell whether there is just the marker of this growth, which goes on from there.
+
+    One with other hosts was asked for before, and broke off.
+    """
     named = [i for i in found.objects if i["kind"] != POD.name and name_of(i) == name]
-    return not any(i["kind"] != CONFIG_MAP.name or leaving_of(i) for i in named)
+    more = spec.hosts[first_of(spec.burst_id, name) :]
+    return not any(
+        i["kind"] != CONFIG_MAP.name or leaving_of(i) or hosts_of(i) != more
+        for i in named
+    )
 
 
 def _slice(spec: BurstSpec, first: int, end: int) -> BurstSpec:
