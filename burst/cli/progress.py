@@ -83,14 +83,20 @@ def _ctrl_c_waits() -> Iterator[None]:
     """Have Ctrl-C come after the block, in which a terminal is changed.
 
     In the midst of that it would leave the cursor hidden and standard error redirected,
-    so that what is printed next fails.
+    so that what is printed next fails. The signal is not blocked for that: another
+    thread would take it, and Python tells the main one of it all the same.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Lines:

@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -42,7 +43,7 @@ def test_ctrl_c_leaves_no_bar_that_begins_or_ends_half(
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(sys, "stderr", terminal)
     output = sys.stdout
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), show_progress("never", 9, "jobs") as show:
         show(9)
     assert (sys.stderr, sys.stdout) == (terminal, output)
@@ -50,7 +51,24 @@ def test_ctrl_c_leaves_no_bar_that_begins_or_ends_half(
     assert text.rindex(SHOWN) > text.rindex(HIDDEN)
     # What comes last removes the bar.
     assert text.endswith("\x1b[2K")
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_in_another_thread_ctrl_c_is_left_to_the_main_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal("")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    def calculate() -> None:
+        with show_progress("never", 9, "jobs") as show:
+            show(9)
+
+    thread = threading.Thread(target=calculate)
+    thread.start()
+    thread.join()
+    assert "never" in terminal.getvalue()
 
 
 def test_a_terminal_without_a_cursor_gets_lines(

@@ -33,8 +33,9 @@ from tests.contract.fake_contract import FakeContract
 
 
 class _Broken(FakeContract):
-    patience = 0.2
-    prompt = 0.1
+    # Long enough for a busy machine, and short as most of them use it up.
+    patience = 0.4
+    prompt = 0.5
 
 
 class SellsNothing(FakeProvider):
@@ -278,7 +279,7 @@ class SellsAnyNumber(FakeProvider):
 
 class WaitsForProgress(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
-        threading.Event().wait(0.15)
+        threading.Event().wait(0.7)
         super().provision(spec)
 
 
