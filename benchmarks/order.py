@@ -4,9 +4,10 @@
 A recorded workload without burst jobs is replayed through both, each as Flux has it,
 over the real resource pool: jobs come, are given nodes and end at the same simulated
 times. What each job got and in which order must be the same; the cost is the time of
-this process spent in the scheduler.
+this process spent in the scheduler. With --guests users are kept apart, and no rank is
+lent: both get jobs as the frobnicator makes them, and ours checks their constraints.
 
-python benchmarks/order.py [--json] [--jobs 10000] [--policy fifo|backfill]
+python benchmarks/order.py [--json] [--jobs 10000] [--policy fifo|backfill] [--guests]
 
 The record is made by a formula: the same on every machine and in every year.
 """
@@ -98,7 +99,10 @@ class Request:
 class Replay:
     """One run of the record through one scheduler."""
 
-    def __init__(self, scheduler: Any, pool: Any, depth: int) -> None:
+    def __init__(
+        self, scheduler: Any, pool: Any, depth: int, constraint: dict[str, Any]
+    ) -> None:
+        self._constraint = constraint
         self._scheduler = scheduler
         self._pool = pool
         self._depth = depth
@@ -171,14 +175,14 @@ class Replay:
                 self._scheduler.cancel(least.job)
 
     def _show(self, entry: Entry) -> None:
-        jobspec = make_jobspec(entry)
+        jobspec = make_jobspec(entry, self._constraint)
         request = Request(entry, self)
         begin = time.process_time()
         self._scheduler.alloc(request, entry.job, entry.priority, 0, entry.at, jobspec)
         self.spent += time.process_time() - begin
 
 
-def make_jobspec(entry: Entry) -> dict[str, Any]:
+def make_jobspec(entry: Entry, constraint: dict[str, Any]) -> dict[str, Any]:
     slot = {
         "type": "slot",
         "count": 1,
@@ -189,7 +193,7 @@ def make_jobspec(entry: Entry) -> dict[str, Any]:
     return {
         "version": 1,
         "resources": [node if entry.nodes else slot],
-        "attributes": {"system": {"duration": entry.lasts}},
+        "attributes": {"system": {"duration": entry.lasts, **constraint}},
     }
 
 
@@ -212,18 +216,18 @@ def load(path: str) -> ModuleType:
     return module
 
 
-def make_pool(flux: Any) -> Any:
+def make_pool(flux: Any, lent: bool) -> Any:
     execution = {
         "R_lite": [{"rank": f"0-{NODES - 1}", "children": {"core": f"0-{CORES - 1}"}}],
         "nodelist": [f"n[0-{NODES - 1}]"],
         "starttime": 0.0,
         "expiration": 0.0,
-        "properties": {"burst": f"{NODES // 2}-{NODES - 1}"},
+        "properties": {"burst": f"{NODES // 2}-{NODES - 1}"} if lent else {},
     }
     return flux.resource.ResourcePool({"version": 1, "execution": execution})
 
 
-def play(policy: str, ours: bool, entries: list[Entry]) -> Replay:
+def play(policy: str, ours: bool, guests: bool, entries: list[Entry]) -> Replay:
     """Replay the record through one scheduler and return how it went."""
     flux = flux_bindings()
     importlib.import_module("flux.resource")
@@ -234,22 +238,27 @@ def play(policy: str, ours: bool, entries: list[Entry]) -> Replay:
         if name in sys.modules[shipped.__module__].__dict__:
             setattr(sys.modules[shipped.__module__], name, clock)
     scheduler = (kind if ours else shipped)(flux.Flux("loop://"))
-    pool = make_pool(flux)
+    pool = make_pool(flux, lent=not guests)
     scheduler._resources = pool  # as its run() sets it
-    replay = Replay(scheduler, pool, 0 if ours else DEPTH[policy])
+    if ours:  # as its run() reads it
+        scheduler.keep_users_apart_by({"access": {"allow-guest-user": guests}})
+    constraint = {"constraints": {"properties": ["^burst"]}} if guests else {}
+    replay = Replay(scheduler, pool, 0 if ours else DEPTH[policy], constraint)
     clock.replay = replay
     replay.run(entries)
     return replay
 
 
-def measure(jobs: int, policy: str, rounds: int = ROUNDS) -> dict[str, Any]:
+def measure(
+    jobs: int, policy: str, rounds: int = ROUNDS, *, guests: bool = False
+) -> dict[str, Any]:
     """Replay through both in turns; the ratio is the median of the rounds'."""
     entries = list(record(jobs))
     spent: dict[bool, list[float]] = {True: [], False: []}
     logs = {}
     for _ in range(rounds):
         for ours in (False, True):
-            replay = play(policy, ours, entries)
+            replay = play(policy, ours, guests, entries)
             spent[ours].append(replay.spent)
             logs[ours] = replay.log
     pairs = zip(spent[True], spent[False], strict=True)
@@ -272,12 +281,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="order and cost of sched-burst")
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--policy", choices=["fifo", "backfill"], default="fifo")
+    parser.add_argument("--guests", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     if not FLUX:
         sys.stderr.write(f"order: skipped, {MISSING}\n")
         return 0
-    found = measure(options.jobs, options.policy)
+    found = measure(options.jobs, options.policy, guests=options.guests)
     if options.json:
         print(json.dumps(found))
     else:

@@ -90,7 +90,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     planner = Planner(
         SlotIndex(slots, slots, Constraints(lead), market.providers),
         market,
-        IsolatedPlacement(Usage(LimitSettings(), []), (), ""),
+        IsolatedPlacement(Usage(LimitSettings(), []), (), "", lead),
         LiveBursts(),
         PlanSettings(),
     )

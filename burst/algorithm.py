@@ -198,7 +198,7 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed: int = 0
     """Jobs that it was given and that may not be in its queue yet."""
     tally: JobTally = JobTally()
-    """Of all its jobs."""
+    """Of all its jobs; of a member with an agent, of those that the agent submitted."""
     spent: float = 0.0
     """What it has cost so far."""
     price: float = 0.0

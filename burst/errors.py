@@ -49,6 +49,10 @@ class Denied(BurstError):
     """The caller may not do that: only the instance owner may."""
 
 
+class CallsTooOften(BurstError):
+    """A user calls the daemon too often: nothing was done, he may try again later."""
+
+
 class LeadError(BurstError):
     """The lead refused or cannot do something; this call failed, others may not."""
 

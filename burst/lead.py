@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The lead interface: what the engine needs of a Flux instance.
 
-`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `Accounting`, `Queues` and
-`SchedulerHints` are optional interfaces: a lead that tells of all its jobs, takes jobs
-from the daemon, tells of the banks of users, has queues, or a scheduler that can be
-told of leases, implements them too; `queues_of` and `scheduler_of` return the last two.
-Implemented for Flux in `burst.flux`, and, without the last three, in `burst.embedded`;
-one contract suite, `tests/contract/`, runs against both.
+`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `Accounting`, `Queues`,
+`SchedulerHints` and `Guests` are optional interfaces: a lead that tells of all its
+jobs, takes jobs from the daemon, tells of the banks of users, has queues, a scheduler
+that can be told of leases, or guests, implements them too; `queues_of`, `scheduler_of`
+and `guests_of` return the last three. Implemented for Flux in `burst.flux`, and,
+without the last four, in `burst.embedded`; one contract suite, `tests/contract/`, runs
+against both.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)
@@ -72,6 +73,15 @@ RequestHandler = Callable[[ServiceRequest], dict[str, Any]]
 the text of a BurstError it raises (of Denied as Denied), and `internal error` for any
 other exception, whose traceback is logged."""
 
+RequestGate = Callable[[str, int, bool], None]
+"""Called with method, userid and whether that is the owner, before anything is done
+about a request. Raises BurstError for one that is not taken. Called on the thread that
+receives, so it must be quick."""
+
+
+def admit_all(_method: str, _userid: int, _owner: bool) -> None:
+    """Take every request."""
+
 
 class Lead(Protocol):
     """A running instance, as its owner uses it. Every lead has these methods."""
@@ -105,6 +115,14 @@ class Lead(Protocol):
 
     def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
         """Set the urgency of each job to the given value, 1 to 31."""
+        ...
+
+    def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
+        """Let each pending job run on own nodes and on these lent ranks only.
+
+        Its own constraint is kept: `observe` shows it unchanged in the job's request,
+        and the ranks as `confined_to`.
+        """
         ...
 
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
@@ -163,7 +181,12 @@ class Lead(Protocol):
         """Return the store for the daemon's records."""
         ...
 
-    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
+    def serve(
+        self,
+        handler: RequestHandler,
+        holder: Mapping[str, Any],
+        admit: RequestGate = admit_all,
+    ) -> None:
         """Register the service `burst`: our API, and the lock against a second daemon.
 
         A second daemon is told `holder` (pid, host, since). The service ends with this
@@ -256,8 +279,17 @@ class Queues(Protocol):
         """
         ...
 
-    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
-        """Put each job into another queue."""
+    def move(
+        self,
+        queues: Mapping[JobId, str],
+        lent: Mapping[JobId, frozenset[int]] = {},
+    ) -> JobFailures:
+        """Put each job into another queue.
+
+        Those in `lent` keep their own constraint and are confined to these ranks, as by
+        `confine`, where there are none for a queue that starts no job. Of all others
+        the constraint becomes that of the queue.
+        """
         ...
 
 
@@ -276,6 +308,18 @@ class SchedulerHints(Protocol):
         """Tell the scheduler which ranks are leased, and for which jobs.
 
         Raises LeadError.
+        """
+        ...
+
+
+@runtime_checkable
+class Guests(Protocol):
+    """An optional interface: users other than the owner, whose jobs are kept apart."""
+
+    def check_users_apart(self, intake: IntakeSettings) -> None:
+        """Raise ConfigError unless no job can get lent nodes by itself.
+
+        So it is with the frobnicator of `burst setup`, for this intake mode.
         """
         ...
 
@@ -342,6 +386,16 @@ def scheduler_of(lead: Lead) -> SchedulerHints:
     if isinstance(lead, SchedulerHints):
         return lead
     raise _lacks(lead, "scheduler", "scheduler that can be told of leased ranks")
+
+
+def guests_of(lead: Lead) -> Guests:
+    """Return the lead's guests. Raises ConfigError where it cannot keep them apart."""
+    if isinstance(lead, Guests):
+        return lead
+    raise ConfigError(
+        f"a lead of kind {lead.identity().kind} cannot keep its users apart",
+        "set [plan] share_users = true if they may share bursts",
+    )
 
 
 def _lacks(lead: Lead, mode: str, what: str) -> ConfigError:

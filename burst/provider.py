@@ -75,6 +75,7 @@ __all__ = [
     "FollowerStatus",
     "Forced",
     "Furnished",
+    "GuestProbed",
     "Imaged",
     "InstanceStatus",
     "InsufficientCapacity",
@@ -126,6 +127,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the cloud may take nodes of it back at any time; it is cheap for that."""
     own_images: bool = False
     """Whether a burst of it may have a container image of its own."""
+    guests: bool = True
+    """Whether jobs of users other than the lead's owner can run on its followers, where
+    the lead serves such (`LeadIdentity.access`). If not, none is made for them."""
 
 
 class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -448,5 +452,22 @@ class Probed(Protocol):
         May wait as long as a follower may take to be started, and calls `tell` with a
         line that says for what. When it ends, also by KeyboardInterrupt, nothing is
         left, or what is left has our tags and ends by itself. Raises ProviderError.
+        """
+        ...
+
+
+@runtime_checkable
+class GuestProbed(Protocol):
+    """An optional interface: tries whether a guest's jobs could run on followers.
+
+    Only a person asks for it (`burst doctor --probe --as-user NAME`).
+    """
+
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """As `Probed.probe`, and tell whether this user's jobs could run there.
+
+        `user` is a name of the host that asks. Raises ProviderError.
         """
         ...

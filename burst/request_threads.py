@@ -2,15 +2,16 @@
 """Threads that answer the service's requests, and limits on requests.
 
 Every user of the instance may send requests. So each has a limit on unanswered ones,
-requests have a maximum size, and the daemon stops without waiting for answers.
+and so have all guests together; guests have threads of their own, on which they take
+turns; requests have a maximum size; and the daemon stops without waiting for answers.
+How often a guest may call is for `burst.runtime.call_limits`.
 """
 
 from __future__ import annotations
 
 import itertools
-import queue
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,19 @@ MAX_PAYLOAD_BYTES = 256 * 1024
 """Bytes of a request's payload; that of `burst release` for 10,000 jobs is smaller."""
 MAX_GUEST_REQUESTS = 8
 """Unanswered requests of one user who is not the owner."""
+MAX_ALL_GUESTS_REQUESTS = 512
+"""Unanswered requests of all who are not the owner: each takes memory until it is
+answered, and where `[guests] take_subuids` is set one user may have many ids."""
 MAX_OWNER_REQUESTS = 256
 FAST_METHODS = ("intake", "ping")
 """Methods that only read. They have a thread of their own, as `flux submit --burst`
 waits for `intake`."""
+COMMANDS = ("down", "release", "request", "request-job")
+"""Methods of guests that wait for a tick. They have threads of their own, so that who
+only reads does not wait for a tick."""
 
 _BUSY = "wait until they are answered"
+_LATER = "try again in a few seconds"
 _Work = Callable[[], None]
 
 
@@ -35,11 +43,14 @@ class RequestThreads:
     """Threads for the owner, for all guests, and one for FAST_METHODS."""
 
     def __init__(self, name: str, each: int = 4) -> None:
-        self._prompt = _Lane(f"{name}-prompt", 1)
-        self._owner = _Lane(f"{name}-owner", each)
-        self._guests = _Lane(f"{name}-guests", each)
+        half = max(1, each // 2)
+        self._prompt = _Lane(f"{name}-prompt", 1, 1)
+        self._owner = _Lane(f"{name}-owner", each, each)
+        self._guests = _Lane(f"{name}-guests", each, half)
+        self._commands = _Lane(f"{name}-commands", each, half)
         self._lock = threading.Lock()
         self._asked: Counter[int] = Counter()
+        self._all_guests = 0
 
     def submit(self, method: str, userid: int, owner: bool, work: _Work) -> None:
         """Have a thread do the work of a request.
@@ -50,80 +61,123 @@ class RequestThreads:
         with self._lock:
             if self._asked[userid] >= most:
                 raise BurstError(f"you have {most} requests that wait already", _BUSY)
+            if not owner and self._all_guests >= MAX_ALL_GUESTS_REQUESTS:
+                raise BurstError("the daemon has too many requests of users", _LATER)
             self._asked[userid] += 1
-        lane = self._owner if owner else self._guests
-        (self._prompt if method in FAST_METHODS else lane).put(
-            lambda: self._do(userid, work)
-        )
+            self._all_guests += not owner
+        self._lane(method, owner).put(userid, lambda: self._do(userid, owner, work))
 
     def close(self) -> None:
         """Begin no more work. Work under way goes on, and is not waited for."""
-        for lane in (self._prompt, self._owner, self._guests):
+        for lane in (self._prompt, self._owner, self._guests, self._commands):
             lane.close()
 
-    def _do(self, userid: int, work: _Work) -> None:
+    def _lane(self, method: str, owner: bool) -> _Lane:
+        if method in FAST_METHODS:
+            return self._prompt
+        if owner:
+            return self._owner
+        return self._commands if method in COMMANDS else self._guests
+
+    def _do(self, userid: int, owner: bool, work: _Work) -> None:
         try:
             work()
         finally:
             with self._lock:
+                self._all_guests -= not owner
                 self._asked[userid] -= 1
                 if not self._asked[userid]:
                     del self._asked[userid]
 
 
 class _Lane:
-    """Work in the order it comes, on up to `most` threads, started when needed."""
+    """Work on up to `most` threads, started when needed.
 
-    def __init__(self, name: str, most: int) -> None:
+    Users take turns, each with the work that he gave first, on up to `of_user` threads
+    at a time: who gives much, or work that takes long, keeps no other from his turn.
+    """
+
+    def __init__(self, name: str, most: int, of_user: int) -> None:
         self._name = name
         self._most = most
-        self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._of_user = of_user
         self._numbers = itertools.count()
-        self._lock = threading.Lock()
-        self._threads = self._busy = 0
+        self._changed = threading.Condition()
+        self._waiting: OrderedDict[int, deque[_Work]] = OrderedDict()
+        """By user; the one whose turn it is first."""
+        self._working: Counter[int] = Counter()
+        """On how many threads the work of each user is done."""
+        self._threads = self._idle = 0
         self._closed = False
 
-    def put(self, work: _Work) -> None:
-        with self._lock:
+    def put(self, userid: int, work: _Work) -> None:
+        with self._changed:
             if self._closed:
                 return
-            self._busy += 1
-            new = self._busy > self._threads and self._threads < self._most
+            self._waiting.setdefault(userid, deque()).append(work)
+            new = not self._idle and self._threads < self._most
             self._threads += new
-        self._work.put(work)
+            self._changed.notify()
         if new:
             name = f"{self._name}-{next(self._numbers)}"
             # A daemon thread, so that the daemon stops while a request takes long.
             threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
-        with self._lock:
+        with self._changed:
             self._closed = True
-            threads = self._threads
-        while not self._work.empty():
-            self._work.get()
-        for _ in range(threads):
-            self._work.put(None)
+            self._waiting.clear()
+            self._changed.notify_all()
 
     def _run(self) -> None:
-        while work := self._work.get():
+        while (taken := self._take()) is not None:
+            userid, work = taken
             try:
                 work()
             finally:
-                with self._lock:
-                    self._busy -= 1
+                with self._changed:
+                    self._working[userid] -= 1
+                    if not self._working[userid]:
+                        del self._working[userid]
+                    self._changed.notify()
+
+    def _take(self) -> tuple[int, _Work] | None:
+        """Wait for work; None once this is closed."""
+        with self._changed:
+            while not self._closed:
+                userid = self._next_user()
+                if userid is not None:
+                    waiting = self._waiting.pop(userid)
+                    work = waiting.popleft()
+                    if waiting:
+                        self._waiting[userid] = waiting
+                    self._working[userid] += 1
+                    return userid, work
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+        return None
+
+    def _next_user(self) -> int | None:
+        free = (u for u in self._waiting if self._working[u] < self._of_user)
+        return next(free, None)
 
 
-def read_payload(text: bytes) -> dict[str, Any]:
-    """Return a request's JSON object; no text is an empty object. Raises BurstError.
-
-    A text longer than MAX_PAYLOAD_BYTES is not decoded.
-    """
+def check_length(text: bytes) -> None:
+    """Raise BurstError for a payload longer than MAX_PAYLOAD_BYTES."""
     if len(text) > MAX_PAYLOAD_BYTES:
         what = (
             f"the request has {len(text)} bytes; the daemon reads {MAX_PAYLOAD_BYTES}"
         )
         raise BurstError(what, "split it into several requests")
+
+
+def read_payload(text: bytes) -> dict[str, Any]:
+    """Return a request's JSON object; no text is an empty object. Raises BurstError.
+
+    A text that is too long is not decoded.
+    """
+    check_length(text)
     try:
         return msgspec.json.decode(text or b"{}", type=dict[str, Any])
     except MALFORMED as error:

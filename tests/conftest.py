@@ -17,11 +17,12 @@ from hypothesis import HealthCheck, settings
 from tests.e2e.programs import MONTH
 from tests.flux_instance import FluxInstance, flux_instance
 from tests.kubernetes.access import GIVEN, WANTED
+from tests.multiuser import lab
 from tests.report_page.chromium import find_chromium
 
 COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
-_PROGRAMS = ("flux", "prometheus", "chromium")
+_PROGRAMS = ("flux", "multiuser", "prometheus", "chromium")
 _MARKED: dict[str, Counter[str]] = {
     mark: Counter() for mark in (*_PROGRAMS, "kubernetes", "e2e", "kind", "minutes")
 }
@@ -73,6 +74,8 @@ def _missing() -> dict[str, str]:
         missing["kubernetes"] = f"want of a Kubernetes (make e2e, or {WANTED}=1)"
     if not shutil.which("flux"):
         missing["flux"] = "want of a real Flux (flux on PATH)"
+    if lacking := lab.missing():
+        missing["multiuser"] = f"want of {lacking}"
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         missing["prometheus"] = "want of Prometheus (Debian's package prometheus)"
     if not find_chromium():

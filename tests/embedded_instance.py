@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from burst.kits import certificate
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
+from tests.support.ports import free_port
 
 DEADLINE_S = 30.0
 _LOOK_S = 0.02
@@ -72,13 +72,6 @@ R = {
         "expiration": 0,
     },
 }
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_files(directory: Path, port: int) -> Path:

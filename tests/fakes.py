@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
 from burst.config import IntakeSettings
 from burst.core.select.constraints import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
-from burst.lead import ServiceRequest
+from burst.lead import ServiceRequest, admit_all
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import (
@@ -91,6 +92,10 @@ class FakeLead:
     unmarked: set[JobId] = field(default_factory=set)
     """Jobs without the attribute: shown only if they are to be remembered."""
     remembered: frozenset[JobId] = frozenset()
+    confines: bool = False
+    """Whether new jobs are confined, as by the frobnicator of a lead with guests."""
+    not_apart: str = ""
+    """Why jobs of one guest could get nodes of another's burst."""
 
     # What the engine sees.
 
@@ -138,10 +143,20 @@ class FakeLead:
         if self.scheduler != "sched-burst":
             raise ConfigError("sched-burst is not loaded", "load it")
 
-    def move(self, queues):
+    def check_users_apart(self, intake):
+        if self.not_apart:
+            raise ConfigError(self.not_apart, "install it")
+
+    def move(self, queues, lent=MappingProxyType({})):
         failures = {job: "not pending" for job in queues if self._over(job)}
         for job in queues.keys() - failures.keys():
             self.change(job, queue=queues[job])
+        return failures | self.confine(lent)
+
+    def confine(self, lent):
+        failures = {job: "not pending" for job in lent if self._over(job)}
+        for job in lent.keys() - failures.keys():
+            self.change(job, confined_to=lent[job])
         return failures
 
     def send_leases(self, leases):
@@ -205,8 +220,8 @@ class FakeLead:
         self.wake = wake
         self.remembered = frozenset(known)
 
-    def serve(self, handler, holder):
-        self.handler = handler
+    def serve(self, handler, holder, admit=admit_all):
+        self.handler, self.admit = handler, admit
 
     def call(self, method, payload, timeout=10.0):
         return self.handler(ServiceRequest(method, dict(payload), 0, owner=True))
@@ -220,6 +235,8 @@ class FakeLead:
         number = JobId(len(self.jobs) + 1)
         fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
         fields.setdefault("held_at_submit", fields["urgency"] == 0)
+        if self.confines:
+            fields.setdefault("confined_to", frozenset())
         self.jobs[number] = JobView(
             id=number, state=JobState.SCHED, request=request, **fields
         )
@@ -265,7 +282,9 @@ class FakeLead:
             free = [
                 rank
                 for rank in sorted(self.online - self._used() - set(self.drained))
-                if request and rank in constraints.admitted(request.constraint)
+                if request
+                and rank in constraints.admitted(request.constraint)
+                and rank in self.reach(job)
             ]
             if request is None or len(free) < request.nodes:
                 return
@@ -275,6 +294,13 @@ class FakeLead:
                 ranks=frozenset(free[: request.nodes]),
                 t_start=self.now,
             )
+
+    def reach(self, job):
+        """Return the ranks on which a job may run as far as it is confined."""
+        everything = frozenset(range(len(self.known.hosts)))
+        if job.confined_to is None:
+            return everything
+        return everything - self.known.properties["burst"] | job.confined_to
 
     def running(self):
         return [j.id for j in self.jobs.values() if j.state is JobState.RUN]
@@ -347,8 +373,11 @@ class MeasuredStore(MemoryStore):
 class KnownBanks(BankReader):
     """A reader of banks that has its answer already."""
 
-    def __init__(self, banks):
-        self.banks = banks
+    def __init__(self, banks, known=None):
+        self.banks, self.known = banks, known
 
     def current(self):
         return self.banks
+
+    def facts(self):
+        return self.known

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ import tomli_w
 from burst.flux import FluxLead, connect
 from burst.model.jobid import JobId, format_f58
 from tests.contract.instance import LastingInstance, SharedInstance, Submission, rank_of
+from tests.support.marked import kill_all_with
+from tests.support.ports import free_port
 
 FLUX = shutil.which("flux") or ""
 MISSING = "no flux on PATH"
@@ -140,9 +141,7 @@ class FluxInstance(LastingInstance, SharedInstance):
             os.environ.pop(name, None)
         for host in list(self._brokers):
             self._end(host, signal.SIGKILL)
-        for pid in pids_with(str(self.directory)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all_with(str(self.directory))
 
     def reload_scheduler(self) -> None:
         """Have the lead load its scheduler anew."""
@@ -270,12 +269,9 @@ class FluxInstance(LastingInstance, SharedInstance):
 
 
 def _bootstrap(directory: Path, hosts: Sequence[str]) -> dict[str, Any]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     return {
         "curve_cert": str(directory / "cert"),
-        "default_port": port,
+        "default_port": free_port(),
         "default_bind": "tcp://127.0.0.1:%p",
         "default_connect": "tcp://127.0.0.1:%p",
         "hosts": [{"host": host} for host in hosts],
@@ -296,12 +292,3 @@ def _resources(hosts: Sequence[str], last: int) -> dict[str, Any]:
         "properties": names,
     }
     return {"version": 1, "execution": execution}
-
-
-def pids_with(text: str) -> Iterator[int]:
-    """Yield the processes in whose environment the text is, except this one."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if text.encode() in (entry / "environ").read_bytes():
-                    yield int(entry.name)

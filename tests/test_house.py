@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,3 +57,18 @@ def test_a_public_class_name_is_defined_once() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_tests_are_found_where_no_program_is(tmp_path: Path) -> None:
+    """A new machine has no Flux, no munge, no docker: their tests are skipped there."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider"],
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "tests/e2e/test_view.py::" in done.stdout

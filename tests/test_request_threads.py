@@ -13,6 +13,7 @@ import pytest
 
 from burst.errors import BurstError
 from burst.request_threads import (
+    MAX_ALL_GUESTS_REQUESTS,
     MAX_GUEST_REQUESTS,
     MAX_OWNER_REQUESTS,
     MAX_PAYLOAD_BYTES,
@@ -32,12 +33,12 @@ class Asked:
         self.go_on = threading.Event()
         self.begun = threading.Semaphore(0)
 
-    def slow(self, userid: int) -> None:
+    def slow(self, userid: int, method: str = "status") -> None:
         def work() -> None:
             self.begun.release()
             assert self.go_on.wait(DEADLINE_S)
 
-        self.answerers.submit("status", userid, userid == OWNER, work)
+        self.answerers.submit(method, userid, userid == OWNER, work)
 
     def answered(self, method: str, userid: int) -> bool:
         """Whether a request is answered while others are not."""
@@ -125,3 +126,47 @@ def test_a_payload_is_an_object_of_a_bounded_length() -> None:
     assert len(read_payload(longest)["x"]) == MAX_PAYLOAD_BYTES - 8
     with pytest.raises(BurstError, match=f"the daemon reads {MAX_PAYLOAD_BYTES}"):
         read_payload(longest + b" ")
+
+
+def test_one_guest_leaves_the_others_their_turn(asked: Asked) -> None:
+    for _ in range(MAX_GUEST_REQUESTS):
+        asked.slow(GUEST)
+    assert asked.answered("status", OTHER)
+
+
+def test_who_reads_does_not_wait_for_those_who_command(asked: Asked) -> None:
+    for userid in range(GUEST, GUEST + 20):
+        for _ in range(MAX_GUEST_REQUESTS):
+            asked.slow(userid, "release")
+    assert asked.answered("status", OTHER + 20)
+    assert asked.answered("release", OWNER)
+
+
+def test_guests_take_turns_whoever_asked_most() -> None:
+    threads, order, done = RequestThreads("test", each=2), [], threading.Semaphore(0)
+    first = threading.Event()
+
+    def note(userid: int) -> None:
+        assert first.wait(DEADLINE_S)
+        order.append(userid)
+        done.release()
+
+    for _ in range(MAX_GUEST_REQUESTS):
+        threads.submit("status", GUEST, False, lambda: note(GUEST))
+    threads.submit("status", OTHER, False, lambda: note(OTHER))
+    threads.submit("status", OTHER + 1, False, lambda: note(OTHER + 1))
+    first.set()
+    for _ in range(MAX_GUEST_REQUESTS + 2):
+        assert done.acquire(timeout=DEADLINE_S)
+    threads.close()
+    assert {OTHER, OTHER + 1} <= set(order[:6])
+
+
+def test_all_guests_together_have_so_many_requests_at_a_time(asked: Asked) -> None:
+    each = MAX_GUEST_REQUESTS
+    for userid in range(GUEST, GUEST + MAX_ALL_GUESTS_REQUESTS // each):
+        for _ in range(each):
+            asked.slow(userid)
+    with pytest.raises(BurstError, match="too many requests of users; try again"):
+        asked.slow(1)
+    assert asked.answered("status", OWNER)

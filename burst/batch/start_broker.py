@@ -37,7 +37,7 @@ from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
-from burst.lead_setup.init_lead import install_intake
+from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import write_lead
 from burst.model.exit_status import shell_status
 from burst.model.resource_set import ResourceSet
@@ -230,7 +230,9 @@ def _make_lead(
     write_atomically(directory.settings, tomli_w.dumps(found))
     request = directory.request()
     plan = make_plan(request, nodes, settings, _port(request.port, settings))
-    choice = IntakeChoice(intake=settings.intake, local_queue="batch")
+    share = settings.plan.share_users
+    intake = settings.intake
+    choice = IntakeChoice(intake=intake, local_queue="batch", share_users=share)
     extra = msgspec.structs.replace(
         install_intake(directory.path, choice),
         own=tuple(node.children for node in nodes),

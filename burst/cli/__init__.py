@@ -3,106 +3,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
 import click
 
 from burst import __version__
-from burst.cli import (
-    completion,
-    config,
-    cost,
-    daemon,
-    demo,
-    doctor,
-    down,
-    enable,
-    ensemble,
-    ensemble_agent,
-    ensemble_replay,
-    ensemble_run,
-    explain,
-    gc,
-    keygen,
-    kubeconfig,
-    lead,
-    lead_batch,
-    lead_init,
-    lead_slots,
-    lead_sweep,
-    output,
-    plan,
-    policy,
-    release,
-    reload,
-    replay,
-    report,
-    request,
-    resize,
-    setup,
-    status,
-    watch,
-)
 from burst.cli.target import run_command
-from burst.embedded.commands import group as embedded
+
+# By the name of a command: its module and what it is called there, then those of the
+# commands below it.
+_COMMANDS: Mapping[str, Sequence[str]] = {
+    "completion": ["burst.cli.completion:completion"],
+    "config": ["burst.cli.config:show_config"],
+    "cost": ["burst.cli.cost:cost"],
+    "daemon": ["burst.cli.daemon:daemon"],
+    "demo": ["burst.cli.demo:demo"],
+    "doctor": ["burst.cli.doctor:doctor"],
+    "down": ["burst.cli.down:down"],
+    "embedded": ["burst.embedded.commands:group"],
+    "enable": ["burst.cli.enable:enable"],
+    "ensemble": [
+        "burst.cli.ensemble:ensemble",
+        "burst.cli.ensemble_replay:replay",
+        "burst.cli.ensemble_agent:agent",
+        "burst.cli.ensemble_run:up",
+        "burst.cli.ensemble_run:status",
+        "burst.cli.ensemble_run:submit",
+        "burst.cli.ensemble_run:resize",
+        "burst.cli.ensemble_run:down",
+    ],
+    "explain": ["burst.cli.explain:explain"],
+    "gc": ["burst.cli.gc:gc"],
+    "keygen": ["burst.cli.keygen:keygen"],
+    "kubeconfig": ["burst.cli.kubeconfig:kubeconfig"],
+    "lead": [
+        "burst.cli.lead:lead",
+        "burst.cli.lead_init:init",
+        "burst.cli.lead_adopt:adopt",
+        "burst.cli.lead_slots:add_slot",
+        "burst.cli.lead_slots:check",
+        "burst.cli.lead_batch:batch",
+        "burst.cli.lead_batch:batch_node",
+        "burst.cli.lead_batch:batch_script",
+        "burst.cli.lead_sweep:sweep",
+    ],
+    "output": ["burst.cli.output:output"],
+    "plan": ["burst.cli.plan:plan"],
+    "policy": ["burst.cli.policy:policy"],
+    "release": ["burst.cli.release:release"],
+    "reload": ["burst.cli.reload:reload"],
+    "replay": ["burst.cli.replay:replay_trace"],
+    "report": ["burst.cli.report:report"],
+    "request": ["burst.cli.request:request"],
+    "resize": ["burst.cli.resize:resize"],
+    "setup": ["burst.cli.setup:setup"],
+    "status": ["burst.cli.status:status"],
+    "watch": ["burst.cli.watch:watch"],
+}
 
 
-@click.group(name="burst", context_settings={"max_content_width": 88})
+class _Commands(click.Group):
+    """Imports the module of a command when the command is used.
+
+    All of them take half as long again as one, and scripts call `burst status` often.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, sorted."""
+        return sorted({*super().list_commands(ctx), *_COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name; None if there is none."""
+        if cmd_name not in self.commands and cmd_name in _COMMANDS:
+            command, *below = map(_load, _COMMANDS[cmd_name])
+            for each in below:
+                assert isinstance(command, click.Group)
+                command.add_command(each)
+            self.add_command(command, cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _load(place: str) -> click.Command:
+    module, _, name = place.partition(":")
+    command = getattr(import_module(module), name)
+    assert isinstance(command, click.Command)
+    return command
+
+
+@click.group(cls=_Commands, name="burst", context_settings={"max_content_width": 88})
 @click.version_option(__version__, prog_name="burst")
 def group() -> None:
     """Lend a Flux instance nodes it does not own, for as long as its jobs need them."""
-
-
-for command in (
-    completion.completion,
-    config.show_config,
-    cost.cost,
-    daemon.daemon,
-    demo.demo,
-    doctor.doctor,
-    down.down,
-    enable.enable,
-    ensemble.ensemble,
-    explain.explain,
-    gc.gc,
-    keygen.keygen,
-    kubeconfig.kubeconfig,
-    lead.lead,
-    output.output,
-    plan.plan,
-    policy.policy,
-    release.release,
-    reload.reload,
-    replay.replay_trace,
-    report.report,
-    request.request,
-    resize.resize,
-    setup.setup,
-    status.status,
-    watch.watch,
-    embedded,
-):
-    group.add_command(command)
-
-for command in (
-    lead_init.init,
-    lead_slots.add_slot,
-    lead_slots.check,
-    lead_batch.batch,
-    lead_batch.batch_node,
-    lead_batch.batch_script,
-    lead_sweep.sweep,
-):
-    lead.lead.add_command(command)
-
-ensemble.ensemble.add_command(ensemble_replay.replay)
-ensemble.ensemble.add_command(ensemble_agent.agent)
-for command in (
-    ensemble_run.up,
-    ensemble_run.status,
-    ensemble_run.submit,
-    ensemble_run.resize,
-    ensemble_run.down,
-):
-    ensemble.ensemble.add_command(command)
 
 
 def main() -> None:

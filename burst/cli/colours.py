@@ -14,6 +14,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from burst.model.printable import printable
+
 HEAD = "bold"
 """Of names and titles."""
 QUIET = "dim"
@@ -53,7 +55,11 @@ def result_style(row: Mapping[str, Any]) -> str:
 
 
 def print_text(line: Text) -> None:
-    """Print a line: with its styles on a terminal, else its plain text alone."""
+    """Print a line: with its styles on a terminal, else its plain text alone.
+
+    What users wrote into a job may be in it, so nothing of it commands the terminal.
+    """
+    line = Text(printable(line.plain), line.style, spans=line.spans)
     if sys.stdout.isatty():
         Console(highlight=False).print(line, soft_wrap=True)
     else:

@@ -120,6 +120,7 @@ def _notes(found: Row) -> Iterator[str]:
         yield f"{found['left_out']} earlier bursts are left out; ask of later ones\n"
     if found["by"] == "bank" and found["banks_unverified"]:
         yield f"banks are as jobs name them: {found['banks_unverified']}\n"
+    yield from (f"{line}\n" for line in found["usage"])
 
 
 def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:

@@ -46,19 +46,31 @@ _COLUMNS = (
     help="Also start a pod where followers would run, and test whether it reaches the"
     " lead.",
 )
+@click.option(
+    "--as-user",
+    "user",
+    default="",
+    metavar="NAME",
+    help="With --probe: also test whether jobs of this user could run there.",
+)
 @target_options
 @listing_options
-def doctor(provider: str, probe: bool, target: Target, listing: Listing) -> None:
+def doctor(
+    provider: str, probe: bool, user: str, target: Target, listing: Listing
+) -> None:
     """Check everything that bursts depend on; say what is wrong and what to do.
 
     Changes nothing, except that --probe starts a pod and removes it. Without -c, uses
     the settings of the running daemon. The exit status is 1 if anything is wrong.
     """
+    if user and not probe:
+        raise click.UsageError("--as-user is for --probe: give both")
     asked = DoctorRequest(
         settings=_read(target),
         uri=target.uri or "",
         provider=provider,
         probe=_tell if probe else None,
+        user=user,
     )
     with show_wait("checking") as show:
         found = diagnose(asked, lambda each: show(f"checking; {each.about} is done"))

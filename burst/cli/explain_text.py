@@ -32,6 +32,7 @@ def _job(found: Row) -> Iterator[Text]:
         yield Text(f"  {found['why']}")
     if found.get("here"):
         yield from (Text(f"  {line}") for line in _start(found))
+    yield from (Text(f"  {line}") for line in found.get("usage", ()))
     if found["held"] in {"holding", "held"}:
         before = found["urgency_before"]
         held = f"  held by burst; its urgency was {before} (burst release)"

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
+from burst.cli.lead_multi_user import multi_user_options, system_choice, tell_root
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
@@ -18,6 +19,7 @@ from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, parse_slot
 from burst.lead_setup.own_host import own_shape, short_name
+from burst.lead_setup.system_lead import init_system_lead, root_commands, run_as_root
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
@@ -65,35 +67,56 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
     "--mode",
     type=click.Choice(["hold", "queue", "scheduler"]),
     help="Intake mode, see docs/intake.md. Installs what Flux loads for it, and starts"
-    " the daemon with the lead. Default: hold, with nothing installed.",
+    " the daemon with the lead. Default: hold, with nothing installed; with"
+    " --multi-user scheduler.",
 )
+@multi_user_options
 @click.option(
     "--force",
     is_flag=True,
     help="Write broker.toml and R anew; keep the certificate and burst.toml.",
 )
-def init(
-    directory: Path,
-    provider: str,
-    force: bool,
-    mode: Mode | None,
-    **options: Any,
-) -> None:
+def init(directory: Path, mode: Mode | None, **options: Any) -> None:
     """Write the files of a lead that can burst to DIR, and say how to start it.
 
     The files are broker.toml with every rank that may ever join, R, a certificate, and
     burst.toml for the daemon. Ranks are fixed when a lead starts: to change them, write
     the files again and restart the lead.
     """
+    provider, force = options["provider"], options["force"]
     plan = _plan(provider, options)
-    choice = None
-    if mode:
-        intake = IntakeSettings(mode=mode)
-        check_flux_version(intake)
-        choice = IntakeChoice(intake=intake, local_queue="batch")
+    if options["multi_user"]:
+        _init_system(directory, plan, mode or "scheduler", options)
+        return
+    choice = _choice(mode) if mode else None
     with show_wait("writing the files"):
         ready = init_lead(directory, plan, provider, replace=force, choice=choice)
     for line in _how_to_go_on(ready, has_daemon=choice is not None):
+        click.echo(line)
+
+
+def _choice(mode: Mode) -> IntakeChoice:
+    intake = IntakeSettings(mode=mode)
+    check_flux_version(intake)
+    return IntakeChoice(intake=intake, local_queue="batch")
+
+
+def _init_system(
+    directory: Path,
+    plan: LeadPlan,
+    mode: Mode,
+    options: Mapping[str, Any],
+) -> None:
+    """Write the files of a system instance, and tell what root has to do."""
+    provider, installs = options["provider"], options["install"]
+    choice = system_choice(_choice(mode), plan, options)
+    with show_wait("writing the files"):
+        ready = init_system_lead(
+            directory, plan, provider, choice, replace=options["force"]
+        )
+        if installs:
+            run_as_root(root_commands(ready.files.config.parent, choice))
+    for line in (*_written(ready), *tell_root(ready, choice, installed=installs)):
         click.echo(line)
 
 
@@ -131,18 +154,8 @@ def _expand(hosts: str) -> tuple[str, ...]:
 
 
 def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
-    files = ready.files
-    own = parse_hostlist(ready.own)
-    notes = {
-        files.config: f"ranks in order: {ready.hosts}",
-        files.resources: "what the scheduler may count on",
-        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
-        ready.settings: "for the daemon",
-    }
-    for path, what in notes.items():
-        yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
-    for path in ready.loaded:
-        yield f"wrote {path}"
+    yield from _written(ready)
+    files, own = ready.files, parse_hostlist(ready.own)
     if has_daemon:
         yield "\nStart the lead; the daemon starts with it:\n"
         yield from _start(own, files.commands)
@@ -159,6 +172,21 @@ def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
     yield "\nThen:\n"
     for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"
+
+
+def _written(ready: InitializedLead) -> Iterator[str]:
+    """Yield a line for each file."""
+    files = ready.files
+    notes = {
+        files.config: f"ranks in order: {ready.hosts}",
+        files.resources: "what the scheduler may count on",
+        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
+        ready.settings: "for the daemon",
+    }
+    for path, what in notes.items():
+        yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
+    for path in ready.loaded:
+        yield f"wrote {path}"
 
 
 def _start(own: Sequence[str], commands: Sequence[tuple[str, ...]]) -> Iterator[str]:

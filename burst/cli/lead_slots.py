@@ -11,9 +11,16 @@ import click
 from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.doctor.check_multi_user import check_multi_user
+from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
+from burst.lead import Lead
 from burst.lead_setup.add_slots import add_slots, compare_with_running
+from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.own_host import own_shape
+from burst.model.finding import Finding, Level
+from burst.model.lead import LeadIdentity
+from burst.runtime.connect import is_flux
 
 
 @click.command("add-slot", cls=GatewayCommand)
@@ -60,14 +67,26 @@ def add_slot(
 def check(directory: Path, target: Target) -> None:
     """Say what a restart from the files in DIR would change for the running lead.
 
-    The exit status is 1 if a restart is not safe now: jobs run, or ranks would change.
+    The exit status is 1 if a restart is not safe now: jobs run, or ranks would change;
+    or if the files let other users submit, and something that their jobs need is wrong.
     """
     with target.lead() as running, show_wait("reading the lead"):
         running.listen(lambda: None)
-        said, safe = compare_with_running(
-            directory, running.identity(), running.observe()
-        )
+        identity = running.identity()
+        said, safe = compare_with_running(directory, identity, running.observe())
+        found = _check_users(directory, identity, running)
     for line in said:
         click.echo(line)
-    if not safe:
+    for finding in found:
+        click.echo(f"{finding.what}; {finding.advice}")
+    if found or not safe:
         sys.exit(1)
+
+
+def _check_users(directory: Path, lead: LeadIdentity, running: Lead) -> list[Finding]:
+    """Return what is wrong for other users, if the files in DIR let them submit."""
+    config = read_config(directory)
+    if not is_multi_user(config) or not is_flux(lead.uri):
+        return []
+    facts = read_multi_user(lead.uri, config, running, "")
+    return [each for each in check_multi_user(facts) if each.level is Level.WRONG]

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
+from burst.model.printable import printable
 
 Row = Mapping[str, Any]
 
@@ -60,8 +61,18 @@ def counted(count: int, word: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON for a program to read."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON for a program to read.
+
+    What a terminal may take for a command is escaped: JSON itself demands that for the
+    first 32 characters only.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if not text.replace("\n", "").isprintable():
+        shown = (
+            c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text
+        )
+        text = "".join(shown)
+    click.echo(text)
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -83,7 +94,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
         box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=how.header
     )
     cells = [
-        [Text(str(column.show(row)), column.style(row)) for row in rows]
+        [Text(printable(column.show(row)), column.style(row)) for row in rows]
         for column in columns
     ]
     for column, texts in zip(columns, cells, strict=True):
@@ -129,9 +140,20 @@ def money(amount: float) -> str:
     return f"{amount:.2f}" if amount >= 0.01 or not amount else f"{amount:.2g}"
 
 
+def _shown(value: Any) -> Any:
+    """Return a value in which no text has what a terminal may take for a command."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {key: _shown(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    return value
+
+
 def _formatted(form: str, row: Row) -> str:
     try:
-        return form.format(**row)
+        return form.format(**_shown(row))
     except (KeyError, IndexError) as error:
         raise BurstError(
             f"-o: no field {error}", "the fields are " + ", ".join(sorted(row))

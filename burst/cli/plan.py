@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import click
+from rich.text import Text
 
+from burst.cli.colours import print_text
 from burst.cli.daemon_call import call_daemon
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
 from burst.cli.progress import show_wait
@@ -57,6 +59,9 @@ def plan(target: Target, listing: Listing) -> None:
         return
     if found["bursts"]:
         print_rows(found["bursts"], _BURSTS, listing)
+        usage = dict.fromkeys(row["usage"] for row in found["bursts"])
+        for line in filter(None, usage):
+            click.echo(line)
     else:
         click.echo("nothing to burst")
     if found["jobs"]:
@@ -64,4 +69,4 @@ def plan(target: Target, listing: Listing) -> None:
         print_rows(found["jobs"], JOBS, listing)
     for job in found["jobs"]:
         for refusal in job["refusals"]:
-            click.echo(f"{job['id']}: {refusal['offer']}: {refusal['why']}")
+            print_text(Text(f"{job['id']}: {refusal['offer']}: {refusal['why']}"))

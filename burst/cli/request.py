@@ -7,7 +7,9 @@ import time
 from typing import Any
 
 import click
+from rich.text import Text
 
+from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job, complete_provider, complete_slot
 from burst.cli.output import show_output
 from burst.cli.progress import show_wait
@@ -146,9 +148,9 @@ def _burst_for(job: str, target: Target, no_wait: bool) -> None:
             while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
                 time.sleep(_LOOK_S)
                 found = lead.call("explain", {"id": job})
-        click.echo(f"{found['id']}: {found['why']}")
+        print_text(Text(f"{found['id']}: {found['why']}"))
         for refusal in found["refusals"]:
-            click.echo(f"  {refusal['offer']}: {refusal['why']}")
+            print_text(Text(f"  {refusal['offer']}: {refusal['why']}"))
         live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
         for burst in () if no_wait else live:
             wait_for_burst(lambda: lead.call("status", {}), burst["id"], until="online")

@@ -15,7 +15,7 @@ import msgspec
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Mode
-from burst.errors import LeadError
+from burst.errors import Denied, LeadError
 from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
 from burst.flux_setup.running_instance import check_compatible, read_instance
 from burst.flux_setup.setup_files import (
@@ -82,12 +82,13 @@ def setup(
     if where and directory:
         raise click.UsageError("--dir goes without --user and --system")
     directories = _directories(where, directory)
-    choice = None if removing else _choice(**asked)
+    system = where == "system"
+    choice = None if removing else _choice(system=system, **asked)
     wanted = make_files(directories, choice) if choice else {}
     _show(plan_files(directories.own, wanted))
     if dry_run:
         return
-    apply_files(directories.own, wanted)
+    apply_files(directories.own, wanted, for_all=system)
     if choice is None:
         return
     for line in _how_to_go_on(directories, choice):
@@ -100,29 +101,36 @@ def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
     return system_directories() if where == "system" else user_directories()
 
 
-def _choice(target: Target, mode: Mode | None, policy: Policy) -> IntakeChoice:
-    """Return what the options ask for. Raises an error if that is not possible."""
+def _choice(
+    target: Target, mode: Mode | None, policy: Policy, system: bool
+) -> IntakeChoice:
+    """Return what the options ask for. Raises an error if that is not possible.
+
+    The files of `system` are for the host's own instance, which is Flux's default.
+    """
     settings = target.settings()
     intake = settings.intake
     if mode:
         intake = msgspec.structs.replace(intake, mode=mode)
     check_flux_version(intake)
+    share = settings.plan.share_users
+    choice = IntakeChoice(intake=intake, policy=policy, share_users=share)
     uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
-    if not uri or not is_flux(uri):
+    if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"
         )
-        return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+        return msgspec.structs.replace(choice, local_queue=_LOCAL_QUEUE)
     try:
         with show_wait("reading the lead's queues and scheduler"):
             instance = read_instance(uri)
-    except LeadError as error:
+    except (Denied, LeadError) as error:
         click.echo(f"its queues and scheduler are not known: {error}")
-        return IntakeChoice(intake=intake, policy=policy, local_queue=_LOCAL_QUEUE)
+        return msgspec.structs.replace(choice, local_queue=_LOCAL_QUEUE)
     check_compatible(instance, intake)
     others = instance.queues.keys() - {intake.queue, intake.ready}
     local = "" if others - {_LOCAL_QUEUE} else _LOCAL_QUEUE
-    return IntakeChoice(intake=intake, policy=policy, local_queue=local)
+    return msgspec.structs.replace(choice, local_queue=local)
 
 
 def _show(steps: Sequence[FileStep]) -> None:

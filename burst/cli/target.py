@@ -20,6 +20,7 @@ from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
+from burst.model.printable import printable
 from burst.runtime.connect import connect
 
 # Where a file is looked for without -c: the one that the environment names, a user's
@@ -34,7 +35,8 @@ def run_command(command: click.Command) -> None:
     try:
         command.main()
     except BurstError as error:
-        click.echo(f"{command.name}: ERROR: {error}", err=True)
+        said = "\n".join(map(printable, f"{error}".split("\n")))
+        click.echo(f"{command.name}: ERROR: {said}", err=True)
         sys.exit(1)
 
 

@@ -12,10 +12,12 @@ import click
 from rich.console import Console
 
 from burst.cli.listing import fsd
-from burst.errors import BurstError
+from burst.errors import BurstError, CallsTooOften
 
 # How often the daemon is asked how far it is, in seconds.
 _EVERY = 0.2
+# And after how much longer, where the user waits for many bursts.
+_LATER = 2.0
 
 # States from which a burst does not become online.
 _LEAVING = ("drain", "reap", "inactive")
@@ -108,7 +110,10 @@ def wait_for_state(
 
 def _rows(look: Look, burst_id: str) -> Iterator[Row]:
     while True:
-        yield find_burst(look(), burst_id)
+        try:
+            yield find_burst(look(), burst_id)
+        except CallsTooOften:
+            time.sleep(_LATER)
         time.sleep(_EVERY)
 
 

@@ -209,7 +209,7 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
             f"{where}: not a name for a provider",
             "use lower-case letters, digits and -, as it becomes part of labels",
         )
-    own = ("type", "enabled", "provision")
+    own = ("type", "enabled", "provision", "usage_factor")
     common = {key: table[key] for key in own if key in table}
     if "type" not in common:
         raise ConfigError(f"{where}.type: is missing", 'such as type = "local"')
@@ -229,6 +229,9 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "limits.max_nodes_per_burst": (0, math.inf),
     "limits.max_nodes_per_user": (0, math.inf),
     "limits.breaker": (1, math.inf),
+    "guests.request_nodes": (0, math.inf),
+    "guests.calls_per_second": (0.1, 1e6),
+    "guests.calls_at_once": (10, 1_000_000),
     "limits.cooldown": (0, LONGEST),
     "limits.breaker_pause": (0, LONGEST),
     "limits.refused_retry": (0, LONGEST),

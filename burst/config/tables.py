@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -143,7 +143,8 @@ class PlanSettings(Table, frozen=True):
     one after the other."""
     share_users: bool = False
     """Jobs of several users may share a burst too. Off: a site that bills by user
-    wants to know whose a burst is."""
+    wants to know whose a burst is. On an instance with guests it also says whether the
+    daemon keeps their jobs off the nodes of each other's bursts (docs/intake.md)."""
     spread: bool = True
     """A job that is larger than any free rank slot may get several bursts."""
     partial: Literal["fail", "keep"] = "fail"
@@ -183,6 +184,27 @@ class LimitSettings(Table, frozen=True):
     """How long a provider that refuses its credentials, quota or settings, or a burst
     that it refuses for what it is, is not tried again; `burst enable` tries at once.
     Half an hour, as such things change by somebody's work."""
+
+
+class GuestSettings(Table, frozen=True):
+    """`[guests]`: what users of the instance may do who are not its owner."""
+
+    request_nodes: int = 0
+    """How many nodes the live bursts of one user may have together that he requested
+    (`burst request -N`), within all limits and budgets. 0: only the instance owner
+    requests bursts, since nodes without a job cost money, too."""
+    calls_per_second: float = 20.0
+    """How often one user may call the daemon in the long run. A command that waits
+    (`burst request`) asks five times a second; a call that has the daemon do something
+    counts as five."""
+    calls_at_once: int = 200
+    """How many calls a user who has not called for a while may make at once; others are
+    refused, and are told when to try again. A script calls for each of its jobs."""
+    take_subuids: bool = False
+    """Whether user ids in the ranges of this host's subuid(5) are users, as where a
+    site's accounts have such ids. By default their calls are refused, and no nodes
+    are rented for their jobs: one user has thousands of them, and no limit or budget by
+    user would hold."""
 
 
 class DeadlineSettings(Table, frozen=True):
@@ -259,6 +281,9 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     provision: Seconds | None = None
     """In place of `[deadlines] provision` for bursts of this one: processes start in a
     second, clusters in minutes, and a job of another scheduler waits its turn."""
+    usage_factor: Annotated[float, msgspec.Meta(ge=0, le=1000)] | None = None
+    """How many node-hours of own nodes the site counts for one of its nodes in the
+    usage of banks. Users are told; flux-accounting itself has no such factor."""
     options: Mapping[str, Any] = {}
 
 
@@ -270,6 +295,7 @@ class Settings(Table, frozen=True):
     intake: IntakeSettings = IntakeSettings()
     plan: PlanSettings = PlanSettings()
     limits: LimitSettings = LimitSettings()
+    guests: GuestSettings = GuestSettings()
     deadlines: DeadlineSettings = DeadlineSettings()
     http: HttpSettings = HttpSettings()
     notify: NotifySettings = NotifySettings()

@@ -60,6 +60,14 @@ class MoveJobs(msgspec.Struct, frozen=True):
     """Move jobs to other queues; each name is the queue that the job goes to."""
 
     queues: dict[JobId, str]
+    lent: dict[JobId, frozenset[int]] = {}
+    """Those of them that are confined, each to these lent ranks."""
+
+
+class ConfineJobs(msgspec.Struct, frozen=True):
+    """Let each job run on own nodes and on these lent ranks only."""
+
+    lent: dict[JobId, frozenset[int]]
 
 
 class FailJob(msgspec.Struct, frozen=True):
@@ -97,6 +105,7 @@ Action = (
     | HoldJobs
     | ReleaseJobs
     | MoveJobs
+    | ConfineJobs
     | FailJob
     | EndJob
     | TellJobs

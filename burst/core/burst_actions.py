@@ -109,7 +109,7 @@ def _join(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
 
 def _is_unneeded(burst: Burst) -> bool:
     """Tell whether a burst was made for jobs and has none any more."""
-    return bool(burst.lease.userids) and not burst.jobs
+    return burst.lease.made_for_jobs and not burst.jobs
 
 
 def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from burst.model.backoff import backoff
 from burst.model.decision import Decision
+from burst.model.jobid import without_jobs
 from burst.model.reason import Reason
 
 _LONGEST = 300
@@ -45,10 +46,13 @@ class LastMemo(msgspec.Struct, frozen=True, kw_only=True):
     """How often the lead had dropped the job's memos by then."""
 
 
-def memo(decision: Decision) -> Memo:
-    """Return the memo for a pending job; None for one that needs none."""
+def memo(decision: Decision, *, guest: bool = False) -> Memo:
+    """Return the memo for a pending job; None for one that needs none.
+
+    That of a guest's job has nothing that only the instance owner is to read.
+    """
     word = decision.memo_word()
-    return None if word is None else {"state": word, "why": _why(decision)}
+    return None if word is None else {"state": word, "why": _why(decision, guest)}
 
 
 def meaning(decision: Decision) -> Hashable:
@@ -115,8 +119,13 @@ def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
     return bool(numbers) and before["state"].partition(" ")[0] == counting
 
 
-def _why(decision: Decision) -> str:
-    text = decision.text()
+def _why(decision: Decision, guest: bool) -> str:
+    text = decision.guests_text() if guest else decision.text()
     if decision.reason is Reason.TURNED_DOWN:
-        text += ": " + "; ".join(f"{r.offer} {r.text()}" for r in decision.refusals)
+        text += ": " + "; ".join(
+            f"{r.offer} {r.guests_text() if guest else r.text()}"
+            for r in decision.refusals
+        )
+    if guest:
+        text = without_jobs(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -22,23 +22,31 @@ from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason
 
 
-def job_row(job: JobView, decision: Decision) -> Row:
-    """Return one pending job of a plan."""
+def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
+    """Return one pending job of a plan, as its user may read it if that is a guest."""
     return {
         "id": format_f58(job.id),
         "userid": job.userid,
         "needs": str(job.request) if job.request else "",
         "verdict": decision.reason.word,
-        "why": decision.text(),
+        "why": decision.guests_text() if guest else decision.text(),
         "refusals": [
-            {"offer": refusal.offer, "why": refusal.text()}
+            {
+                "offer": refusal.offer,
+                "why": refusal.guests_text() if guest else refusal.text(),
+            }
             for refusal in decision.refusals
         ],
     }
 
 
 def explain(
-    records: Records, world: World, decisions: Mapping[JobId, Decision], job_id: JobId
+    records: Records,
+    world: World,
+    decisions: Mapping[JobId, Decision],
+    job_id: JobId,
+    *,
+    guest: bool = False,
 ) -> Row | None:
     """Return the answer to `burst explain JOB`; None for an unknown job."""
     job = world.lead.jobs.get(job_id) if world.lead else None
@@ -62,7 +70,7 @@ def explain(
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
-        told = job_row(job, decision)
+        told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "refusals")}
     if row["reclaimed"]:
         row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))

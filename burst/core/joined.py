@@ -21,6 +21,7 @@ from burst.core.observation import (
     provider_phase,
     rank_count,
     ranks_of,
+    reported_message,
 )
 from burst.core.placement.lease_times import drain_time
 from burst.core.placement.slots import DRAIN_TAG
@@ -29,7 +30,7 @@ from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World
 from burst.core.worth.keeping import kept_idle
 from burst.model.burst import RECLAIMED, Burst, Result, State
-from burst.model.decision import Decision
+from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadView
@@ -146,12 +147,14 @@ class JoinedBehaviour:
     def decide(self, burst: Burst, world: World, lease_end: str, /) -> Decision:
         """Return the decision on a job that waits for the burst."""
         message = provider_message(burst, world)
+        reported = reported_message(burst, world)
         facts = {
             "burst": burst.id,
             "state": burst.resize.kind if burst.resize else burst.state.value,
             "online": self.nodes_up(burst, world),
             "nodes": len(burst.lease.ranks),
             "words": f": {message}" if message else "",
+            GUESTS_WORDS: f": {reported}" if reported else "",
             "ends": lease_end,
         }
         return Decision(Reason.COMING, facts)
@@ -226,7 +229,7 @@ def _record_use(
 
 def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
     now, deadlines = tx.now, settings.deadlines
-    made_for_jobs = bool(burst.lease.userids)
+    made_for_jobs = burst.lease.made_for_jobs
     if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
         if burst.reclaimed:

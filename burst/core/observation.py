@@ -139,14 +139,19 @@ def is_made(burst: Burst, world: World) -> bool:
     return (call.verb, call.outcome) == (Verb.PROVISION, Outcome.OK)
 
 
+def reported_message(burst: Burst, world: World) -> str:
+    """Return what the provider reports of a burst, without errors of its calls."""
+    status = status_of(burst, world)
+    return status.why if status is not None else ""
+
+
 def provider_message(burst: Burst, world: World) -> str:
     """Return what the provider reports of a burst; empty for nothing.
 
     What it waits for itself is in the answer to the last call, until a call succeeds.
     """
-    status = status_of(burst, world)
-    if status is not None and status.why:
-        return status.why
+    if reported := reported_message(burst, world):
+        return reported
     call = world.calls.get(burst.id)
     failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED)
     return call.note if call and call.outcome in failing else ""

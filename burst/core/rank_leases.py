@@ -8,13 +8,13 @@ from burst.core.placement.capacity import (
     missing_nodes,
     waits_for_growth,
 )
-from burst.core.records import ASSIGNABLE, Records
+from burst.core.records import ASSIGNABLE, RecordsView
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView, LeasedRanks
 
 
-def rank_leases(records: Records, lead: LeadView) -> LeasedRanks:
+def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
     """Return the ranks that are leased, and those on which each job may start.
 
     A job gets its ranks once all of its bursts are up, as a held job is released then:

@@ -46,13 +46,14 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         theirs = (j for j in known if userid in (None, lead.jobs[j].userid))
         first = heapq.nsmallest(most, theirs)
         coming = self._coming(frozenset(first))
-        return [self._row(job, coming.get(job, [])) for job in first]
+        guest = userid is not None
+        return [self._row(job, coming.get(job, []), guest=guest) for job in first]
 
-    def _row(self, number: JobId, coming: list[Burst]) -> Row:
+    def _row(self, number: JobId, coming: list[Burst], *, guest: bool) -> Row:
         assert self.world.lead is not None
         job, hold = self.world.lead.jobs[number], self.records.holds.get(number)
         expected, by = self._expected(number, coming)
-        return job_row(job, self.decisions[number]) | {
+        return job_row(job, self.decisions[number], guest=guest) | {
             "name": job.name,
             "submitted": job.t_submit,
             "held": hold.state.value if hold else None,

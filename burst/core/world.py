@@ -12,11 +12,13 @@ from burst.core.ensemble.agent_report import TakenReport
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
+from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
+from burst.model.subuids import NO_SUBUIDS, Subuids
 from burst.provider import BurstStatus, Offer
 
 # A burst counts as gone once it is missing in so many answers of `observe` in a row, as
@@ -100,7 +102,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     what counts for jobs without a time limit."""
     userids: Mapping[str, int] = {}
     """Numbers of the users that rules name, as far as this host knows them."""
+    subuids: Subuids = NO_SUBUIDS
+    """User ids on this host that are no accounts."""
     banks: Banks = NOT_VERIFIED
+    accounting: AccountingFacts | None = None
+    """None where flux-accounting does not run, or has not answered."""
     archived: Mapping[BurstId, float] | None = None
     """Settled bursts on record that are archived, and when they were made; None where
     none are archived."""

@@ -17,16 +17,24 @@ from burst.config import LeadSettings, Settings
 from burst.core.placement.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
 from burst.core.records import Records
+from burst.core.select.confinement import keeps_users_apart
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
+from burst.doctor.check_accounting import check_accounting
 from burst.doctor.check_ensembles import check_ensembles
 from burst.doctor.check_intake import check_intake
+from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
     check_certificate,
     check_endpoint,
     check_slots,
 )
-from burst.doctor.check_providers import check_offers, check_probe, check_provider
+from burst.doctor.check_providers import (
+    check_offers,
+    check_probe,
+    check_provider,
+    check_shared_offers,
+)
 from burst.doctor.check_runtime import (
     check_daemon,
     check_orphans,
@@ -39,6 +47,7 @@ from burst.doctor.check_setup import (
     check_lead,
     check_settings,
 )
+from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
@@ -47,7 +56,7 @@ from burst.doctor.facts import (
 )
 from burst.errors import ConfigError
 from burst.flux.boot_info import read_boot_info
-from burst.flux_setup.running_instance import read_instance
+from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
@@ -67,6 +76,8 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
     probe: Callable[[str], None] | None = None
     """If set, providers start a pod that tests whether it reaches the lead; called with
     a line of progress while that is waited for."""
+    user: str = ""
+    """If set, `probe` also tells whether jobs of this user could run there."""
 
 
 def diagnose(
@@ -118,9 +129,22 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
                 installed = collect_facts.read_installed(os.environ)
-                found = check_intake(instance, installed, settings.intake)
+                found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
+                answer = collect_facts.read_accounting(lead, settings)
+                found = check_accounting(answer, settings.intake)
+                yield from _label("accounting", found)
+                yield from _check_users(uri, instance, lead, request.settings.path)
             yield from _check_with_lead(lead, identity, request)
+
+
+def _check_users(
+    uri: str, instance: RunningInstance | ReadFailure, lead: Lead, settings: str
+) -> Iterator[Finding]:
+    """Check what other users' jobs need, if they may submit."""
+    if isinstance(instance, RunningInstance) and is_multi_user(instance.config):
+        facts = read_multi_user(uri, instance.config, lead, settings)
+        yield from _label("users", check_multi_user(facts))
 
 
 def _describe_owner(lead: LeadSettings) -> str:
@@ -157,6 +181,8 @@ def _check_with_lead(
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
     yield from _check_providers(providers, slots, records)
+    if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
+        yield from _label("offers", check_shared_offers(providers))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     yield from _label("records", check_records(state.records))
@@ -181,7 +207,8 @@ def _probes(
     for facts in providers:
         if facts.enabled and not facts.trouble:
             settings = request.settings.settings
-            found = collect_facts.probe(facts, settings, lead, request.probe)
+            asked = collect_facts.ProbeRequest(request.probe, request.user)
+            found = collect_facts.probe(facts, settings, lead, asked)
             yield from _label(f"provider {facts.name}", check_probe(found))
 
 

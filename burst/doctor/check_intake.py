@@ -4,25 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from burst.config import IntakeSettings
-from burst.core.placement.slots import LENT
+from burst.config import IntakeSettings, Settings
 from burst.doctor.facts import InstalledFacts, ReadFailure
+from burst.flux.frobnicator import NAME, frobnicator_table, why_not_apart
+from burst.flux.identity import parse_access
 from burst.flux_setup.running_instance import RunningInstance
+from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
 
 _SETUP = "`burst setup` installs it and says how the lead gets it"
-_FROBNICATOR = "frob-burst.py"
 _SCHEDULER = "sched-burst"
 
 
 def check_intake(
     instance: RunningInstance | ReadFailure,
     installed: InstalledFacts,
-    intake: IntakeSettings,
+    settings: Settings,
 ) -> list[Finding]:
     """Check scheduler and queues by the mode, then what makes each mode pleasant."""
+    intake = settings.intake
     if isinstance(instance, ReadFailure):
         return [
             wrong(instance.what, instance.advice or "see the finding about the lead")
@@ -30,7 +31,7 @@ def check_intake(
     return [
         *_check_scheduler(instance, intake),
         *_check_queues(instance, intake),
-        _check_frobnicator(instance, intake),
+        *_check_frobnicator(instance, settings),
         _check_file(installed.plugin, "flux submit --burst: plugin"),
         _check_file(installed.jobs_format, "flux jobs -o burst: format"),
     ]
@@ -68,24 +69,52 @@ def _check_queues(
             yield ok(f"queue {name} requires {LENT}")
 
 
-def _check_frobnicator(instance: RunningInstance, intake: IntakeSettings) -> Finding:
-    ours = [p for p in instance.frobnicators if Path(p).name == _FROBNICATOR]
-    if not ours:
-        return note(
+def _check_frobnicator(
+    instance: RunningInstance, settings: Settings
+) -> Iterator[Finding]:
+    intake, access = settings.intake, parse_access(instance.config)
+    if access.allow_guest_user and not (settings.plan.share_users or intake.any_job):
+        yield from _check_users_apart(instance, intake)
+        return
+    table = frobnicator_table(instance.config)
+    if table is None:
+        yield note(
             "the burst frobnicator is not loaded: jobs that do not burst may run on"
             " lent nodes",
             _SETUP,
         )
-    table = instance.config["ingest"]["frobnicator"].get("burst", {})
+        return
     any_job = bool(table.get("any_job", table.get("share", False)))
     if any_job != intake.any_job:
-        return wrong(
-            f"{ours[0]} lets any job run on lent nodes: {any_job}; [intake]"
+        yield wrong(
+            f"{NAME} lets any job run on lent nodes: {any_job}; [intake]"
             f" any_job says {intake.any_job}",
             "run `burst setup` again and give the lead its configuration",
         )
-    whom = "for all jobs" if any_job else "for burst jobs only"
-    return ok(f"{ours[0]} keeps lent nodes {whom}")
+    else:
+        whom = "for all jobs" if any_job else "for burst jobs only"
+        yield ok(f"{NAME} keeps lent nodes {whom}")
+
+
+def _check_users_apart(
+    instance: RunningInstance, intake: IntakeSettings
+) -> Iterator[Finding]:
+    """Check that the jobs of guests stay off the nodes of each other's bursts."""
+    why = why_not_apart(instance.config, intake)
+    if why:
+        yield wrong(
+            f"the lead has guests, and {why}: the daemon does not start",
+            f"{_SETUP}; or set [plan] share_users = true, if users may share bursts",
+        )
+    else:
+        yield ok(f"{NAME} keeps the nodes of each burst for the jobs of its user")
+    validators = instance.config.get("ingest", {}).get("validator", {})
+    if intake.mode == "hold" and "feasibility" in validators.get("plugins", ()):
+        yield wrong(
+            "the validator feasibility refuses burst jobs that are larger than the own"
+            " nodes: in mode hold no job may have lent ones before the daemon says so",
+            'set [intake] mode = "scheduler" or "queue", or leave the validator out',
+        )
 
 
 def _check_file(path: str, what: str) -> Finding:

@@ -95,6 +95,31 @@ def check_offers(
     ]
 
 
+def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
+    """Check whether guests' jobs may come to nodes that do not run them.
+
+    For a lead with guests who may share lent nodes: Flux itself starts any job of
+    theirs on a lent node that is idle, whoever it was made for.
+    """
+    owners = [
+        f"{facts.name}/{offer.name}"
+        for facts in providers
+        if facts.enabled and not isinstance(facts.offers, ReadFailure)
+        for offer in facts.offers
+        if not offer.guests
+    ]
+    if not owners:
+        return []
+    return [
+        note(
+            f"followers of {', '.join(owners)} run jobs of the owner alone, and users"
+            " share lent nodes: a guest's job that Flux starts there fails",
+            "keep users apart ([plan] share_users and [intake] any_job false), or let"
+            " that provider run jobs of guests",
+        )
+    ]
+
+
 def _fits(offer: Offer, slot: RankSlot) -> bool:
     return offer.shape.holds(slot.shape)
 

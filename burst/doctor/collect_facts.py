@@ -33,10 +33,11 @@ from burst.flux_setup.setup_files import system_directories, user_directories
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.kits.rotation import running_certificate
-from burst.lead import Lead
+from burst.lead import Accounting, Lead
+from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
-from burst.provider import Examined, Probed, Provider
+from burst.provider import Examined, GuestProbed, Probed, Provider
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
@@ -101,6 +102,15 @@ def read_installed(environment: Mapping[str, str]) -> InstalledFacts:
 def _first(directories: Sequence[str], name: str) -> str:
     paths = (Path(directory) / name for directory in directories if directory)
     return next((str(path) for path in paths if path.exists()), "")
+
+
+def read_accounting(
+    lead: Lead, settings: Settings
+) -> Associations | ReadFailure | None:
+    """Ask flux-accounting; None where it does not run."""
+    if not isinstance(lead, Accounting):
+        return None
+    return try_call(lambda: lead.associations(settings.deadlines.accounting))
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
@@ -172,11 +182,20 @@ def _ask(
     )
 
 
+class ProbeRequest(msgspec.Struct, frozen=True):
+    """What to try from over there."""
+
+    tell: Callable[[str], None]
+    """Called with a line of progress."""
+    user: str = ""
+    """Also whether jobs of this user could run there, unless empty."""
+
+
 def probe(
     facts: ProviderFacts,
     settings: Settings,
     lead: LeadIdentity,
-    tell: Callable[[str], None],
+    asked: ProbeRequest,
     make: LoadProviders = provider_registry.load_providers,
 ) -> Sequence[Finding] | ReadFailure:
     """Let a provider try from over there whether the lead is reached.
@@ -189,9 +208,14 @@ def probe(
     made = try_call(lambda: make(alone, lead.owner)[facts.name])
     if isinstance(made, ReadFailure):
         return made
+    if asked.user:
+        if not isinstance(made, GuestProbed):
+            what = f"type {facts.type} cannot tell whether jobs of {asked.user} run"
+            return [note(what)]
+        return try_call(lambda: made.probe_guest(lead, asked.user, asked.tell))
     if not isinstance(made, Probed):
         return [note(f"type {facts.type} has nothing with which to try the way")]
-    return try_call(lambda: made.probe(lead, tell))
+    return try_call(lambda: made.probe(lead, asked.tell))
 
 
 def _examine(provider: Provider, lead: LeadIdentity | None) -> Sequence[Finding]:

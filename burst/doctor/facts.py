@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -130,3 +130,47 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
     orphans: Sequence[Orphan] = ()
+
+
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Owner and mode of a file or directory, symbolic links followed."""
+
+    path: str
+    uid: int
+    mode: int
+    """Permission bits, with setuid."""
+    nosuid: bool = False
+    """Its file system is mounted so that setuid has no effect."""
+
+
+class MultiUserFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What other users' jobs need on the lead's host, flux-security(5)."""
+
+    owner: int
+    """UID of the instance's owner."""
+    user: str
+    """The owner's name; the number where there is none."""
+    imp: FileFacts | ReadFailure | None
+    """None where the lead's configuration names no IMP."""
+    shell: str | ReadFailure
+    """The job shell."""
+    exec_table: Mapping[str, Any] | ReadFailure | None
+    """`[exec]` of the IMP's own configuration; empty if there is none, None where this
+    user may not read it."""
+    sign_table: Mapping[str, Any] | ReadFailure
+    """`[sign]`; empty if there is none."""
+    security_files: Sequence[FileFacts] = ()
+    """flux-security's files, and the directories that they are in."""
+    munge: str | ReadFailure
+    """Who a credential is from that was just made and read."""
+    certificate: FileFacts | ReadFailure
+    rundir: str
+    """Directory of the lead's socket."""
+    rundir_closed: str
+    """What of its path other users cannot enter; empty if they can."""
+    python: Mapping[str, str] | ReadFailure
+    """Paths that Flux's Python commands read, and what of each others cannot read."""
+    settings: FileFacts | ReadFailure | None
+    """None where there is no settings file."""
+    daemon: int | None
+    """UID of the daemon; None if none serves on this host."""

@@ -50,6 +50,12 @@ class SetUrgencies(_Body, frozen=True):
     urgencies: Mapping[JobId, int]
 
 
+class SetConfinement(_Body, frozen=True):
+    """Confine jobs to own nodes and these lent ranks. Answer: what failed, by job."""
+
+    lent: Mapping[JobId, frozenset[int]]
+
+
 class MergeMemos(_Body, frozen=True):
     """Merge into memos. Answer: what failed, by job."""
 
@@ -145,6 +151,7 @@ Body = (
     Identify
     | Submit
     | SetUrgencies
+    | SetConfinement
     | MergeMemos
     | RaiseException
     | FinishJob

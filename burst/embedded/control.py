@@ -69,6 +69,7 @@ class Control:
             calls.Identify: lambda _: self._identity,
             calls.Submit: self._submit,
             calls.SetUrgencies: self._urge,
+            calls.SetConfinement: self._confine,
             calls.MergeMemos: self._note,
             calls.RaiseException: self._throw,
             calls.FinishJob: self._finish,
@@ -183,6 +184,9 @@ class Control:
 
     def _urge(self, body: calls.SetUrgencies) -> dict[JobId, str]:
         return _failures(body.urgencies, self._queue.set_urgency)
+
+    def _confine(self, body: calls.SetConfinement) -> dict[JobId, str]:
+        return _failures(body.lent, self._queue.confine)
 
     def _note(self, body: calls.MergeMemos) -> dict[JobId, str]:
         return _failures(body.memos, self._queue.merge_memo)

@@ -28,6 +28,8 @@ class EmbeddedJob(msgspec.Struct, kw_only=True):
     userid: int
     jobspec: Mapping[str, Any]
     request: ResourceRequest
+    confined_to: frozenset[int] | None = None
+    """Lent ranks on which it may run beside own ones; None for all."""
     command: Command
     duration: float
     urgency: int

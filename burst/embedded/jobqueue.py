@@ -19,11 +19,16 @@ from burst.embedded.jobspec import parse_command
 from burst.embedded.pool import Allocation, Infeasible, ResourcePool, summary
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import LeadError
+from burst.model.confinement import confine
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.ranks import format_idset
-from burst.model.request import parse_duration, parse_request
+from burst.model.request import (
+    parse_confinement,
+    parse_duration,
+    parse_request,
+)
 
 HISTORY = 1000
 """Jobs that ended and are still known; the oldest are forgotten first."""
@@ -58,12 +63,14 @@ class JobQueue:
     ) -> EmbeddedJob:
         """Add a job. Raises JobspecError, LeadError."""
         request = parse_request(jobspec)
+        confined_to = parse_confinement(jobspec)
         self.pool.allowed(request)
         job = EmbeddedJob(
             id=self._next_id(now),
             userid=userid,
             jobspec=jobspec,
             request=request,
+            confined_to=confined_to,
             command=parse_command(jobspec),
             duration=parse_duration(jobspec),
             urgency=_checked(urgency),
@@ -94,6 +101,23 @@ class JobQueue:
         self._step_out(job)
         job.urgency = urgency
         self._post(job, now, "urgency", userid=job.userid, urgency=urgency)
+        self._line_up(job, now)
+
+    def confine(self, job_id: JobId, ranks: Set[int], now: float) -> None:
+        """Let it run on own nodes and these lent ranks only. Raises LeadError."""
+        job = self._active(job_id)
+        if job.allocation:
+            raise LeadError("a job that has resources cannot be confined")
+        self._check_ranks(ranks)
+        self._step_out(job)
+        system = job.jobspec["attributes"]["system"]
+        constraint = confine(system.get("constraints"), frozenset(ranks))
+        system = {**system, "constraints": constraint}
+        attributes = {**job.jobspec["attributes"], "system": system}
+        job.jobspec = {**job.jobspec, "attributes": attributes}
+        job.confined_to = frozenset(ranks)
+        update = {"attributes.system.constraints": constraint}
+        self._post(job, now, "jobspec-update", **update)
         self._line_up(job, now)
 
     def merge_memo(self, job_id: JobId, memo: Mapping[str, Any], now: float) -> None:
@@ -136,7 +160,7 @@ class JobQueue:
         while self._line:
             job = self.jobs[self._line[0][1]]
             try:
-                found = self.pool.allocate(job.request)
+                found = self.pool.allocate(job.request, job.confined_to)
             except Infeasible as error:
                 self.raise_exception(job.id, "alloc", str(error), now)
                 continue

@@ -23,8 +23,10 @@ from burst.lead import (
     MayBurst,
     NewJob,
     QueueListener,
+    RequestGate,
     RequestHandler,
     Store,
+    admit_all,
 )
 from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.event import Event
@@ -132,6 +134,10 @@ class EmbeddedLead:
         """Set the urgency of each job."""
         return self._ask(calls.SetUrgencies(urgencies), dict[JobId, str])
 
+    def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
+        """Let each job run on own nodes and on these lent ranks only."""
+        return self._ask(calls.SetConfinement(lent), dict[JobId, str])
+
     def write_memos(self, memos: Mapping[JobId, Mapping[str, Any]]) -> JobFailures:
         """Merge each mapping into the job's memo under `burst`."""
         noted = {job: {"burst": memo} for job, memo in memos.items()}
@@ -168,7 +174,12 @@ class EmbeddedLead:
         directory = Path(self._identity.statedir or rundir)
         return _StoreOfLead(FileStore(directory / STORE), self._check)
 
-    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
+    def serve(
+        self,
+        handler: RequestHandler,
+        holder: Mapping[str, Any],
+        admit: RequestGate = admit_all,  # noqa: ARG002 - all callers are its owner
+    ) -> None:
         """Register the service `burst`."""
         self._service = EmbeddedService(self._uri, handler, holder)
 

@@ -10,12 +10,13 @@ minimum, where Flux would give what there is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
 from burst.core.placement.demand import NodePool, slots_on
 from burst.embedded.node import NodeResources
+from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
@@ -52,6 +53,7 @@ class ResourcePool:
         for rank, node in self.nodes.items():
             for name in node.properties:
                 having[name].add(rank)
+        self._never_lent = self.nodes.keys() - having[LENT]
         hosts = {node.host: rank for rank, node in self.nodes.items()}
         self._constraints = ConstraintEvaluator(hosts, having)
 
@@ -71,12 +73,17 @@ class ResourcePool:
         """Return the ranks that its constraint admits. Raises JobspecError."""
         return self._constraints.admitted(request.constraint)
 
-    def allocate(self, request: ResourceRequest) -> Allocation | None:
+    def allocate(
+        self, request: ResourceRequest, confined_to: Set[int] | None = None
+    ) -> Allocation | None:
         """Take and return what the request needs; None if it is not free now.
 
-        Raises Infeasible, and JobspecError where its constraint cannot be read.
+        `confined_to` are the lent ranks that it may have, None for all of them. Raises
+        Infeasible, and JobspecError where its constraint cannot be read.
         """
         allowed = self.allowed(request)
+        if confined_to is not None:
+            allowed &= self._never_lent | confined_to
         usable = self.online.intersection(allowed).difference(self.drained)
         whole = {rank: self.nodes[rank].shape for rank in usable}
         free = {rank: self._free_shape(rank) for rank in usable}

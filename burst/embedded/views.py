@@ -106,6 +106,7 @@ def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
         result=job.result,
         held_at_submit=job.urgency == 0 and _urgency_is_as_submitted(job),
         burstable=is_burstable(job.jobspec, wanted.attribute),
+        confined_to=job.confined_to,
     )
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Asks flux-accounting which banks users may use.
+"""Asks flux-accounting which banks users may use, within which limits.
 
 Its priority plugin (`mf_priority.so`) is asked where it is loaded and has been given
 data, as Flux admits jobs by what it knows. It names no default banks: it writes them
 into each jobspec. Otherwise its service is asked (`flux account-service`), which reads
-the database. Requests and answers as of flux-accounting 0.57: `plugin.query` in
-src/plugins/mf_priority.cpp, `list_users` in src/cmd/flux-account-service.py.
+the database. Limits are asked of the plugin alone, as it alone keeps jobs within them;
+the weights of usage are known to the service alone. Requests and answers as of
+flux-accounting 0.60: `plugin.query` in src/plugins/mf_priority.cpp, `list_users` and
+`list_configs` in src/cmd/flux-account-service.py.
 """
 
 from __future__ import annotations
@@ -14,8 +16,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from burst.errors import MALFORMED, Unreadable
+from burst.errors import MALFORMED, Denied, LeadError, LeadGone, Unreadable
 from burst.flux.rpc import RpcClient, ServiceMissing
+from burst.model.accounting import (
+    UNLIMITED,
+    AccountingFacts,
+    AssociationLimits,
+    AssociationUse,
+    QueueLimits,
+    UsageWeights,
+)
 from burst.model.banks import Associations
 
 PLUGIN = "mf_priority.so"
@@ -27,17 +37,53 @@ _LIST = {
     # It wants the key, and gives no format where it is empty.
     "format": "",
 }
+_CONFIGS = {"json": True, "fields": "key,value", "format": ""}
 _Answer = TypeVar("_Answer")
 
 
+class _PluginUse(msgspec.Struct):
+    cur_run_jobs: int = 0
+    cur_nodes: int = 0
+
+
 class _PluginBank(msgspec.Struct):
+    """Of an association. Older plugins have fewer limits."""
+
     bank_name: str
     active: int = 1
+    max_run_jobs: int = UNLIMITED
+    max_nodes: int = UNLIMITED
+    max_cores: int = UNLIMITED
+    max_sched_jobs: int = UNLIMITED
+    cur_run_jobs: int = 0
+    cur_nodes: int = 0
+    cur_cores: int = 0
+    queue_usage: dict[str, _PluginUse] = {}
+    queues: frozenset[str] | None = None
+
+    def limits(self) -> AssociationLimits:
+        return AssociationLimits(
+            max_running_jobs=self.max_run_jobs,
+            max_nodes=self.max_nodes,
+            max_cores=self.max_cores,
+            max_sched_jobs=self.max_sched_jobs,
+            running=AssociationUse(self.cur_run_jobs, self.cur_nodes, self.cur_cores),
+            by_queue={
+                queue: AssociationUse(use.cur_run_jobs, use.cur_nodes)
+                for queue, use in self.queue_usage.items()
+            },
+            queues=self.queues,
+        )
 
 
 class _PluginUser(msgspec.Struct):
     userid: int
     banks: list[_PluginBank]
+
+
+class _Config(msgspec.Struct):
+    key: str
+    value: str
 
 
 class _Row(msgspec.Struct):
@@ -48,7 +94,7 @@ class _Row(msgspec.Struct):
 
 
 def read_associations(client: RpcClient, timeout_s: float) -> Associations | None:
-    """Return the associations; None where flux-accounting does not run.
+    """Return the associations, with limits; None where flux-accounting does not run.
 
     Each request may take that long. Raises Denied, RequestFailed, LeadGone, and
     Unreadable where no answer came in time, or none that can be read.
@@ -58,12 +104,48 @@ def read_associations(client: RpcClient, timeout_s: float) -> Associations | Non
         query = client.ask("job-manager.jobtap-query", {"name": PLUGIN}, timeout_s)
         found = _of_plugin(query)
         if found.banks:
-            return found
+            facts = _limits_of_plugin(query, _weights(client, timeout_s))
+            return msgspec.structs.replace(found, facts=facts)
     try:
         listed = client.ask("accounting.list_users", _LIST, timeout_s)
     except ServiceMissing:
         return None
-    return _of_service(listed)
+    facts = AccountingFacts(weights=_weights(client, timeout_s))
+    return msgspec.structs.replace(_of_service(listed), facts=facts)
+
+
+def _weights(client: RpcClient, timeout_s: float) -> UsageWeights | None:
+    """Return the weights of usage; None where they are not to be had."""
+    try:
+        answer = client.ask("accounting.list_configs", _CONFIGS, timeout_s)
+        found = _rows(answer, "list_configs", list[_Config])
+        values = {each.key: each.value for each in found}
+        given = (
+            float(values.get(f"{each}_weight", default))
+            for each, default in (("node", 1.0), ("core", 0.0), ("gpu", 0.0))
+        )
+        return UsageWeights(*given)
+    except LeadGone:
+        raise
+    except (Denied, LeadError, ValueError):
+        # An older one has no such request. Nothing is decided by the weights.
+        return None
+
+
+def _limits_of_plugin(
+    answer: dict[str, Any], weights: UsageWeights | None
+) -> AccountingFacts:
+    users = _converted(answer.get("mf_priority_map"), list[_PluginUser], PLUGIN)
+    queues = answer.get("queues", {})
+    return AccountingFacts(
+        associations={
+            (user.userid, bank.bank_name): bank.limits()
+            for user in users
+            for bank in user.banks
+        },
+        queues=_converted(queues, dict[str, QueueLimits], PLUGIN),
+        weights=weights,
+    )
 
 
 def _of_plugin(answer: dict[str, Any]) -> Associations:
@@ -81,20 +163,24 @@ def _of_plugin(answer: dict[str, Any]) -> Associations:
 
 
 def _of_service(answer: dict[str, Any]) -> Associations:
-    where = "accounting.list_users"
-    try:
-        # A text of JSON within the JSON.
-        listed = msgspec.json.decode(answer.get("list_users", ""))
-    except MALFORMED as error:
-        raise _malformed(where, error) from error
     banks: dict[int, frozenset[str]] = {}
     defaults: dict[int, str] = {}
-    for row in _converted(listed, list[_Row], where):
+    for row in _rows(answer, "list_users", list[_Row]):
         if row.active:
             banks[row.userid] = banks.get(row.userid, frozenset()) | {row.bank}
             defaults[row.userid] = row.default_bank
     own = {user: bank for user, bank in defaults.items() if bank in banks[user]}
     return Associations(banks, own)
+
+
+def _rows(answer: dict[str, Any], request: str, shape: type[_Answer]) -> _Answer:
+    where = f"accounting.{request}"
+    try:
+        # A text of JSON within the JSON.
+        listed = msgspec.json.decode(answer.get(request, ""))
+    except MALFORMED as error:
+        raise _malformed(where, error) from error
+    return _converted(listed, shape, where)
 
 
 def _converted(value: Any, shape: type[_Answer], where: str) -> _Answer:

@@ -32,7 +32,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.request import unreadable
 
-_POST = "job-manager.post-event.post"
+POST = "job-manager.post-event.post"
 _PROLOG = "burst-isolated"
 """By this description our prolog is told from others."""
 # From SCHED, these make the job wait for a priority again.
@@ -132,8 +132,7 @@ def _read_events(client: RpcClient, job: JobId) -> list[Event]:
 def _post(client: RpcClient, job: JobId, steps: Sequence[_Step]) -> None:
     """Post these events at once, in order. Raises the first error."""
     queries: list[Query] = [
-        (_POST, {"id": job, "name": name, "context": context})
-        for name, context in steps
+        (POST, {"id": job, "name": name, "context": context}) for name, context in steps
     ]
     for answer in client.ask_all(queries):
         if isinstance(answer, BurstError):

@@ -12,7 +12,7 @@ from burst.flux.ranks import parse_nodes
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
-from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.resource_set import resource_set
 
@@ -41,6 +41,8 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
+        owner_userid=_owner(client),
+        access=parse_access(config),
         started=_started(client),
         statedir=_statedir(client),
     )
@@ -59,6 +61,22 @@ def parse_bootstrap(table: Mapping[str, Any], hosts: tuple[str, ...]) -> Bootstr
         default_bind=table.get("default_bind", ""),
         default_connect=table.get("default_connect", ""),
         enable_ipv6=table.get("enable_ipv6", False),
+    )
+
+
+def parse_access(config: Mapping[str, Any]) -> GuestAccess:
+    """Return who may use the instance, and how, as the lead has it.
+
+    Keys of another type than Flux takes count as absent: with them the lead would not
+    have started.
+    """
+    access, execution = config.get("access", {}), config.get("exec", {})
+    imp = execution.get("imp")
+    return GuestAccess(
+        allow_guest_user=access.get("allow-guest-user") is True,
+        allow_root_owner=access.get("allow-root-owner") is True,
+        imp=imp if isinstance(imp, str) else "",
+        ingest=config.get("ingest", {}),
     )
 
 
@@ -94,6 +112,13 @@ def _started(client: RpcClient) -> float:
         return float(read_attribute(client, "broker.starttime"))
     except (RequestFailed, ValueError):
         return 0.0
+
+
+def _owner(client: RpcClient) -> int | None:
+    try:
+        return int(read_attribute(client, "security.owner"))
+    except (RequestFailed, ValueError):
+        return None
 
 
 def _statedir(client: RpcClient) -> str:

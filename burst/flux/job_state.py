@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import MALFORMED, JobspecError
+from burst.model.accounting import LIMIT_DEPENDENCIES
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.request import (
@@ -21,6 +22,7 @@ from burst.model.request import (
     is_burstable,
     parse_attributes,
     parse_bank,
+    parse_confinement,
     parse_duration,
     parse_name,
     parse_preferences,
@@ -33,6 +35,8 @@ from burst.model.resource_set import ResourceSet
 EVENTS = (
     "submit",
     "validate",
+    "dependency-add",
+    "dependency-remove",
     "depend",
     "priority",
     "urgency",
@@ -81,6 +85,7 @@ class _Demand(msgspec.Struct, frozen=True):
     bank: str = ""
     name: str = ""
     attributes: Mapping[str, str] = {}
+    confined_to: frozenset[int] | None = None
     unreadable: str = ""
 
 
@@ -105,6 +110,7 @@ class JournalJob(msgspec.Struct):
     held_at_submit: bool = False
     memos_dropped: int = 0
     burstable: bool = True
+    dependencies: tuple[str, ...] = ()
     unreadable: str = ""
     """The first event whose context is not what RFC 21 says."""
     _view: JobView | None = None
@@ -156,6 +162,8 @@ class JournalJob(msgspec.Struct):
                 held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
                 burstable=self.burstable,
+                dependencies=self.dependencies,
+                confined_to=self.demand.confined_to,
             )
         return self._view
 
@@ -202,9 +210,11 @@ def _demand(spec: Any) -> _Demand:
             bank=parse_bank(spec),
             name=parse_name(spec),
             attributes=parse_attributes(spec),
+            confined_to=parse_confinement(spec),
         )
     except JobspecError as error:
-        return _Demand(request=None, unreadable=str(error))
+        confined_to = parse_confinement(spec)
+        return _Demand(request=None, confined_to=confined_to, unreadable=str(error))
 
 
 def _submit(job: JournalJob, event: JournalEvent) -> None:
@@ -216,6 +226,17 @@ def _submit(job: JournalJob, event: JournalEvent) -> None:
 
 def _validate(job: JournalJob, _event: JournalEvent) -> None:
     job.state = JobState.DEPEND
+
+
+def _dependency_add(job: JournalJob, event: JournalEvent) -> None:
+    name = str(event.context["description"])
+    if name in LIMIT_DEPENDENCIES and name not in job.dependencies:
+        job.dependencies += (name,)
+
+
+def _dependency_remove(job: JournalJob, event: JournalEvent) -> None:
+    gone = event.context["description"]
+    job.dependencies = tuple(each for each in job.dependencies if each != gone)
 
 
 def _depend(job: JournalJob, _event: JournalEvent) -> None:
@@ -291,6 +312,8 @@ def _annotations(job: JournalJob, _event: JournalEvent) -> None:
 _CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "submit": _submit,
     "validate": _validate,
+    "dependency-add": _dependency_add,
+    "dependency-remove": _dependency_remove,
     "depend": _depend,
     "priority": _priority,
     "urgency": _urgency,

@@ -14,7 +14,9 @@ from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
+from burst.flux.confine import confine_jobs
 from burst.flux.finish_job import finish_job
+from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
 from burst.flux.identity import read_identity
 from burst.flux.intake import (
@@ -39,7 +41,9 @@ from burst.lead import (
     MayBurst,
     NewJob,
     QueueListener,
+    RequestGate,
     RequestHandler,
+    admit_all,
 )
 from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.banks import Associations
@@ -205,19 +209,34 @@ class FluxLead:
         """See `burst.lead.Queues`."""
         prepare_queues(self._client, intake)
 
-    def move(self, queues: Mapping[JobId, str]) -> JobFailures:
-        """See `burst.lead.Queues`. Its constraints become those of the new queue."""
-        return self._order(
-            queues,
+    def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
+        """See `burst.lead.Lead`."""
+        return confine_jobs(self._client, lent)
+
+    def move(
+        self,
+        queues: Mapping[JobId, str],
+        lent: Mapping[JobId, frozenset[int]] = {},
+    ) -> JobFailures:
+        """See `burst.lead.Queues`."""
+        others = {job: name for job, name in queues.items() if job not in lent}
+        failures = self._order(
+            others,
             (
                 ("job-manager.update", {"id": job, "updates": {QUEUE: queue}})
-                for job, queue in queues.items()
+                for job, queue in others.items()
             ),
         )
+        names = {job: queues[job] for job in lent}
+        return {**failures, **confine_jobs(self._client, lent, names)}
 
     def check_scheduler(self) -> None:
         """See `burst.lead.SchedulerHints`."""
         check_scheduler(self._client)
+
+    def check_users_apart(self, intake: IntakeSettings) -> None:
+        """See `burst.lead.Guests`."""
+        check_users_apart(self._client, intake)
 
     def send_leases(self, leases: LeasedRanks) -> None:
         """See `burst.lead.SchedulerHints`."""
@@ -283,10 +302,15 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         return self._store
 
-    def serve(self, handler: RequestHandler, holder: Mapping[str, Any]) -> None:
+    def serve(
+        self,
+        handler: RequestHandler,
+        holder: Mapping[str, Any],
+        admit: RequestGate = admit_all,
+    ) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
-        service = FluxService(self._loop("burst-service"), handler, holder)
+        service = FluxService(self._loop("burst-service"), handler, holder, admit)
         service.register(self._client)
         self._service = service
 

@@ -19,6 +19,7 @@ import msgspec
 from burst import log
 from burst.errors import (
     BurstError,
+    CallsTooOften,
     Denied,
     LeadError,
     LeadGone,
@@ -28,8 +29,8 @@ from burst.errors import (
 from burst.flux.handle import RequestMessage
 from burst.flux.loop import Loop
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
-from burst.lead import RequestHandler, ServiceRequest
-from burst.request_threads import RequestThreads, read_payload
+from burst.lead import RequestGate, RequestHandler, ServiceRequest, admit_all
+from burst.request_threads import RequestThreads, check_length, read_payload
 
 NAME = "burst"
 REGISTER_DEADLINE_S = 10.0
@@ -45,11 +46,16 @@ class FluxService:
     """Answers requests to `burst.METHOD` by a handler, until its loop is closed."""
 
     def __init__(
-        self, loop: Loop, handler: RequestHandler, holder: Mapping[str, Any]
+        self,
+        loop: Loop,
+        handler: RequestHandler,
+        holder: Mapping[str, Any],
+        admit: RequestGate = admit_all,
     ) -> None:
         self._loop = loop
         self._handler = handler
         self._holder = dict(holder)
+        self._admit = admit
         self._workers = RequestThreads("burst-service")
 
     def register(
@@ -90,28 +96,36 @@ class FluxService:
         if not request.wants_response:
             return  # a client that asked something has disconnected
         method = request.topic.removeprefix(f"{NAME}.")
-        if method == _HOLDER:
-            self._loop.handle.respond(request, self._holder)
-            return
-        userid, owner = request.userid, request.owner
+        userid, owner, handle = request.userid, request.owner, self._loop.handle
+        try:
+            self._admit(method, userid, owner)
+            if method == _HOLDER:
+                public = {k: self._holder[k] for k in self._holder if k != "config"}
+                handle.respond(request, self._holder if owner else public)
+                return
+            check_length(request.payload)
+            self._workers.submit(method, userid, owner, lambda: self._work(request))
+        except CallsTooOften as error:
+            handle.refuse(request, errno.EAGAIN, str(error))
+        except Denied as error:
+            handle.refuse(request, errno.EPERM, str(error))
+        except BurstError as error:
+            handle.refuse(request, errno.EPROTO, str(error))
+
+    def _work(self, request: RequestMessage) -> None:
+        # Only the loop's thread may use the handle.
+        self._loop.post(self._answer(request))
+
+    def _answer(self, request: RequestMessage) -> Callable[[], None]:
+        handle = self._loop.handle
+        method = request.topic.removeprefix(f"{NAME}.")
         try:
             payload = read_payload(request.payload)
-            asked = ServiceRequest(method, payload, userid, owner)
-            self._workers.submit(
-                method, userid, owner, lambda: self._work(request, asked)
-            )
         except BurstError as error:
-            self._loop.handle.refuse(request, errno.EPROTO, str(error))
-
-    def _work(self, request: RequestMessage, asked: ServiceRequest) -> None:
-        # Only the loop's thread may use the handle.
-        self._loop.post(self._answer(request, asked))
-
-    def _answer(
-        self, request: RequestMessage, asked: ServiceRequest
-    ) -> Callable[[], None]:
-        handle = self._loop.handle
+            malformed = str(error)
+            return lambda: handle.refuse(request, errno.EPROTO, malformed)
         try:
+            asked = ServiceRequest(method, payload, request.userid, request.owner)
             answer = self._handler(asked)
             msgspec.json.encode(answer)
         except Denied as error:
@@ -142,6 +156,8 @@ def call_service(
             raise NoDaemon("no daemon serves this lead", "start one: burst daemon")
         case errno.EPERM:
             raise Denied(said)
+        case errno.EAGAIN:
+            raise CallsTooOften(said)
         case _:
             raise BurstError(said)
 

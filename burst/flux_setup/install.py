@@ -16,6 +16,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
+from burst.kits.open_to_users import make_open_directory
 
 LIST = "burst-setup.json"
 
@@ -75,23 +76,33 @@ def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
     return steps
 
 
-def apply_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
-    """Do what `plan_files` returns, and return it. Raises ConfigError."""
+def apply_files(
+    own: Path, wanted: Mapping[Path, str], *, for_all: bool = False
+) -> list[FileStep]:
+    """Do what `plan_files` returns, and return it. Raises ConfigError.
+
+    `for_all`: the brokers' user and all others can read what is written, and enter the
+    directories that are made, whatever the umask is.
+    """
     steps = plan_files(own, wanted)
     known = _read(own / LIST)
     try:
         for step in steps:
             if step.change in {Change.WRITE, Change.UPDATE}:
-                known.directories += _make_directory(step.path.parent)
+                known.directories += _make_directory(step.path.parent, for_all)
                 write_atomically(step.path, wanted[step.path])
+                if for_all:
+                    step.path.chmod(0o644)
                 # Not SAME: a file that had this content before is not ours to remove.
                 known.files[str(step.path)] = _digest(wanted[step.path])
             elif step.change is Change.REMOVE:
                 step.path.unlink()
         known.files = {k: v for k, v in known.files.items() if Path(k) in wanted}
         if wanted:
-            known.directories += _make_directory(own)
+            known.directories += _make_directory(own, for_all)
             write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
+            if for_all:
+                (own / LIST).chmod(0o644)
         else:
             _remove_list(own, known.directories)
     except OSError as error:
@@ -109,8 +120,10 @@ def _remove_list(own: Path, directories: list[str]) -> None:
             directory.rmdir()
 
 
-def _make_directory(directory: Path) -> list[str]:
+def _make_directory(directory: Path, for_all: bool) -> list[str]:
     """Make it with its parents, and return those that did not exist."""
+    if for_all:
+        return [str(path) for path in make_open_directory(directory)]
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     return [str(path) for path in reversed(missing)]

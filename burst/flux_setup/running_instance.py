@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.intake import read_scheduler
 from burst.flux.rpc import RpcClient
+from burst.model.confinement import LENT
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")

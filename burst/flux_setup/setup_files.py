@@ -19,9 +19,9 @@ import msgspec
 import tomli_w
 
 from burst.config import IntakeSettings
-from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.kits.program import flux_version
+from burst.model.confinement import LENT
 from burst.model.version import major_minor
 
 Policy = Literal["fifo", "backfill"]
@@ -57,6 +57,8 @@ class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy = "fifo"
     local_queue: str = ""
     """A queue for all other jobs, where the instance has none yet."""
+    share_users: bool = False
+    """`[plan] share_users`."""
 
 
 def system_directories() -> FluxDirectories:
@@ -132,7 +134,13 @@ def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]
 def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]:
     """Return the tables that the lead's configuration needs for the intake mode."""
     intake = choice.intake
-    own = {"any_job": intake.any_job, "attribute": intake.attribute, "property": LENT}
+    own: dict[str, Any] = {
+        "any_job": intake.any_job,
+        "share_users": choice.share_users,
+        "mode": intake.mode,
+        "attribute": intake.attribute,
+        "property": LENT,
+    }
     tables: dict[str, Any] = {}
     if intake.mode == "queue":
         own |= {"queue": intake.queue, "ready": intake.ready}

@@ -88,14 +88,7 @@ class AgentClient:
             method="POST",
         )
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
-                body = answer.read(_ANSWER_BYTES + 1)
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
-            raise AgentTrouble(
-                f"the daemon did not take the report ({error.code}): {text}"
-            ) from error
+            body = self._body(request)
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
             raise AgentTrouble(
@@ -103,6 +96,18 @@ class AgentClient:
                 "it listens where [http] listen says",
             ) from error
         return _read_answer(body)
+
+    def _body(self, request: urllib.request.Request) -> bytes:
+        """Return what came back. Raises AgentTrouble where it is an error."""
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
+                return _read_whole(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
+            raise AgentTrouble(
+                f"the daemon did not take the report ({error.code}): {text}"
+            ) from error
 
     def _token(self) -> str:
         """Return the token, which may have been replaced."""
@@ -119,6 +124,18 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         *others: Any,
     ) -> None:
         """Follow none: the answer is an error."""
+
+
+def _read_whole(answer: http.client.HTTPResponse) -> bytes:
+    """Return the body; one byte more than is taken of one that is larger.
+
+    Raises IncompleteRead where the daemon ended before it had sent all: a read that is
+    given a size returns what there is.
+    """
+    body = answer.read(_ANSWER_BYTES + 1)
+    if answer.length and len(body) <= _ANSWER_BYTES:
+        raise http.client.IncompleteRead(body, answer.length)
+    return body
 
 
 def _read_answer(body: bytes) -> AgentAnswer:

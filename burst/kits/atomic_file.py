@@ -5,29 +5,37 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
 
 
 def write_atomically(
-    path: Path, content: str | bytes, *, private: bool = False, replace: bool = True
+    path: Path,
+    content: str | bytes,
+    *,
+    private: bool = False,
+    replace: bool = True,
+    like: os.stat_result | None = None,
 ) -> None:
     """Write the file, whose readers see the old content or the new one, never a part.
 
     The content goes to a hidden file in the same directory and to the disk (fsync)
     before it gets the name. An error leaves no such file; a SIGKILL may leave one.
-    `private`: at no moment can another user read it (mode 0600); otherwise its mode is
-    that of any new file. Without `replace`, raises FileExistsError if `path` exists.
-    Raises OSError.
+    `private`: at no moment can another user read it (mode 0600). `like`: it gets the
+    owner, group and mode of that file. Otherwise they are those of any new file.
+    Without `replace`, raises FileExistsError if `path` exists. Raises OSError.
     """
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    mode = 0o600 if private else 0o666
+    mode = 0o600 if private or like else 0o666
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(part, flags, mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
+            if like:
+                _make_like(descriptor, like)
             os.fsync(descriptor)
         if replace:
             part.replace(path)
@@ -36,3 +44,12 @@ def write_atomically(
             os.link(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _make_like(descriptor: int, other: os.stat_result) -> None:
+    """Give a new file the owner, group and mode of another one. Raises OSError."""
+    found = os.fstat(descriptor)
+    # Only root may give a file away, and nobody else has to.
+    if (found.st_uid, found.st_gid) != (other.st_uid, other.st_gid):
+        os.fchown(descriptor, other.st_uid, other.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(other.st_mode))

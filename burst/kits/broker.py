@@ -25,7 +25,7 @@ from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.model.host import is_host_name
-from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import parse_hostlist
 
 _TOKEN = re.compile(r"%([hp%])")
@@ -93,6 +93,7 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
         identity.bootstrap, hosts=(lead, *shared, *entries[1:])
     )
     return {
+        **_access_tables(identity.access),
         "bootstrap": {
             "curve_cert": certificate_path,
             **msgspec.to_builtins(bootstrap),
@@ -105,6 +106,26 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
         # zmqdebug it logs nothing of a certificate that the lead rejects.
         "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
+
+
+def _access_tables(access: GuestAccess) -> dict[str, Any]:
+    """Return the tables by which a follower serves who the lead serves.
+
+    Without the first two its socket is its owner's alone, and a guest's job fails on
+    it. Without `ingest` a guest's job could submit any job there: a follower has the
+    lead's whole configuration once it joined, but its job-ingest is loaded with the
+    tables of its own file (flux-core 0.88), so no frobnicator would keep that job off
+    the lent nodes of others.
+    """
+    flags = {
+        "allow-guest-user": access.allow_guest_user,
+        "allow-root-owner": access.allow_root_owner,
+    }
+    given = {name: True for name, given in flags.items() if given}
+    tables: dict[str, Any] = {"access": given} if given else {}
+    if access.allow_guest_user and access.ingest:
+        tables["ingest"] = access.ingest
+    return {**tables, "exec": {"imp": access.imp}} if access.imp else tables
 
 
 def check(

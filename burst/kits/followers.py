@@ -39,6 +39,8 @@ INHERITED = (
 """Variables that a follower inherits. No others, since jobs of other users run under it
 and can read them, such as the credentials of a cloud."""
 
+# Jobs of guests reach the follower's socket in it; they cannot list it.
+_FOR_GUESTS = 'chmod 0711 "$rundir"\n'
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
 #!/bin/sh
@@ -49,7 +51,7 @@ host=$1
 child= stopped=
 trap 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2> /dev/null' TERM INT HUP
 rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
-set -- {environment}
+{for_guests}set -- {environment}
 for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"
   [ -z "$there" ] || set -- "$@" "$name=$value"
@@ -110,6 +112,7 @@ def write(
         script = _SCRIPT.format(
             burst=spec.burst_id,
             rundirs=shlex.quote(rundirs),
+            for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             environment=shlex.join(_variables(environment or {})),
             inherited=" ".join(INHERITED),
             # Of whole seconds, and not before the lease ends.

@@ -4,7 +4,9 @@
     DIR/OWNER.PROVIDER/
 
 Its files say which processes get a signal and what is deleted, so no other user may
-write there. A symbolic link in its place is refused: another user may have made it.
+write there. Other users may pass through it, mode 0711, where that is asked for: the
+socket of a follower that runs their jobs is below it. A symbolic link in its place is
+refused: another user may have made it.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from typing import TypeVar
 import msgspec
 
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.open_to_users import let_pass
 
 _T = TypeVar("_T")
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
 
 
@@ -56,15 +60,24 @@ class PrivateDirectory:
         # A dot is in neither, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
 
-    def open(self) -> None:
-        """Make the directory with mode 0700.
+    def open(self, *, passable: bool = False) -> None:
+        """Make the directory with mode 0700, or 0711 where users are to pass through.
 
+        Of `base`, only a directory that is this user's gets that mode.
         Raises Refused, InsufficientCapacity if the disk is full, Transient.
         """
         try:
             self._base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._open_base() as base, contextlib.suppress(FileExistsError):
-                os.mkdir(self.path.name, mode=0o700, dir_fd=base)
+            with self._open_base() as base:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(self.path.name, mode=0o700, dir_fd=base)
+                if passable:
+                    let_pass(base)
+                    own = os.open(self.path.name, _DIRECTORY, dir_fd=base)
+                    try:
+                        let_pass(own)
+                    finally:
+                        os.close(own)
         except OSError as error:
             raise self._unusable("made", error) from error
         self.check()
@@ -82,7 +95,7 @@ class PrivateDirectory:
             return
         except OSError as error:
             raise self._unusable("used", error) from error
-        theirs = own.st_mode & 0o077 or own.st_uid != os.geteuid()
+        theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
         _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
 
     @contextlib.contextmanager
@@ -93,8 +106,7 @@ class PrivateDirectory:
                 f"{self._base}: is a symbolic link, which others may have made",
                 "set dir to the directory that it points to",
             )
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        base = os.open(self._base, flags)
+        base = os.open(self._base, _DIRECTORY)
         try:
             found = os.fstat(base)
             shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX

@@ -26,7 +26,7 @@ from burst.errors import ConfigError, ProviderError, Refused, Transient
 from burst.kits.program_output import FloodError, read_output
 
 # `flux version` takes a hundredth of it.
-_DEADLINE_S = 10.0
+_DEADLINE_S = 20.0
 _LONGEST_WORDS = 400
 MOST_BYTES = 64 * 1024 * 1024
 """Of what a program may write: it is kept in the daemon's memory meanwhile."""
@@ -111,29 +111,37 @@ def _explain(
     return Transient(text)
 
 
-def flux_version(program: str) -> str:
-    """Return the version of this flux program, such as `0.88.0`.
+def ask_flux(program: str, *words: str) -> str:
+    """Return what a command of this flux program prints that needs no broker.
 
-    Raises ConfigError if it cannot be run, or prints no version.
+    Raises ConfigError if it fails.
     """
     # With FLUX_URI it would connect to that broker, which may not answer.
     plain = {key: value for key, value in os.environ.items() if key != "FLUX_URI"}
     try:
-        answer = subprocess.run(
-            [program, "version"],
+        return subprocess.run(
+            [program, *words],
             capture_output=True,
             text=True,
             errors="replace",
             timeout=_DEADLINE_S,
             check=True,
             env=plain,
-        )
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(
-            f"`{program} version` failed: {error}",
+            f"`{' '.join([program, *words])}` failed: {error}",
             f"check that `{program} version` works as this user",
         ) from error
-    match = re.search(r"^commands:\s*(\S+)", answer.stdout, re.MULTILINE)
+
+
+def flux_version(program: str) -> str:
+    """Return the version of this flux program, such as `0.88.0`.
+
+    Raises ConfigError if it cannot be run, or prints no version.
+    """
+    answer = ask_flux(program, "version")
+    match = re.search(r"^commands:\s*(\S+)", answer, re.MULTILINE)
     if match is None:
         raise ConfigError(
             f"`{program} version` printed no version",

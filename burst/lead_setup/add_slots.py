@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,13 @@ import msgspec
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.gateways import with_gateways
+from burst.lead_setup.lead_config import find_files, read_config, read_file
 from burst.lead_setup.lead_files import slot_entries, with_group
 from burst.lead_setup.lead_plan import DEFAULT_PORT, PlannedSlot, resolve_slots
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
-from burst.model.resource_set import ResourceSet, decode_resource_set
+from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
+from burst.model.shape import Shape
 
 
 class AddedSlot(msgspec.Struct, frozen=True):
@@ -52,9 +53,9 @@ def add_slots(
     # Only this command needs it, and all of them import this module.
     import tomlkit  # noqa: PLC0415
 
-    config, resources = directory / "broker.toml", directory / "R"
-    tables = _read(config, tomlkit.parse)
-    r: ResourceSet = _read(resources, decode_resource_set)
+    config, resources = find_files(directory)
+    tables = read_file(config, tomlkit.parse)
+    r: ResourceSet = read_file(resources, decode_resource_set)
     known = declared_hosts(tables)
     port = tables["bootstrap"].get("default_port", DEFAULT_PORT)
     slots = with_gateways(slots, gateways or (), int(port))
@@ -77,9 +78,24 @@ def add_slots(
     if not dry_run:
         kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
-        write_atomically(config, tomlkit.dumps(tables))
-        write_atomically(resources, r.encode() + "\n")
+        _rewrite(config, tomlkit.dumps(tables))
+        _rewrite(resources, r.encode() + "\n")
     return added, kept
+
+
+def _rewrite(path: Path, text: str) -> None:
+    """Change a file and nothing about who may read it. Raises ConfigError.
+
+    The broker reads it as its own user, whatever the umask of who runs this is.
+    """
+    target = path.resolve()
+    try:
+        write_atomically(target, text, like=target.stat())
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}",
+            f"run it as root; {path.name}.old and others of that name are the copies",
+        ) from error
 
 
 def _keep(path: Path) -> Path:
@@ -107,9 +123,41 @@ def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
         entries = [entry["host"] for entry in tables["bootstrap"]["hosts"]]
         names = [name for entry in entries for name in parse_hostlist(entry)]
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"[bootstrap] hosts cannot be read: {error!r}") from error
+        raise ConfigError(
+            f"[bootstrap] hosts cannot be read: {error!r}",
+            'declare the own hosts there, rank 0 first: hosts = [{ host = "NAME" }],'
+            " with the name that hostname prints",
+        ) from error
     # A host may have several entries; the first place is its rank.
     return tuple(dict.fromkeys(names))
+
+
+def without_resources(directory: Path, hosts: Collection[str]) -> list[str]:
+    """Return those of these hosts that R of the lead's files does not have.
+
+    Empty where the lead has no file with R, or R names no hosts. Raises ConfigError.
+    """
+    if "path" not in read_config(directory).get("resource", ()):
+        return []
+    r: ResourceSet = read_file(find_files(directory)[1], decode_resource_set)
+    return sorted(set(hosts) - set(r.hosts)) if r.hosts else []
+
+
+def resource_shapes(directory: Path) -> dict[str, Shape]:
+    """Return what each host has in R of the lead's files.
+
+    Empty where the lead has no file with R, or R names no hosts. Raises ConfigError.
+    """
+    if "path" not in read_config(directory).get("resource", ()):
+        return {}
+    path = find_files(directory)[1]
+    r: ResourceSet = read_file(path, decode_resource_set)
+    if not r.hosts:
+        return {}
+    try:
+        return {node.host: shape_of(node.children) for node in r.nodes}
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}", "restore it from a copy") from error
 
 
 def compare_with_running(
@@ -117,9 +165,10 @@ def compare_with_running(
 ) -> tuple[list[str], bool]:
     """Return what a restart from these files would change, and whether it is safe.
 
-    It is safe where nothing is allocated and every rank keeps its number.
+    It is safe where nothing is allocated, every rank keeps its number, and R has the
+    hosts that are added. Raises ConfigError.
     """
-    tables = _read(directory / "broker.toml", tomllib.loads)
+    tables = read_config(directory)
     files, runs = declared_hosts(tables), identity.hosts
     same = min(len(files), len(runs))
     if files == runs:
@@ -138,20 +187,16 @@ def compare_with_running(
             f"a restart adds {new} as ranks"
             f" {format_idset(range(same, len(files)))}; all others keep theirs"
         )
+    lacking = without_resources(directory, files[same:])
+    if lacking:
+        said.append(
+            f"R of the files lacks {format_hostlist(lacking)}: the command that added"
+            " them was interrupted, or R was not copied here; restore or copy it first"
+        )
     if view.allocated:
         said.append(
             f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
             " broker: flux queue stop, and wait until flux jobs shows none running;"
             " those that wait are kept"
         )
-    return said, not moved and not view.allocated
-
-
-def _read(path: Path, parse: Callable[[str], Any]) -> Any:
-    try:
-        return parse(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error}",
-            "name the directory that `burst lead init` wrote",
-        ) from error
+    return said, not (moved or lacking or view.allocated)

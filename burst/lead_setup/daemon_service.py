@@ -68,9 +68,12 @@ def rc1_daemon_script(directory: Path) -> str:
     )
 
 
-def rc1_queue_script(directory: Path, queue: str) -> str:
-    """Return a program for rc1.d of a lead that has this queue for its own nodes."""
-    once = directory / "state" / f"started-{queue}"
+def rc1_queue_script(state: Path, queue: str) -> str:
+    """Return a program for rc1.d of a lead that has this queue for its own nodes.
+
+    `state` is the lead's state directory.
+    """
+    once = state / f"started-{queue}"
     return _QUEUES.format(once=shlex.quote(str(once)), queue=shlex.quote(queue))
 
 

@@ -8,28 +8,19 @@ from pathlib import Path
 
 import msgspec
 
+from burst.config import Mode
 from burst.core.placement.slots import is_found_by_name
 from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
-from burst.flux_setup.install import LIST, apply_files, plan_files
-from burst.flux_setup.setup_files import (
-    LEAD_PIECE,
-    IntakeChoice,
-    lead_tables,
-    make_files,
-    single_directory,
-)
+from burst.flux_setup.install import LIST, plan_files
+from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
-from burst.lead_setup.daemon_service import (
-    rc1_daemon_script,
-    rc1_queue_script,
-    systemd_unit,
-)
+from burst.lead_setup.intake_files import install_with_daemon
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
-from burst.lead_setup.own_host import own_user
 from burst.lead_setup.provider_table import provider_table
+from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
 
@@ -100,15 +91,18 @@ def init_lead(
     directory = directory.absolute()
     groups = resolve_plan(plan)
     # Before anything is written: it refuses a provider that there is not.
-    text = _settings(directory, plan, groups, provider)
+    place = ""
+    if isinstance(choice, SystemChoice):
+        place = str(choice.places.followers)
+    text = settings_text(directory / "burst.toml", plan, groups, provider, place)
     settings, certificate_path = directory / "burst.toml", directory / "burst.cert"
     kept = tuple(path for path in (certificate_path, settings) if path.exists())
     _refuse(plan, provider, None if replace else settings)
-    extra = _install(directory, choice) if choice else LeadExtras()
+    extra = _install(directory, choice)
     files = write_lead(directory, plan, replace=replace, extra=extra)
     if settings not in kept:
         if choice:
-            text += _INTAKE.format(mode=choice.intake.mode)
+            text += intake_text(choice.intake.mode)
         write_atomically(settings, text)
     environment = extra.environment
     return InitializedLead(
@@ -123,6 +117,14 @@ def init_lead(
         loaded=_installed(directory / "flux") if choice else (),
         environment={k: environment[k] for k in _OF_USERS if k in environment},
     )
+
+
+def _install(directory: Path, choice: IntakeChoice | None) -> LeadExtras:
+    if choice is None:
+        return LeadExtras()
+    if isinstance(choice, SystemChoice):
+        return install_system(directory, choice)
+    return install_with_daemon(directory, choice)
 
 
 def _installed(own: Path) -> tuple[Path, ...]:
@@ -145,42 +147,23 @@ def _refuse(plan: LeadPlan, provider: str, there: Path | None) -> None:
         )
 
 
-def install_intake(
-    directory: Path, choice: IntakeChoice, more: Mapping[str, str] | None = None
-) -> LeadExtras:
-    """Install what Flux loads for an intake mode into `flux` below the directory.
-
-    `directory` is absolute. `more` are further files, by their paths relative to
-    `flux`. Returns the additions to broker.toml and environment. Raises ConfigError.
-    """
-    places = single_directory(directory / "flux")
-    made = make_files(places, choice)
-    made |= {places.own / path: text for path, text in (more or {}).items()}
-    del made[places.config / LEAD_PIECE]  # broker.toml says it
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    apply_files(places.own, made)
-    return LeadExtras(lead_tables(places, choice), places.environment)
+def intake_text(mode: Mode) -> str:
+    """Return the table of burst.toml for an intake mode."""
+    return _INTAKE.format(mode=mode)
 
 
-def _install(directory: Path, choice: IntakeChoice) -> LeadExtras:
-    """As `install_intake`, with scripts that start the daemon and the local queue."""
-    programs = {"rc1.d/burst-daemon": rc1_daemon_script(directory)}
-    before = None
-    if choice.intake.mode == "queue" and choice.local_queue:
-        name = "rc1.d/burst-queues"
-        programs[name] = rc1_queue_script(directory, choice.local_queue)
-        before = directory / "flux" / name
-    more = {**programs, "burst.service": systemd_unit(directory, own_user(), before)}
-    extra = install_intake(directory, choice, more)
-    for name in programs:
-        (directory / "flux" / name).chmod(0o755)
-    environment = {**extra.environment, "FLUX_RC_EXTRA": str(directory / "flux")}
-    return msgspec.structs.replace(extra, environment=environment)
-
-
-def _settings(
-    directory: Path, plan: LeadPlan, groups: Sequence[HostGroup], provider: str
+def settings_text(
+    path: Path,
+    plan: LeadPlan,
+    groups: Sequence[HostGroup],
+    provider: str,
+    place: str = "",
 ) -> str:
+    """Return burst.toml for a lead with these own hosts and slots.
+
+    `path` is where it will be, and `provider` its type; `place` is as for
+    `provider_table`. Raises ConfigError.
+    """
     own, *slots = groups
     names = [slot.names for slot in slots]
     by_name = is_found_by_name((*own.names, *sum(names, ())), names)
@@ -190,12 +173,12 @@ def _settings(
     )
     sizes = [len(slot.names) for slot in slots]
     return _SETTINGS.format(
-        path=directory.absolute() / "burst.toml",
+        path=path,
         address=plan.address,
         port=plan.port,
         # Only where their names do not tell: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
-        provider=provider_table(provider, shape, max(sizes), sum(sizes)),
+        provider=provider_table(provider, shape, max(sizes), sum(sizes), place),
     )
 
 

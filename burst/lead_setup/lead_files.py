@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from burst.core.placement.slots import LENT
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
@@ -30,6 +29,7 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     uri_host,
 )
+from burst.model.confinement import LENT
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet, group_of
 
@@ -58,6 +58,8 @@ class LeadExtras(msgspec.Struct, frozen=True):
     GPUs from 0 on that the plan's shape counts."""
     run: Path | None = None
     """Where rank 0 has its socket; by default `run` in the directory."""
+    system: bool = False
+    """A system instance: its unit says how it starts and makes its directories."""
 
 
 def write_lead(
@@ -87,7 +89,8 @@ def write_lead(
     if kept:
         certificate.read(files.certificate)
     try:
-        for place in (directory, directory / "state", extra.run or directory / "run"):
+        own = (directory / "state", extra.run or directory / "run")
+        for place in (directory, *(() if extra.system else own)):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(files.resources, _resources(groups, extra.own).encode() + "\n")
         write_atomically(files.config, tomli_w.dumps(tables))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from burst.model.accounting import AccountingFacts
 from burst.model.lead import JobView
 
 
@@ -17,6 +18,8 @@ class Associations(msgspec.Struct, frozen=True):
     """By user id; only associations that are active."""
     defaults: Mapping[int, str] = {}
     """The bank of a user's jobs that name none."""
+    facts: AccountingFacts | None = None
+    """Limits and weights, where they were asked for as well."""
 
 
 class Banks(msgspec.Struct, frozen=True):

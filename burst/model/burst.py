@@ -100,7 +100,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
     """Of each node, as the lead's R declares it."""
     userids: tuple[int, ...] = ()
-    """Users it was made for; counts against their limits. Empty: made by request."""
+    """Users it was made for; counts against their limits. Empty: the instance owner
+    requested it."""
+    requester: int | None = None
+    """The guest who requested it ahead of jobs, who is its only user: jobs of others
+    do not run on it, and he may end it. None for all others."""
     created: float = 0.0
     price: float = 0.0
     """Per node and hour, when it was made."""
@@ -123,6 +127,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     member: Membership | None = None
     """Of which ensemble it is: it runs the jobs of that member and no others, and the
     ensemble decides how long it is kept. None for all others."""
+
+    @property
+    def made_for_jobs(self) -> bool:
+        """Whether it is for jobs that wait, without which it is not needed."""
+        return bool(self.userids) and self.requester is None
 
     @property
     def isolated_job(self) -> JobId | None:

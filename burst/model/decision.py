@@ -51,6 +51,11 @@ def _filled(text: str, facts: Mapping[str, Any]) -> str:
     return text.format_map(facts)  # eight times as quick
 
 
+GUESTS_WORDS = "guests_words"
+"""The fact that stands for `words` where a guest reads it: without what the provider
+said of its account and settings when it was called."""
+
+
 class OfferRejection(msgspec.Struct, frozen=True):
     """Why one offer was turned down."""
 
@@ -63,6 +68,10 @@ class OfferRejection(msgspec.Struct, frozen=True):
         """Return the reason as a sentence without a full stop."""
         return _filled(self.reason.about_offer.text, self.facts)
 
+    def guests_text(self) -> str:
+        """Return the same without what only the instance owner is to read."""
+        return _filled(self.reason.about_offer.guests, self.facts)
+
 
 class Decision(msgspec.Struct, frozen=True):
     """What was decided about one job, and why."""
@@ -74,6 +83,13 @@ class Decision(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
         return _filled(self.reason.about_job.text, self.facts)
+
+    def guests_text(self) -> str:
+        """Return the same without what only the instance owner is to read."""
+        if GUESTS_WORDS not in self.facts:
+            return self.text()
+        facts = {**self.facts, "words": self.facts[GUESTS_WORDS]}
+        return _filled(self.reason.about_job.text, facts)
 
     def memo_word(self) -> str | None:
         """Return the word of the job's memo; None where nothing is to be told."""

@@ -51,6 +51,11 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether its user asked for a burst, whatever that is worth (`burst request
     --job`)."""
 
+    letting: float = 0.0
+    """Since when the daemon asks the lead to let the job start on the nodes of its
+    bursts, which the lead may refuse for this job alone; seconds since the epoch, 0
+    while it does not."""
+
     def then(self, state: HoldState, now: float) -> Hold:
         """Return the record after a step."""
         return msgspec.structs.replace(self, state=state, since=now)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import NewType
 
 JobId = NewType("JobId", int)
@@ -14,6 +15,10 @@ _VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
 _LIMIT = 2**63
 # The longest form of an id has 19 characters; leading zeros are read, too.
 _LONGEST = 64
+EXAMPLE = "ƒ3i2dgyDq"
+"""An id for texts that say what one looks like."""
+# Also the word before it, in whose place "another job" stands.
+_IN_TEXT = re.compile(f"(?:job )?ƒ([{_ALPHABET}]{{1,19}})")
 
 
 def format_f58(job: int) -> str:
@@ -23,6 +28,16 @@ def format_f58(job: int) -> str:
         job, digit = divmod(job, 58)
         digits = _ALPHABET[digit] + digits
     return f"ƒ{digits or _ALPHABET[0]}"
+
+
+def without_jobs(text: str, kept: Container[int] = ()) -> str:
+    """Return a text in which `another job` stands for the ids of jobs not in `kept`."""
+
+    def shown(found: re.Match[str]) -> str:
+        shown_to_all = found[0] == EXAMPLE or _base58(found) in kept
+        return found[0] if shown_to_all else "another job"
+
+    return _IN_TEXT.sub(shown, text) if "ƒ" in text else text
 
 
 def parse_jobid(text: str) -> JobId:
@@ -38,7 +53,7 @@ def parse_jobid(text: str) -> JobId:
             if job < _LIMIT:
                 return JobId(job)
     shown = repr(text) if word else f"{text[:_LONGEST]!r}..."
-    raise ValueError(f"not a job id: {shown} (such as ƒ3i2dgyDq)")
+    raise ValueError(f"not a job id: {shown} (such as {EXAMPLE})")
 
 
 def _base58(match: re.Match[str]) -> int:

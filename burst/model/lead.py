@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,25 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_bind: str = ""
     default_connect: str = ""
     enable_ipv6: bool = False
+
+
+class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Who else than its owner may use the instance.
+
+    flux-config-access(5), flux-config-exec(5). A follower that lacks what the lead has
+    of this refuses the jobs of other users.
+    """
+
+    allow_guest_user: bool = False
+    """Whether all users may submit jobs: the instance is a system instance."""
+    allow_root_owner: bool = False
+    """Whether root has the rights of the owner."""
+    imp: str = ""
+    """Path of flux-imp, which starts the jobs of other users; empty if there is none.
+    The lead names it to followers, so each has it at the same path."""
+    ingest: Mapping[str, Any] = {}
+    """The table `[ingest]`, by which the lead changes or refuses what users submit.
+    flux-config-ingest(5)."""
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +78,22 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     In a `BurstSpec` the one that the running lead has; else that of its configuration,
     which may have been replaced since the lead's start.
     """
+    owner_userid: int | None = None
+    """Who owns the instance, and runs its brokers and the daemon; None if not known."""
+    access: GuestAccess = GuestAccess()
+    """Of the lead's configuration at its start or its last reload."""
     started: float = 0.0
     """When the lead was started, in seconds since the epoch; 0 if not known."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
+
+    def is_guest(self, userid: int | None) -> bool:
+        """Tell whether a user is one whom the instance serves beside its owner.
+
+        None is no user: what is requested without a job.
+        """
+        others = userid not in (None, self.owner_userid)
+        return self.access.allow_guest_user and others
 
 
 class JobState(enum.Enum):
@@ -115,6 +146,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """How often the lead has dropped what the job was told in memos."""
     burstable: bool = True
     """Whether it has the attribute. If not, it is here as it is on record."""
+    dependencies: tuple[str, ...] = ()
+    """Those of `LIMIT_DEPENDENCIES` that keep it in DEPEND."""
+    confined_to: frozenset[int] | None = None
+    """The lent ranks on which its constraint lets it run beside own ones, for which
+    `request.constraint` has only what its user and its queue require. None where it is
+    not confined (burst.model.confinement)."""
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +210,16 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     def closed(self) -> frozenset[int]:
         """Ranks that get no new job, up or not: they are drained or excluded."""
         return self.excluded | self.drained.keys()
+
+    @property
+    def promised(self) -> frozenset[int]:
+        """Ranks on which a pending job that is confined may start once they are up."""
+        ranks = (
+            job.confined_to
+            for job in self.jobs.values()
+            if job.confined_to and job.state in PENDING
+        )
+        return frozenset().union(*ranks)
 
     @property
     def usable(self) -> frozenset[int]:

@@ -41,6 +41,10 @@ class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
     """Why an offer was turned down for a job. No field has a default."""
 
     text: str
+    guests: str
+    """The same for users who are not the instance owner, and in memos, which all users
+    can read: without other users' jobs and money, and without what a provider said of
+    its account or its settings."""
     passing: bool
     """It comes and goes as others take and give back what there is. A change from one
     such reason to another is no news to the job."""
@@ -81,13 +85,13 @@ def _impossible(text: str) -> JobReason:
     return msgspec.structs.replace(refused, memo="impossible", final=True)
 
 
-def _offer(text: str, *, passing: bool) -> OfferReason:
-    return OfferReason(text=text, passing=passing, lasting=False)
+def _offer(text: str, *, passing: bool, guests: str = "") -> OfferReason:
+    return OfferReason(text=text, guests=guests or text, passing=passing, lasting=False)
 
 
 def _never_offered(text: str) -> OfferReason:
     """Return a reason for which an offer is none for a job, now or later."""
-    return OfferReason(text=text, passing=False, lasting=True)
+    return OfferReason(text=text, guests=text, passing=False, lasting=True)
 
 
 @enum.unique
@@ -155,6 +159,13 @@ class Reason(enum.Enum):
         lasting=False,
     )
 
+    NO_ACCOUNT = _not_refused(
+        "its user {userid} is a subordinate user id of {whose} (subuid(5)) and not an"
+        " account, so no nodes are rented for it; where it is one, the instance owner"
+        " sets take_subuids under [guests]",
+        memo="waiting",
+    )
+
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(
         "it waits for flux-accounting to say whose its bank is; decided without that at"
@@ -165,6 +176,16 @@ class Reason(enum.Enum):
         "bank {bank} is not its user's by flux-accounting (whose are: {own}), so no"
         " nodes are bought for it; submit it with another --bank",
         lasting=False,
+    )
+
+    ACCOUNTING_HOLD = _left_alone(
+        "it waits for flux-accounting: {limits}; no nodes are rented for it before",
+        memo="over-limit",
+    )
+    ACCOUNTING_LIMIT = _not_refused(
+        "it waits for flux-accounting: limit {limit} {most} of {whose}: {used} in use,"
+        " nodes that are rented included, and {need} needed; no more are rented for it",
+        memo="over-limit",
     )
 
     # About a job that is being helped.
@@ -192,7 +213,8 @@ class Reason(enum.Enum):
     NOT_STARTED = _not_refused(
         "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
         " release): other jobs are ahead of it, or on its nodes (flux jobs, flux"
-        " resource list). It is tried again at {until!t}",
+        " resource list), or Flux refuses to let it start there (burst's log has the"
+        " error). It is tried again at {until!t}",
         memo="not-started",
     )
 
@@ -326,12 +348,22 @@ class Reason(enum.Enum):
         "jobs run on a burst of it for {most} at the most; the job may for {need}"
     )
     SLOTS_RESERVED = _offer(
-        "free rank slots are kept for job {job}, which is ahead of it", passing=True
+        "free rank slots are kept for job {job}, which is ahead of it",
+        passing=True,
+        guests="free rank slots are kept for a job that is ahead of it",
     )
     NOT_JOINED = _never_offered(
         "makes isolated bursts only; the job asks for nodes that join"
     )
     NOT_ISOLATED = _never_offered("makes no isolated bursts; the job asks for one")
+    NO_GUESTS = _never_offered(
+        "its followers run jobs of the owner of the instance only; the site can change"
+        " that (multi_user)"
+    )
+    ISOLATED_OF_GUEST = _never_offered(
+        "an isolated burst runs a job as the owner of the instance, and this job is"
+        " another user's"
+    )
     OFFER_SMALL = _never_offered("its nodes have {has}; the job needs {want}")
     NOT_HELD = _offer(
         "a job in an isolated burst must be held, and its user took it back",
@@ -340,12 +372,19 @@ class Reason(enum.Enum):
     LOST_RECORD = _offer(
         "record {key} cannot be read, and may be of this job in an isolated burst",
         passing=False,
+        guests="a record cannot be read, and may be of this job in an isolated burst",
     )
-    OFFER_COOLDOWN = _offer("{why}; set aside until {until!t}", passing=True)
+    OFFER_COOLDOWN = _offer(
+        "{why}; set aside until {until!t}",
+        passing=True,
+        guests="could not be had, and is set aside until {until!t}",
+    )
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"
         " (burst enable {provider} forgets it)",
         passing=False,
+        guests="refused such a burst; not tried again before {until!t} (the owner of"
+        " the instance sees why)",
     )
     ON_TRIAL = _offer(
         "one burst tries whether {what} works again; others wait until it is online or"
@@ -353,7 +392,9 @@ class Reason(enum.Enum):
         passing=True,
     )
     DISABLED = _offer(
-        "provider {provider} is disabled: {why}; burst enable {provider}", passing=False
+        "provider {provider} is disabled: {why}; burst enable {provider}",
+        passing=False,
+        guests="provider {provider} is disabled (the owner of the instance sees why)",
     )
     BREAKER = _offer(
         "provider {provider} failed {failures} times; next try at {until!t}",
@@ -372,10 +413,13 @@ class Reason(enum.Enum):
         "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
         " {again}",
         passing=True,
+        guests="{need} would be reserved, and less is left of a budget; {again}",
     )
     BUDGET_UNREAD = _offer(
         "budget {budget}: record {record} cannot be read, so nothing is bought",
         passing=True,
+        guests="a budget cannot be read, so nothing is bought (the owner of the"
+        " instance sees why)",
     )
     LIMIT_USER = _offer(
         "limit of {limit} nodes a user: {used} in use, {need} more needed",

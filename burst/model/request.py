@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from burst.errors import MALFORMED, JobspecError
+from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
 from burst.model.resource_count import LARGEST_COUNT, least_count
 
@@ -94,6 +95,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     """Whether the site's rule has two providers raced. Never read of a jobspec."""
     offer: str = ""
     """Of its provider; empty for any. Never read of a jobspec."""
+    guest: bool = False
+    """Whether its user is not the owner of the instance. Never read of a jobspec."""
     member: str = ""
     """`ENSEMBLE/MEMBER` on whose bursts it is to run, and on no others; empty for a job
     of no ensemble."""
@@ -107,7 +110,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
 def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
     """Return the resources a jobspec asks for, counted as Flux's Rv1Pool counts them.
 
-    The redacted jobspec of the job manager's journal is enough. Raises JobspecError.
+    The redacted jobspec of the job manager's journal is enough. The constraint is
+    without what `parse_confinement` returns. Raises JobspecError.
     """
     found = _Found()
     try:
@@ -118,7 +122,7 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
         nodes, slots = found.nodes, found.slots
         if found.exclusive and nodes is None:
             nodes, slots = slots, 1
-        constraint = system.get("constraints")
+        constraint, _ = split_confinement(system.get("constraints"))
         if max(nodes or 0, slots * (nodes or 1)) > LARGEST_COUNT:
             raise ValueError("more nodes or slots than Flux counts")
         return ResourceRequest(
@@ -131,6 +135,14 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
         )
     except MALFORMED as error:
         raise unreadable("jobspec", error) from error
+
+
+def parse_confinement(jobspec: Mapping[str, Any]) -> frozenset[int] | None:
+    """Return the lent ranks that a jobspec is confined to; None if it is not."""
+    try:
+        return split_confinement(_system(jobspec).get("constraints"))[1]
+    except MALFORMED:
+        return None
 
 
 def parse_duration(jobspec: Mapping[str, Any]) -> float:
@@ -210,6 +222,9 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return what the user prefers. Raises JobspecError where it cannot be read."""
     try:
         found = msgspec.convert(_system(jobspec).get("burst") or {}, _PreferencesTable)
+        if not f"{found.provider}{found.member}".isprintable():
+            # Both are told to others: in the memo, the log and by `burst explain`.
+            raise ValueError("a name has characters that cannot be shown")
     except MALFORMED as error:
         raise unreadable("attribute system.burst", error) from error
     return BurstPreferences(

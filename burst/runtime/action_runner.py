@@ -11,6 +11,7 @@ import msgspec
 from burst import log
 from burst.core.actions import (
     Action,
+    ConfineJobs,
     DrainBurst,
     EndJob,
     FailJob,
@@ -126,8 +127,10 @@ class ActionRunner:
                 self._report("hold", self._lead.hold(jobs))
             case ReleaseJobs(urgencies):
                 self._report("release", self._lead.release(urgencies))
-            case MoveJobs(queues):
-                self._report("move", queues_of(self._lead).move(queues))
+            case MoveJobs(queues, lent):
+                self._report("move", queues_of(self._lead).move(queues, lent))
+            case ConfineJobs(lent):
+                self._report("confine", self._lead.confine(lent))
             case FailJob(job, reason):
                 self._lead.fail_job(job, reason)
             case EndJob(job, memo):

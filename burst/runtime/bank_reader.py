@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Asks flux-accounting for users' banks now and then, on a thread of its own.
+"""Asks flux-accounting for users' banks and limits, on a thread of its own.
 
 No tick waits for it. An answer holds for LIFETIME_S; while there is none that holds,
 banks are not verified.
@@ -11,15 +11,18 @@ import logging
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from burst import log
 from burst.errors import BurstError
 from burst.lead import Accounting
+from burst.model.accounting import AccountingFacts
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.fsd import format_fsd
 
-ASK_EVERY_S = 60.0
-"""Who got a bank just now waits so long for his bursts. An answer of ten thousand
-associations takes the job manager some 30 ms."""
+ASK_EVERY_S = 15.0
+"""Who got a bank just now waits so long for his bursts, and so does who was over a
+limit. An answer of ten thousand associations takes the job manager some 30 ms."""
 LIFETIME_S = 3600.0
 """An answer holds for so long. Who may use which bank changes rarely, and a database
 that is away for an upgrade is to open no budget to whoever names its bank."""
@@ -42,6 +45,7 @@ class BankReader:
         self._answered_at = 0.0
         self._closing = threading.Event()
         self._banks = self._late = NOT_VERIFIED
+        self._facts: AccountingFacts | None = None
         self._said = ""
         self._thread: threading.Thread | None = None
 
@@ -64,19 +68,25 @@ class BankReader:
             return self._late
         return banks
 
+    def facts(self) -> AccountingFacts | None:
+        """Return limits, what is used of them, and weights; None where not known."""
+        return self._facts
+
     def close(self) -> None:
         """End. A request that is under way is not waited for."""
         self._closing.set()
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            before, self._banks = self._banks, self._ask()
-            if self._banks is not before:
+            banks, facts = self._banks, self._facts
+            self._banks = self._ask()
+            if self._banks is not banks or _differ(self._facts, facts):
                 self._wake()
             self._closing.wait(self._pause)
 
     def _ask(self) -> Banks:
         """Return what is known after one more request."""
+        asked_at = self._clock()
         try:
             found = self._lead.associations(self._timeout)
         except BurstError as error:
@@ -88,6 +98,9 @@ class BankReader:
             return self._without_answer("")
         self._answered_at = self._clock()
         self._say("")
+        facts, found = found.facts, msgspec.structs.replace(found, facts=None)
+        if facts is not None:
+            self._facts = msgspec.structs.replace(facts, read_at=asked_at)
         if found == self._banks.associations:
             return self._banks
         return Banks(found)
@@ -101,6 +114,7 @@ class BankReader:
             return self._banks
         if held or why:
             self._say(f"{told}; banks are as jobs name them")
+        self._facts = None
         now = Banks(unverified=why) if why else NOT_VERIFIED
         return self._banks if now == self._banks else now
 
@@ -111,3 +125,10 @@ class BankReader:
         elif self._said and not trouble:
             log.say("banks are verified again")
         self._said = trouble
+
+
+def _differ(one: AccountingFacts | None, other: AccountingFacts | None) -> bool:
+    """Tell whether they say something else, whenever each was read."""
+    if one is None or other is None:
+        return one is not other
+    return msgspec.structs.replace(one, read_at=other.read_at) != other

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from burst.config import LeadSettings
-from burst.errors import ConfigError, LeadError
+from burst.errors import ConfigError, Denied, LeadError
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 
@@ -101,3 +102,27 @@ def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdenti
     if ":" in address and not address.startswith("["):
         address = f"[{address}]"
     return msgspec.structs.replace(identity, endpoint=f"tcp://{address}:{port}")
+
+
+def require_owner(identity: LeadIdentity, userid: int) -> None:
+    """Raise Denied for root where the lead is another user's.
+
+    With `[access] allow-root-owner` Flux gives root the rights of the owner. But local
+    followers of a daemon that root started would be brokers of root, on which the owner
+    may run what he likes as root (flux exec), and no job of a guest runs.
+    """
+    owner = identity.owner_userid
+    # Without that setting Flux does not take root for the owner, so that the connection
+    # was made as somebody else, such as by ssh.
+    if userid or not owner or not identity.access.allow_root_owner:
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    raise Denied(
+        f"the instance is {name}'s, and this is uid {userid}: what is started for it"
+        f" would have rights that {name} does not have",
+        f"run it as {name}: systemctl start burst, where its unit is installed, or"
+        f" runuser -u {name} -- COMMAND",
+    )

@@ -39,6 +39,7 @@ from burst.lead import Lead
 from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import BurstId
 from burst.model.lead import LeadView
+from burst.model.subuids import NO_SUBUIDS
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
 from burst.runtime.engine_config import EngineConfig
@@ -95,7 +96,7 @@ class Engine:
         self._action_runner = ActionRunner(lead, config.identity, self._tracker)
         self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
-        self._lead_upkeep = LeadUpkeep(lead, settings, now)
+        self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)
         self._start_teller = StartTeller(lead, settings)
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
@@ -200,7 +201,7 @@ class Engine:
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> World:
         archiver, banks = self._beside.archiver, self._beside.banks
-        reports = self._beside.reports
+        reports, subuids = self._beside.reports, self._beside.subuids
         return World(
             identity=self._config.identity,
             slots=self._config.slots,
@@ -213,7 +214,9 @@ class Engine:
             places=self._config.places,
             resizable=self._config.resizable,
             userids=self._config.userids,
+            subuids=subuids.current() if subuids else NO_SUBUIDS,
             banks=banks.current() if banks else NOT_VERIFIED,
+            accounting=banks.facts() if banks else None,
             archived=archiver.archived if archiver else None,
             agents=reports.current() if reports else {},
         )

@@ -11,28 +11,34 @@ import logging
 from collections.abc import Mapping
 
 from burst import log
-from burst.config import IntakeSettings, Settings
+from burst.config import Settings
 from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
+from burst.core.select.confinement import keeps_users_apart
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
-from burst.lead import Lead, queues_of, scheduler_of
+from burst.lead import Lead, guests_of, queues_of, scheduler_of
 from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView, LeasedRanks
+from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
 from burst.runtime.memo_writer import MemoWriter
 
 
 class LeadUpkeep:
     """Remembers what it sent to the lead last. Use from one thread."""
 
-    def __init__(self, lead: Lead, settings: Settings, now: float) -> None:
+    def __init__(
+        self, lead: Lead, settings: Settings, now: float, identity: LeadIdentity
+    ) -> None:
         self._lead = lead
         self._settings = settings
         self._prepared = now
         self._lent: tuple[float, LeasedRanks | None] = (now, None)
         self._lent_trouble = ""
-        self._memos = MemoWriter(lead)
+        self._identity = identity
+        self._looked_apart = now
+        self._apart_trouble = ""
+        self._memos = MemoWriter(lead, identity)
         self._releases: dict[JobId, int] = {}
 
     def change(self, settings: Settings) -> None:
@@ -55,6 +61,7 @@ class LeadUpkeep:
         try:
             self._release(records, view)
             self._prepare_queues(now)
+            self._check_users_apart(now)
             self._send_leases(records, view, now)
             self._memos.send(decisions, view.jobs, now)
         except LeadGone:
@@ -96,6 +103,27 @@ class LeadUpkeep:
         except (ConfigError, LeadError) as error:
             log.say("%s", error, level=logging.WARNING)
 
+    def _check_users_apart(self, now: float) -> None:
+        """Warn, once per `[daemon] cadence`, if the lead lost what keeps users apart.
+
+        `flux config reload` may take away the frobnicator that was there when the
+        daemon started.
+        """
+        settings = self._settings
+        if now - self._looked_apart < settings.daemon.cadence:
+            return
+        self._looked_apart = now
+        trouble = ""
+        if keeps_users_apart(self._identity, settings):
+            try:
+                guests_of(self._lead).check_users_apart(settings.intake)
+            except ConfigError as error:
+                trouble = str(error)
+        if trouble != self._apart_trouble:
+            level = logging.WARNING if trouble else logging.INFO
+            log.say("%s", trouble or "the lead keeps users apart again", level=level)
+        self._apart_trouble = trouble
+
     def _send_leases(self, records: Records, view: LeadView, now: float) -> None:
         """Tell the scheduler which ranks are leased, in intake mode `scheduler`.
 
@@ -121,12 +149,16 @@ class LeadUpkeep:
             self._lent, self._lent_trouble = (now, current), ""
 
 
-def prepare_intake(lead: Lead, intake: IntakeSettings) -> None:
+def prepare_intake(lead: Lead, settings: Settings) -> None:
     """Make sure that jobs can come in as `[intake] mode` says.
 
-    Mode `hold` works with every lead. Raises ConfigError, Unreadable.
+    Mode `hold` works with every lead that has no guests. Raises ConfigError,
+    Unreadable.
     """
+    intake = settings.intake
     if intake.mode == "queue":
         queues_of(lead).prepare_queues(intake)
     elif intake.mode == "scheduler":
         scheduler_of(lead).check_scheduler()
+    if keeps_users_apart(lead.identity(), settings):
+        guests_of(lead).check_users_apart(intake)

@@ -19,7 +19,7 @@ from burst.lead import Lead
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobView
+from burst.model.lead import JobView, LeadIdentity
 
 # Seconds after which jobs whose memo is to change later are looked at again.
 _LOOK_AGAIN = 2.0
@@ -28,8 +28,9 @@ _LOOK_AGAIN = 2.0
 class MemoWriter:
     """Remembers the last memo of each pending job. Use from one thread."""
 
-    def __init__(self, lead: Lead) -> None:
+    def __init__(self, lead: Lead, identity: LeadIdentity) -> None:
         self._lead = lead
+        self._identity = identity
         self._told: dict[JobId, LastMemo] = {}
         self._settled: dict[JobId, Decision] = {}
         """Decisions whose memo is written, or not to be written yet."""
@@ -48,7 +49,7 @@ class MemoWriter:
         One that failed, or that the lead has dropped since, is written again.
         """
         self._forget(decisions, jobs, now)
-        memos = dict(self._changed(decisions, now))
+        memos = dict(self._changed(decisions, jobs, now))
         if not memos:
             return
         for job, text in memos.items():
@@ -89,9 +90,12 @@ class MemoWriter:
                 del self._later[job]
 
     def _changed(
-        self, decisions: Mapping[JobId, Decision], now: float
+        self,
+        decisions: Mapping[JobId, Decision],
+        jobs: Mapping[JobId, JobView],
+        now: float,
     ) -> Iterator[tuple[JobId, Memo]]:
-        made: dict[int, Memo] = {}
+        made: dict[tuple[int, bool], Memo] = {}
         for job, decision in decisions.items():
             if self._settled.get(job) is decision:
                 continue
@@ -102,9 +106,11 @@ class MemoWriter:
                 self._settle(job, decision, told_from)
                 continue
             # Many jobs share a decision, so few memos are made.
-            if id(decision) not in made:
-                made[id(decision)] = memo(decision)
-            text = made[id(decision)]
+            guest = self._identity.is_guest(jobs[job].userid)
+            key = id(decision), guest
+            if key not in made:
+                made[key] = memo(decision, guest=guest)
+            text = made[key]
             told_from = memo_due_at(self._told.get(job), decision, text)
             if now >= told_from:
                 yield job, text

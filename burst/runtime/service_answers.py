@@ -18,12 +18,25 @@ import msgspec
 from burst import __version__
 from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
+from burst.core.guest_view import (
+    GuestView,
+    providers_for_guests,
+    records_for_guests,
+    story_for,
+    world_for_guests,
+)
 from burst.core.past_bursts import PastBursts
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
+from burst.core.usage_factor import usage_line, usage_lines
 from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
-from burst.core.worth.cost_report import CostReport, budget_row, names_user
+from burst.core.worth.cost_report import (
+    CostReport,
+    budget_row,
+    budget_row_for,
+    names_user,
+)
 from burst.core.worth.forecast import kind_of
 from burst.core.worth.grades import ALL, grade_of
 from burst.core.worth.periods import midnight
@@ -106,11 +119,18 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     another user's.
     """
     burst = snapshot.records.bursts.get(BurstId(name))
-    if burst is not None and (userid is None or userid in burst.lease.userids):
-        return burst_story(burst, snapshot.now)
+    if burst is not None:
+        if userid is None:
+            return burst_story(burst, snapshot.now)
+        view = guest_view(snapshot, userid)
+        if view.is_his(burst):
+            return story_for(view, burst_story(burst, snapshot.now))
     job_id = parse_job(name)
     decisions = _judged_again(snapshot, job_id)
-    row = job_report.explain(snapshot.records, snapshot.world, decisions, job_id)
+    guest = userid is not None
+    row = job_report.explain(
+        snapshot.records, snapshot.world, decisions, job_id, guest=guest
+    )
     waits = snapshot.forecasts.job(job_id) if snapshot.forecasts else None
     if row is None and waits is not None:
         row = job_report.explain_other(waits)
@@ -120,7 +140,20 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
             f"{format_f58(job_id)} is no burstable job that burst knows",
             f"submit with --setattr={attribute}; what ended is soon forgotten",
         )
-    return row | {"here": _here(snapshot, waits)}
+    return row | {
+        "here": _here(snapshot, waits),
+        "usage": _usage(snapshot, job_id),
+    }
+
+
+def _usage(snapshot: Snapshot, job_id: JobId) -> list[str]:
+    """Return how the nodes of a job's live bursts count in its bank."""
+    lead, world = snapshot.world.lead, snapshot.world
+    job = lead.jobs.get(job_id) if lead else None
+    if job is None:
+        return []
+    bursts = (burst for burst in snapshot.records.live if job_id in burst.jobs)
+    return usage_lines(bursts, world.banks.bank_of(job), world, snapshot.settings)
 
 
 def _here(snapshot: Snapshot, waits: ActiveJob | None) -> Row | None:
@@ -176,6 +209,11 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
     if asked.by == "job" and asked.since and snapshot.archive is not None:
         archived = snapshot.archive.read(_begin_of(asked.since))
     report = CostReport(records, asked.since, userid, archived.rows)
+    theirs = [
+        burst
+        for burst in records.bursts.values()
+        if userid is None or userid in burst.lease.userids
+    ]
     states = budgets_at(records, snapshot.settings, userids, snapshot.now).states()
     return {
         "now": snapshot.now,
@@ -185,9 +223,16 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
         "rows": report.rows(asked.by) if asked.by else [],
         "left_out": archived.left_out,
         "banks_unverified": unverified_banks(snapshot),
+        "usage": (
+            usage_lines(theirs, "", snapshot.world, snapshot.settings)
+            if asked.by == "bank"
+            else []
+        ),
         "prices": report.prices(),
         "budgets": [
             budget_row(state)
+            if userid is None
+            else budget_row_for(state, userid, userids)
             for state in states
             if userid is None or names_user(state.budget, userid, userids)
         ],
@@ -216,6 +261,7 @@ def report_of(
         userid,
     )
     shown = status(snapshot, None)
+    providers = shown["providers"]
     grades = snapshot.forecasts.grades if snapshot.forecasts else {}
     return {
         "now": snapshot.now,
@@ -224,7 +270,7 @@ def report_of(
         "bursts": past.bursts(),
         "jobs": past.jobs(),
         "waiting": waiting_jobs(snapshot, _MOST_WAITING, userid),
-        "providers": shown["providers"],
+        "providers": providers if userid is None else providers_for_guests(providers),
         "forecasts": [
             {"group": name, **grade_row(grade)}
             for name, grade in grades.items()
@@ -266,6 +312,7 @@ def plan(snapshot: Snapshot) -> Row:
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
                 "price": cost.rate(burst),
+                "usage": usage_line(burst.lease, "", snapshot.world, snapshot.settings),
             }
             for burst in new
         ],
@@ -277,7 +324,15 @@ def plan(snapshot: Snapshot) -> Row:
     }
 
 
-def jobs_of(userid: int, snapshot: Snapshot) -> set[JobId]:
-    """Return the jobs of a user that the lead shows; empty if it cannot be read."""
-    lead = snapshot.world.lead
-    return {j.id for j in lead.jobs.values() if j.userid == userid} if lead else set()
+def for_guests(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot without what providers said of their accounts and settings."""
+    return msgspec.structs.replace(
+        snapshot,
+        records=records_for_guests(snapshot.records),
+        world=world_for_guests(snapshot.world),
+    )
+
+
+def guest_view(snapshot: Snapshot, userid: int) -> GuestView:
+    """Return what a user who is not the instance owner may see."""
+    return GuestView(userid, snapshot.records, snapshot.world)

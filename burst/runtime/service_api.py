@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The methods of the service `burst`, which the command line calls.
 
-Guests may read what concerns their own jobs and release those; everything else is the
-instance owner's. Answers to reads come from the last tick, without waiting for one.
+Guests may read what concerns their own jobs, release those, and, where `[guests]`
+allows it, request bursts for themselves; everything else is the instance owner's.
+Answers to reads come from the last tick, without waiting for one.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ from burst.config import Settings
 from burst.core import commands, report
 from burst.core.commands import TakeDown
 from burst.core.ensemble.over import members_with_jobs_here
+from burst.core.guest_view import status_for
 from burst.core.job_request import request_for_job
-from burst.core.placement.slots import LENT
+from burst.core.placement.plan import Demand
 from burst.core.records import Records
 from burst.core.resize_request import WantedSize, member_of, resize_burst
+from burst.core.select.accounts import refuse_call
+from burst.core.select.confinement import confines_jobs
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
+from burst.model.confinement import LENT
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
+from burst.runtime.call_limits import CallLimits
 from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.policy_check import check_policy, with_rules
-from burst.runtime.service_answers import Row, burst_totals, jobs_of
+from burst.runtime.service_answers import Row, burst_totals, for_guests, guest_view
 from burst.runtime.service_ensembles import EnsembleApi
 from burst.runtime.service_requests import (
     MAX_NAME,
@@ -66,6 +72,7 @@ class ServiceApi:
         self._wake = wake
         self._reload = reload
         self._served_by = served_by
+        self._limits = CallLimits(lambda: engine().snapshot.settings.guests)
         self._methods: dict[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
             "intake": self._intake,
@@ -78,8 +85,8 @@ class ServiceApi:
             "request-job": self._request_job,
             "plan": self._owner_only(self._plan),
             "policy": self._owner_only(self._policy),
-            "request": self._owner_only(self._request),
-            "down": self._owner_only(self._down),
+            "request": self._request,
+            "down": self._down,
             "resize": self._owner_only(self._resize),
             "gc": self._owner_only(self._gc),
             "enable": self._owner_only(self._enable),
@@ -89,6 +96,13 @@ class ServiceApi:
         self._methods |= {
             name: self._owner_only(method) for name, method in ensembles.methods.items()
         }
+
+    def admit(self, method: str, userid: int, owner: bool) -> None:
+        """Count a call of a guest. Raises CallsTooOften, Denied if it is not taken."""
+        if not owner:
+            snapshot = self._engine().snapshot
+            refuse_call(userid, snapshot.world, snapshot.settings.guests)
+        self._limits.admit(method, userid, owner)
 
     def holder(self) -> Row:
         """Return what a second daemon is told of this one."""
@@ -102,7 +116,21 @@ class ServiceApi:
                 f"the daemon knows no method {request.method[:MAX_NAME]}",
                 f"it is version {__version__}; the command may be newer",
             )
-        return method(request, self._engine().snapshot)
+        snapshot = self._engine().snapshot
+        if request.owner:
+            return method(request, snapshot)
+        try:
+            answer = method(request, for_guests(snapshot))
+        except BurstError as error:
+            # As of now: what the request changed may be told in the error, too.
+            view = guest_view(self._engine().snapshot, request.userid)
+            error.what = view.hide_in(error.what)
+            error.advice = view.hide_in(error.advice)
+            raise
+        if method == self._output:
+            return answer  # his own words
+        hidden: Row = guest_view(self._engine().snapshot, request.userid).hide(answer)
+        return hidden
 
     def _owner_only(
         self, method: Callable[[ServiceRequest, Snapshot], Row]
@@ -114,18 +142,21 @@ class ServiceApi:
 
         return guarded
 
-    def _ping(self, _: ServiceRequest, __: Snapshot) -> Row:
+    def _ping(self, request: ServiceRequest, __: Snapshot) -> Row:
         """Return which process serves, and which settings file it has read."""
-        return self.holder()
+        return self.holder() if request.owner else {**self.holder(), "config": ""}
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return how jobs come in; `flux submit --burst` asks that."""
-        intake = snapshot.settings.intake
+        settings = snapshot.settings
+        intake, identity = settings.intake, snapshot.world.identity
         return {
             "mode": intake.mode,
             "attribute": intake.attribute,
             "property": LENT,
             "queue": intake.queue,
+            # Whether a burst job may have --requires.
+            "requires": intake.mode != "queue" or confines_jobs(identity, settings),
             "providers": list(snapshot.world.providers),
             "directories": {
                 name: list(paths) for name, paths in self._engine().directories.items()
@@ -140,16 +171,8 @@ class ServiceApi:
             row["jobs"] = service_answers.waiting_jobs(snapshot, most, userid)
         if request.owner:
             return row
-        mine = {format_f58(job) for job in jobs_of(request.userid, snapshot)}
-        row["held"] = [job for job in row["held"] if job in mine]
-        row["bursts"] = [
-            {**burst, "jobs": [job for job in burst["jobs"] if job in mine]}
-            for burst in row["bursts"]
-            if mine.intersection(burst["jobs"])
-        ]
+        row = status_for(guest_view(snapshot, request.userid), row)
         row["totals"] = burst_totals(row["bursts"], snapshot)
-        row |= {"orphans": [], "unreadable": {}, "pending": len(mine), "budgets": []}
-        row["untold"] = {}
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
@@ -188,13 +211,37 @@ class ServiceApi:
         asked = read_request(request, BurstRequest)
         if asked.provider:
             _check_provider(asked.provider, snapshot)
+        if not request.owner:
+            return self._request_for_guest(asked, request.userid, snapshot)
         demand = demand_of(asked)
         if asked.slot and asked.isolated is None:
             commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
+        return self._make_burst(demand)
+
+    def _request_for_guest(
+        self, asked: BurstRequest, userid: int, snapshot: Snapshot
+    ) -> Row:
+        """Make a burst that a guest alone uses, where the site allows that."""
+        commands.check_guests_nodes(
+            snapshot.records, snapshot.settings, userid, asked.nodes
+        )
+        if asked.slot or asked.isolated is not None:
+            # What runs in an isolated burst of a request runs as the instance owner.
+            what = "request --isolated" if asked.isolated else "request --slot"
+            raise Denied(f"{what}: only the instance owner may do that")
+        demand = commands.request_for_guest(asked.nodes, asked.provider, userid)
+        return self._make_burst(demand)
+
+    def _make_burst(self, demand: Demand) -> Row:
+        userid = demand.userid
 
         def command(
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
+            if userid is not None:
+                # Again: several of his requests may be carried out in one tick.
+                nodes = demand.request.nodes
+                commands.check_guests_nodes(records, settings, userid, nodes)
             made, decision = commands.make_requested_burst(
                 records, world, settings, demand, now
             )
@@ -210,7 +257,7 @@ class ServiceApi:
     def _request_job(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Have a burst made for a job, whatever that is worth, within all limits."""
         job = parse_job(read_request(request, NamedRequest).id)
-        if not request.owner and job not in jobs_of(request.userid, snapshot):
+        if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
             raise Denied(f"{format_f58(job)} is no job of yours")
         return self._carry_out(
             lambda records, world, settings, now: (
@@ -244,8 +291,8 @@ class ServiceApi:
         else:
             jobs = [parse_job(text) for text in asked.ids]
         if not request.owner:
-            mine = jobs_of(request.userid, snapshot)
-            jobs = [job for job in jobs if job in mine]
+            view = guest_view(snapshot, request.userid)
+            jobs = [job for job in jobs if job in view.jobs]
             if not jobs:
                 raise Denied("none of these jobs is yours and held")
         released = [format_f58(job) for job in jobs]
@@ -258,6 +305,16 @@ class ServiceApi:
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)
+        if not request.owner:
+            # Neither his note nor his force: one is in the owner's log, and with the
+            # other a follower may go on that disturbs the next burst.
+            burst, userid = asked.burst, request.userid
+            return self._carry_out(
+                lambda records, _, __, now: (
+                    commands.take_down_guests(records, burst, userid, now),
+                    {"burst": burst},
+                )
+            )
         note = asked.note or "taken down by hand"
         down = TakeDown(asked.burst, note, asked.provider)
         return self._take_down(down, force=asked.force)

@@ -17,6 +17,7 @@ from burst.model.jobid import JobId, parse_jobid
 
 MAX_NAME = 255
 """Characters of a name or an id in a request."""
+_LONGEST_HOSTLIST = 2**16
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 _Asked = TypeVar("_Asked", bound=msgspec.Struct)
 
@@ -46,7 +47,7 @@ class BurstRequest(msgspec.Struct):
 
     nodes: Annotated[int, msgspec.Meta(le=2**31 - 1)] = 0
     provider: _Name = ""
-    slot: str = ""
+    slot: Annotated[str, msgspec.Meta(max_length=_LONGEST_HOSTLIST)] = ""
     isolated: Isolated | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -25,6 +26,7 @@ from burst.runtime.agent_reports import AgentReports
 from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
+from burst.runtime.connect import require_owner
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
 from burst.runtime.ensembles import Ensembles
@@ -38,6 +40,7 @@ from burst.runtime.notifier import Notifier
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
+from burst.runtime.subuid_file import SubuidFile
 from burst.runtime.tally import CountedCalls, Tally
 from burst.wakeup import WakeUp
 
@@ -117,6 +120,7 @@ class Session:
             self._tally,
             process.notifier,
             self.reports,
+            SubuidFile(),
         )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
@@ -156,12 +160,13 @@ class Session:
     def start(self) -> None:
         """Become the only daemon of this lead, and listen to it.
 
-        Raises ServiceTaken naming the holder, and ConfigError where the lead lacks what
-        the intake mode needs.
+        Raises ServiceTaken naming the holder, ConfigError where the lead lacks what the
+        intake mode needs, and Denied for another user than the lead's.
         """
+        require_owner(self._config.identity, os.geteuid())
         relax_garbage_collector()
-        prepare_intake(self.lead, self.settings.intake)
-        self.lead.serve(self.api.answer, self.api.holder())
+        prepare_intake(self.lead, self.settings)
+        self.lead.serve(self.api.answer, self.api.holder(), self.api.admit)
         # The service is the lock: another daemon may have written until we had it.
         self.engine.reload_records(self.clock())
         self._read_banks()
@@ -214,7 +219,7 @@ class Session:
         """
         self._check_left_out(config.settings)
         self._check_places(config)
-        prepare_intake(self.lead, config.settings.intake)
+        prepare_intake(self.lead, config.settings)
         before, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()

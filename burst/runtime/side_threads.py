@@ -10,6 +10,7 @@ from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.notifier import Notifier
+from burst.runtime.subuid_file import SubuidFile
 from burst.runtime.tally import Tally
 
 
@@ -22,6 +23,8 @@ class SideThreads(NamedTuple):
     tally: Tally | None = None
     notifier: Notifier | None = None
     reports: AgentReports | None = None
+    subuids: SubuidFile | None = None
+    """It has no thread: it is read in each tick."""
 
 
 NO_SIDE_THREADS = SideThreads()

@@ -35,6 +35,8 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """In the offer."""
     own_images: bool = False
     """In the offer."""
+    guests: bool = True
+    """In the offer."""
     credentials: str = "good"
     """With any other value each call raises Refused."""
 

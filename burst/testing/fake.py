@@ -137,6 +137,7 @@ class FakeProvider:
                 modes=self.settings.modes,
                 own_images=self.settings.own_images,
                 spot=self.settings.spot,
+                guests=self.settings.guests,
             )
         ]
 

@@ -15,7 +15,7 @@ from importlib.metadata import distribution
 import click
 
 from burst import __version__
-from burst.cli import group
+from burst.cli import group as burst
 from burst.cli.run_burst import make_command
 
 _PACKAGE = "flux-burst-orchestrator"
@@ -28,7 +28,7 @@ def man_pages() -> dict[str, str]:
     """Return roff by file name: a page for each command that `--help` lists."""
     return {
         f"{context.command_path.replace(' ', '-')}.1": _page(context)
-        for command in (group, _run_burst())
+        for command in (burst, _run_burst())
         for context in _contexts(command)
     }
 
@@ -50,10 +50,11 @@ def _contexts(
 
 def _commands(context: click.Context) -> list[click.Command]:
     """Return the commands below one, without those that are hidden."""
-    if not isinstance(context.command, click.Group):
+    group = context.command
+    if not isinstance(group, click.Group):
         return []
-    found = sorted(context.command.commands.items())
-    return [command for _, command in found if not command.hidden]
+    found = (group.get_command(context, name) for name in group.list_commands(context))
+    return [command for command in found if command and not command.hidden]
 
 
 def _page(context: click.Context) -> str:

@@ -217,7 +217,9 @@ def _title_below(title: str, key: str, hint: Any) -> str:
         return f"[[{path}.{key}]]"
     if title.startswith("[["):
         return f"[[{path}]] {key}"
-    inside = f".{key.upper().removesuffix('S')}" if get_origin(hint) else ""
+    # A table that may be left out has no name of its own; those of a mapping have.
+    is_named = get_origin(hint) not in (None, Union, UnionType)
+    inside = f".{key.upper().removesuffix('S')}" if is_named else ""
     types = title.partition(",")[2]
     # What only one type has is told apart from what all of them have.
     return f"[{path}.{key}{inside}]" + ("," + types if types.count('"') == 2 else "")

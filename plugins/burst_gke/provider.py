@@ -250,6 +250,18 @@ class GkeProvider:
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Run a pod in the named cluster that tries to connect to the lead."""
+        return self._try_there(lambda pods: pods.probe(lead, tell))
+
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """As `probe`, and tell whether this user's jobs could run there."""
+        return self._try_there(lambda pods: pods.probe_guest(lead, user, tell))
+
+    def _try_there(
+        self, ask: Callable[[GkeBursts], Sequence[Finding]]
+    ) -> Sequence[Finding]:
+        """Ask the bursts of the named cluster, if it runs."""
         _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
         if cluster is None:
             advice = "set cluster to one that runs, and try again"
@@ -257,7 +269,7 @@ class GkeProvider:
         settings = self._settings
         if settings.pool:
             settings = on_pool(settings, settings.pool)
-        return self._connections.pods(cluster, settings).probe(lead, tell)
+        return ask(self._connections.pods(cluster, settings))
 
     def _check(self, spec: BurstSpec) -> None:
         check_burst(spec, self._settings, self._tags, self._clock)

@@ -216,13 +216,29 @@ class KindProvider:
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead, if there is a cluster."""
+        return self._try_there(lead, lambda pods, found: pods.probe(found, tell))
+
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """As `probe`, and tell whether this user's jobs could run there."""
+        return self._try_there(
+            lead, lambda pods, found: pods.probe_guest(found, user, tell)
+        )
+
+    def _try_there(
+        self,
+        lead: LeadIdentity,
+        ask: Callable[[Bursts, LeadIdentity], Sequence[Finding]],
+    ) -> Sequence[Finding]:
+        """Ask the bursts of the cluster, if there is one, by the lead's address."""
         self._directory.check()
         view = self._cluster.look()
         if view.state is not ClusterState.READY:
             what = f"no pod can try it: the kind cluster {self._cluster.name}"
             advice = "try again while there is a burst, or make the cluster by hand"
             return [note(f"{what} {view.text}", advice)]
-        return self._bursts(view).probe(self._locate(lead), tell)
+        return ask(self._bursts(view), self._locate(lead))
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))

@@ -24,6 +24,7 @@ import msgspec
 
 from burst.kits.atomic_file import write_atomically
 from burst.kits.join_errors import main_lines
+from burst.kits.open_to_users import let_pass
 from burst.kits.private_dir import PrivateDirectory, load_json
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
@@ -118,16 +119,18 @@ class BurstDirectory(msgspec.Struct, frozen=True):
     def make(self, spec: BurstSpec, config: str) -> None:
         """Make the directories and the files that followers need.
 
-        An empty `config` leaves broker.toml as it is.
+        An empty `config` leaves broker.toml as it is. If the lead serves guests, they
+        may pass through to the sockets; all files are this user's alone.
         """
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        passable = spec.lead.access.allow_guest_user
+        _make(self.path, passable=passable)
         write_atomically(
             self.path / "spec.json", msgspec.json.encode(spec), private=True
         )
         if config:
             write_atomically(self.config, config.encode(), private=True)
         for host in spec.hosts:
-            self.follower(host).path.mkdir(mode=0o700, exist_ok=True)
+            _make(self.follower(host).path, passable=passable)
 
     def spec(self) -> BurstSpec | None:
         """Return the spec; None if it was not written, or is damaged."""
@@ -177,6 +180,12 @@ class ProviderDirectory(PrivateDirectory):
         for place in places:
             _allow(place.path)
         return places
+
+
+def _make(directory: Path, *, passable: bool) -> None:
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if passable:
+        let_pass(directory)
 
 
 def _remove(directory: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from burst.errors import ConfigError, Refused
 from burst.kits.broker import check_socket
+from burst.kits.open_to_users import first_closed
 from burst.kits.program import flux_version
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
@@ -61,12 +62,18 @@ def examine_home(
     except Refused as error:
         yield wrong(error.what, error.advice)
         return
+    if lead is not None and lead.access.allow_guest_user:
+        try:
+            check_passable(home)
+        except Refused as error:
+            yield wrong(error.what, error.advice)
+            return
     nearest = _nearest(home.path)
     if not _takes_directories(nearest):
         yield wrong(
             f"{home.path}: cannot be made, since {nearest} cannot be written",
-            "set dir to a directory that this user may write, such as /tmp/burst, or"
-            " remove it",
+            "start the daemon's unit, if that makes it; or set dir to a directory that"
+            " this user may write, such as /tmp/burst, or remove it",
         )
         return
     hosts = lead.hosts[1:] if lead else ()
@@ -78,6 +85,19 @@ def examine_home(
         for host, why in late.items():
             yield note(f"{host} could not be a follower: {why}", shorter)
         yield ok(f"followers have their directories in {home.path}")
+
+
+def check_passable(home: ProviderDirectory) -> None:
+    """Raise Refused if guests' jobs could not reach the sockets of their followers."""
+    # What is not there yet, and the directory itself, is made so that they may.
+    closed = first_closed(_nearest(home.path.parent.parent))
+    if closed:
+        raise Refused(
+            f"{closed}: guests may not pass through it, so that their jobs would fail"
+            f" on followers below {home.path}",
+            f"chmod o+x {closed}, or set dir to a directory that all users may reach,"
+            " such as /run/burst",
+        )
 
 
 def _nearest(path: Path) -> Path:

@@ -11,7 +11,7 @@ import msgspec
 from burst.kits.private_dir import is_safe_name
 from burst.model.host import is_host_name
 from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
-from burst_local.processes import Process
+from burst_local.processes import Process, may_signal
 
 
 class FollowerProcesses(msgspec.Struct, frozen=True):
@@ -41,7 +41,9 @@ def find_members(
     start, before its identity is written; or if it is in the session of a living
     follower; or, once the follower has ended, if it has the number of that session and
     the follower's FLUX_URI. The number alone may be that of a later session, and the
-    variable alone that of a user's shell.
+    variable alone that of a user's shell. Of a process of another user, such as a
+    guest's job that outlived its follower, only the number can be read, and counts: it
+    gets no signal, but as long as it runs something of the burst is left.
     """
     tagged = _tagged(processes, tags)
     sessions: dict[int, list[Process]] = defaultdict(list)
@@ -86,7 +88,11 @@ def _members(
         leader = next((p for p in session if p.identity == identity), None)
         uri = f"local://{place.path}/local" if place else ""
         if leader is None:
-            session = [p for p in session if p.environ.get("FLUX_URI") == uri]
+            session = [
+                p
+                for p in session
+                if not may_signal(p) or p.environ.get("FLUX_URI") == uri
+            ]
     else:
         # It was started and its identity not written, or its directory is gone. The
         # oldest session leader is the follower; jobs may lead other sessions.

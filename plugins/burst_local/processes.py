@@ -21,9 +21,9 @@ their environment. Flux starts jobs with the environment of their submission ins
 _KEPT = (*TAGS, "FLUX_URI")
 # PF_KTHREAD of the flags in proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
-# How often, and after how many seconds, a process without an environment is read again.
-_LOOKS = 10
-_PAUSE = 0.002
+# After how many seconds a process without an environment is read again, and again. The
+# longer ones are for a busy host, where it may have no turn within execve(2).
+_PAUSES = (0.002,) * 10 + (0.02,) * 5
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
@@ -42,6 +42,9 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     parent: int
     group: int
     session: int
+    user: int
+    """Its effective user id. A guest's job on a follower has the guest's, and flux-imp
+    beside it has root's."""
     environ: Mapping[str, str]
     """Those of the variables above that it has; empty if we may not read it."""
     bare: bool = False
@@ -75,12 +78,12 @@ def scan_all(proc: Path = PROC) -> dict[int, Process]:
             "followers on this host need Linux and a readable /proc",
         ) from error
     seen = {pid: _read(proc, pid, boot) for pid in pids}
-    for _ in range(_LOOKS):
+    for pause in _PAUSES:
         bare = [p.pid for p in seen.values() if p and p.bare]
         if not bare:
             break
         # Without its tags a process of ours would not be recognized.
-        time.sleep(_PAUSE)
+        time.sleep(pause)
         seen |= {pid: _read(proc, pid, boot) for pid in bare}
     return {pid: process for pid, process in seen.items() if process}
 
@@ -106,6 +109,11 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
                 ) from error
             finally:
                 os.close(handle)
+
+
+def may_signal(process: Process) -> bool:
+    """Tell whether this user may send a signal to the process (kill(2))."""
+    return os.geteuid() in (0, process.user)
 
 
 def identity_of(pid: int) -> ProcessIdentity:
@@ -144,6 +152,7 @@ def _stat(proc: Path, pid: int) -> list[str]:
 def _read(proc: Path, pid: int, boot: str) -> Process | None:
     try:
         fields = _stat(proc, pid)
+        user = (proc / str(pid)).stat().st_uid
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     content = _environ(proc / str(pid) / "environ")
@@ -156,6 +165,7 @@ def _read(proc: Path, pid: int, boot: str) -> Process | None:
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
+        user=user,
         environ={name: named[name] for name in _KEPT if name in named},
         bare=content == b"" and not (ended or int(fields[6]) & _KERNEL_THREAD),
         ended=ended,

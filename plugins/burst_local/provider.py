@@ -36,10 +36,11 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
-from burst_local.examine import examine_home, examine_program
+from burst_local.cgroups import Cgroups, own_group
+from burst_local.examine import check_passable, examine_home, examine_program
 from burst_local.members import Followers, find_members
 from burst_local.processes import identity_of, is_hidden, scan_all
-from burst_local.status import describe
+from burst_local.status import describe, left_over
 from burst_local.stopping import Stopper
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
@@ -93,7 +94,8 @@ class LocalProvider:
         self._command = command or launch.follower_command(settings.flux)
         # The host's clock, so that a restarted daemon has the same.
         self._clock = clock
-        self._stopper = Stopper(clock, settings.grace)
+        self._cgroups = Cgroups(self._home.path.name, own_group())
+        self._stopper = Stopper(clock, settings.grace, self._cgroups)
         self._ending: dict[str, float] = {}
         """Since when bursts are being reaped, if that could not be written."""
 
@@ -123,7 +125,11 @@ class LocalProvider:
         self._home.check()
         place = self._admit(spec)
         config, commands = self._prepare(spec, place, spec.hosts)
-        self._home.open()
+        guests = spec.lead.access.allow_guest_user
+        self._home.open(passable=guests)
+        if guests:
+            # Once all is made: directories above it may have been made just now.
+            check_passable(self._home)
         place.make(spec, config)
         followers = self._members().get(spec.burst_id, {})
         for host, argv in commands.items():
@@ -215,6 +221,10 @@ class LocalProvider:
             # After the signals, which must be sent even if nothing can be written.
             if place.ending_since() is None:
                 place.note_ending(since)
+            if left := left_over(followers):
+                raise Transient(left)
+            return
+        if not self._cgroups.remove(burst_id):
             return
         place.remove()
         self._forget(place)
@@ -299,6 +309,7 @@ class LocalProvider:
         follower.unrecord()
         tags = {**self._tags, "BURST_ID": spec.burst_id, "BURST_HOST": host}
         pid = launch.start(argv, follower, tags, self._settings.environment)
+        self._cgroups.add(spec.burst_id, host, pid)
         follower.record(identity_of(pid))
 
     def _members(self) -> dict[str, Followers]:

@@ -9,6 +9,7 @@ from burst.provider import BurstStatus, FollowerStatus, Phase
 from burst_local.burst_dirs import BurstDirectory
 from burst_local.launch import how_it_ended
 from burst_local.members import FollowerProcesses, Followers
+from burst_local.processes import may_signal
 
 
 def describe(
@@ -55,8 +56,19 @@ def _ending(burst_id: BurstId, followers: Followers) -> BurstStatus:
             FollowerStatus(host, Phase.ENDING, f"{len(members.all)} processes left")
             for host, members in sorted(followers.items())
         ),
-        why=f"{left} processes have not ended yet" if left else "",
+        why=left_over(followers) or f"{left} processes have not ended yet"
+        if left
+        else "",
     )
+
+
+def left_over(followers: Followers) -> str:
+    """Return what a person has to do, if only processes of other users are left."""
+    found = [process for members in followers.values() for process in members.all]
+    if not found or any(map(may_signal, found)):
+        return ""
+    pids = " ".join(str(pid) for pid in sorted(process.pid for process in found))
+    return f"a guest's job outlived its follower; as root: kill -9 {pids}"
 
 
 def _follower(

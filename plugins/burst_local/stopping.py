@@ -6,11 +6,13 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from burst.kits.broker import find_gateways
 from burst_local.burst_dirs import BurstDirectory
+from burst_local.cgroups import Cgroups
 from burst_local.members import FollowerProcesses, Followers
-from burst_local.processes import Process, ProcessIdentity, send
+from burst_local.processes import Process, ProcessIdentity, may_signal, send
 
 # Seconds until SIGTERM is repeated: a Flux broker that is starting ignores it, and one
 # that is shutting down is faster after a second one.
@@ -20,9 +22,12 @@ _ASK_AGAIN = 2.0
 class Stopper:
     """Sends signals to processes of bursts. Never waits."""
 
-    def __init__(self, clock: Callable[[], float], grace: float) -> None:
+    def __init__(
+        self, clock: Callable[[], float], grace: float, cgroups: Cgroups
+    ) -> None:
         self._clock = clock
         self._grace = grace
+        self._cgroups = cgroups
         self._asked: dict[str, dict[ProcessIdentity, float]] = {}
         """When processes got their last SIGTERM, by burst."""
         self._first: dict[str, dict[ProcessIdentity, float]] = {}
@@ -33,7 +38,8 @@ class Stopper:
     ) -> None:
         """Send signals to the processes that are to end next."""
         if overdue:
-            send(signal.SIGKILL, (p for m in followers.values() for p in m.all))
+            send(signal.SIGKILL, _ours(followers.values()))
+            self._cgroups.kill(place.id, followers)
             return
         spec = place.spec()
         gateways = find_gateways(spec.lead, spec.hosts) if spec else ()
@@ -48,11 +54,14 @@ class Stopper:
         """
         now = self._clock()
         first = self._first.setdefault(place.id, {})
-        processes = [p for members in followers.values() for p in members.all]
-        for process in processes:
-            first.setdefault(process.identity, now)
-        late = [p for p in processes if now - first[p.identity] >= self._grace]
-        send(signal.SIGKILL, late)
+        late: dict[str, list[Process]] = {}
+        for host, members in followers.items():
+            for process in members.all:
+                since = first.setdefault(process.identity, now)
+                if now - since >= self._grace:
+                    late.setdefault(host, []).append(process)
+        send(signal.SIGKILL, filter(may_signal, chain.from_iterable(late.values())))
+        self._cgroups.kill(place.id, late)
         self._terminate(place, followers.values())
 
     def forget(self, place: BurstDirectory) -> None:
@@ -66,7 +75,7 @@ class Stopper:
         ask: list[Process] = [
             process
             for members in followers
-            for process in members.all
+            for process in _ours([members])
             # Jobs have their own process groups; the broker ends them while it lives.
             if members.leader is None or process.group == members.leader.group
         ]
@@ -75,3 +84,15 @@ class Stopper:
         again = [p for p in ask if now - asked.get(p.identity, -math.inf) >= _ASK_AGAIN]
         send(signal.SIGTERM, again)
         asked.update((process.identity, now) for process in again)
+
+
+def _ours(followers: Iterable[FollowerProcesses]) -> list[Process]:
+    """Return the followers, and of what they started all that may get a signal.
+
+    Guests' jobs and their IMPs may not: the broker ends them, or they see it end.
+    """
+    found: list[Process] = []
+    for members in followers:
+        found += [members.leader] if members.leader else []
+        found += [process for process in members.others if may_signal(process)]
+    return found

@@ -80,6 +80,16 @@ class Typist:
         assert done.stderr == ""
         return set(done.stdout.split())
 
+    def wait_for(self, expected: set[str], *words: str) -> None:
+        """Complete the last word until exactly these are offered.
+
+        A completion that takes too long, as on a busy machine, offers nothing.
+        """
+        wait_until(
+            lambda: self.tab(*words) == expected,
+            lambda: f"{expected}: {self.tab(*words)}",
+        )
+
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
@@ -107,11 +117,11 @@ def test_what_the_daemon_knows(
     shell: str, lent: str, cli: CliHarness, tmp_path: Path
 ) -> None:
     typist = Typist(shell, cli.uri, tmp_path)
-    assert typist.tab("burst", "down", "") == {lent}
+    typist.wait_for({lent}, "burst", "down", "")
     assert typist.tab("burst", "down", "other") == set()
-    assert typist.tab("burst", "enable", "") == {"local"}
-    assert typist.tab("burst", "request", "--provider", "lo") == {"local"}
-    assert typist.tab("run-burst", "--name", "burst-") == {"burst-0", "burst-1"}
+    typist.wait_for({"local"}, "burst", "enable", "")
+    typist.wait_for({"local"}, "burst", "request", "--provider", "lo")
+    typist.wait_for({"burst-0", "burst-1"}, "run-burst", "--name", "burst-")
 
 
 def test_a_held_job_by_either_spelling(
@@ -121,9 +131,9 @@ def test_a_held_job_by_either_spelling(
     job = format_f58(instance.submit(nodes=9))
     with cli.daemon():
         wait_until(lambda: job in cli.status()["held"], "the job to be held")
-        assert typist.tab("burst", "release", "") == {job}
-        assert typist.tab("burst", "explain", job[:2]) == {job}
-        assert typist.tab("burst", "release", f"f{job[1]}") == {f"f{job[1:]}"}
+        typist.wait_for({job}, "burst", "release", "")
+        typist.wait_for({job}, "burst", "explain", job[:2])
+        typist.wait_for({f"f{job[1:]}"}, "burst", "release", f"f{job[1]}")
         assert typist.tab("burst", "release", job, "") == set()
 
 
@@ -132,7 +142,7 @@ def test_without_a_daemon_providers_are_those_of_the_settings(
 ) -> None:
     typist = Typist(shell, cli.uri, tmp_path)
     given = ("-c", str(cli.config))
-    assert typist.tab("burst", "enable", *given, "") == {"local"}
+    typist.wait_for({"local"}, "burst", "enable", *given, "")
     assert typist.tab("burst", "down", *given, "") == set()
 
 
@@ -152,7 +162,7 @@ def test_a_daemon_that_hangs_is_not_waited_for(cli: CliHarness, tmp_path: Path) 
         try:
             began = time.monotonic()
             assert Typist("bash", cli.uri, tmp_path).tab("burst", "down", "") == set()
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 30
         finally:
             daemon.process.send_signal(signal.SIGCONT)
         wait_until(cli.is_known, "the daemon to go on")

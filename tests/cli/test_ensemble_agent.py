@@ -33,13 +33,23 @@ def test_no_job_is_lost_or_run_twice_whoever_is_killed(story: AgentStory) -> Non
     loses_and_doubles_nothing(story)
 
 
-def test_an_agent_that_is_silent_makes_its_member_unreadable(story: AgentStory) -> None:
+def test_an_agent_that_is_silent_makes_its_member_unreadable(
+    cli: CliHarness, tmp_path: Path
+) -> None:
+    with embedded_instance() as member:
+        silent_and_back(AgentStory(cli, member.uri, tmp_path, silence="2s"))
+
+
+def silent_and_back(story: AgentStory) -> None:
     with story.cli.daemon() as daemon:
         story.up(command="sleep 1", count=100)
         assert "has not reported" in story.md["member"]["waits_for"]
         with story.agent() as agent:
             story.wait_for_runs(1)
-            assert story.md["member"]["silent"] is False
+            wait_until(
+                lambda: not story.md["member"]["silent"],
+                lambda: f"a report: {story.md}",
+            )
             stops_cleanly(agent)
         wait_until(lambda: story.md["member"]["silent"], lambda: f"silence: {story.md}")
         assert "its agent is silent since" in story.md["member"]["waits_for"]

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from burst.cli.listing import Column, Listing, print_rows
+import pytest
+from rich.text import Text
+
+from burst.cli.colours import print_text
+from burst.cli.listing import Column, Listing, print_json, print_rows
 from burst.errors import BurstError
 
 COLUMNS = (
@@ -66,3 +70,37 @@ def test_a_format_of_ones_own(capsys: Printed) -> None:
     assert capsys.readouterr().out.splitlines() == ["      f1", " f234567"]
     with pytest.raises(BurstError, match="the fields are id, why"):
         print_rows(ROWS, COLUMNS, Listing(form="{nothing}"))
+
+
+# What a user may write: CSI in 7 bits and in one character, OSC, a second line, and a
+# sign by which all after it is read from right to left.
+HOSTILE = "no\x1b[2J \x9b2J \x1b]0;title\x07\nƒ1: run \u202e"
+
+
+@pytest.mark.parametrize("form", [None, "{why}", "{under[why]}"])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_users_wrote_commands_no_terminal(
+    capsys: Printed, monkeypatch: pytest.MonkeyPatch, form: str | None, terminal: bool
+) -> None:
+    if terminal:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("NO_COLOR", "1")
+    row = {"id": "f1", "why": HOSTILE, "under": {"why": HOSTILE}}
+    print_rows([row], COLUMNS, Listing(form=form, header=False))
+    print_text(Text(f"f1: {HOSTILE}", "bold"))
+    printed = capsys.readouterr().out
+    assert printed.count("title") == 2
+    assert not set(printed) & set("\x9b\x07\u202e")
+    assert not [line for line in printed.splitlines() if line.startswith("ƒ1")]
+    assert "\x1b]" not in printed
+    assert "\x1b[2J" not in printed
+
+
+def test_json_has_all_that_users_wrote_and_commands_no_terminal(
+    capsys: Printed,
+) -> None:
+    print_json({"ƒ1": HOSTILE})
+    printed = capsys.readouterr().out
+    assert printed.replace("\n", "").isprintable()
+    assert "ƒ1" in printed
+    assert json.loads(printed) == {"ƒ1": HOSTILE}

@@ -17,12 +17,14 @@ from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (
     BURST,
+    DEADLINE_S,
     CliHarness,
     CommandResult,
     DaemonProcess,
     open_harness,
 )
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
+from tests.support.unmeasured import unmeasured
 from tests.support.waiting import wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
@@ -37,10 +39,15 @@ def quiet() -> Iterator[Quiet]:
         yield instance, cli
 
 
-def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
+def begin(
+    cli: CliHarness, *words: str, interrupted: bool = False
+) -> subprocess.Popen[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
+    command = [RUN_BURST, *words, "-c", str(cli.config), *uri]
+    if interrupted:
+        command = unmeasured(command)
     return subprocess.Popen(
-        [RUN_BURST, *words, "-c", str(cli.config), *uri],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -51,7 +58,7 @@ def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
 def end(process: subprocess.Popen[str]) -> CommandResult:
     with process:
         try:
-            stdout, stderr = process.communicate(timeout=30)
+            stdout, stderr = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
     return CommandResult(process.returncode, stdout, stderr)
@@ -174,7 +181,7 @@ def stuck(quiet: Quiet) -> Iterator[CliHarness]:
 
 
 def test_an_interruption_takes_down_what_was_begun(stuck: CliHarness) -> None:
-    process = begin(stuck)
+    process = begin(stuck, interrupted=True)
     try:
         wait_until(lambda: bool(left(stuck)), "a burst")
         process.send_signal(signal.SIGINT)
@@ -211,8 +218,11 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
     # A name that is not known here may be known to followers, so the daemon begins.
     cli.write(lead={"address": "no-such-host.invalid"})
     with cli.daemon():
-        process = begin(cli, "-N1")
+        process = begin(cli, "-N1", interrupted=True)
         try:
+            # It is watched from this line on.
+            assert process.stdout
+            assert "1 nodes of local/local as burst-" in process.stdout.readline()
             wait_until(lambda: bool(left(cli)), "a burst")
             process.send_signal(signal.SIGINT)
         finally:

@@ -25,7 +25,6 @@ from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.embedded_instance import (
     EmbeddedInstance,
     R,
-    free_port,
     short_directory,
     write_files,
 )
@@ -33,6 +32,7 @@ from tests.kits.kubeserver import api_server, kubeconfig
 from tests.plugins.gke.gke import PROJECT, STOCKOUT, Fate, Gke
 from tests.plugins.gke.server import serve
 from tests.support.fluxlead import flux_lead
+from tests.support.ports import free_port
 
 Run = Callable[..., CommandResult]
 HOSTS = tuple(f"burst-0-{number}" for number in range(4))

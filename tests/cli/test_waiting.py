@@ -16,6 +16,7 @@ from tests.cli.cli_harness import BURST, CliHarness
 from tests.contract.instance import HOSTS
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.terminal import TerminalScreen, on_terminal
+from tests.support.unmeasured import unmeasured
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 CONNECTING = "connecting to the lead"
@@ -35,7 +36,7 @@ def stopped(instance: EmbeddedInstance) -> Iterator[Callable[[], None]]:
 @contextmanager
 def typed(cli: CliHarness, *words: str) -> Iterator[TerminalScreen]:
     argv = [BURST, *words, "-c", str(cli.config), "--uri", cli.uri]
-    with on_terminal(argv, {}) as screen:
+    with on_terminal(unmeasured(argv), {}) as screen:
         yield screen
 
 

@@ -16,6 +16,7 @@ from tests.cli.cli_harness import BURST, CliHarness, DaemonProcess
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.terminal import TerminalScreen, on_terminal
+from tests.support.unmeasured import unmeasured
 from tests.support.waiting import wait_until
 
 Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
@@ -96,7 +97,8 @@ def test_the_terminal_is_restored_however_it_ends(
     shared: Shared, keys: str, number: int | None, status: int
 ) -> None:
     _, cli, _ = shared
-    with watched(cli) as screen:
+    argv = [BURST, "watch", "-c", str(cli.config), "--uri", cli.uri]
+    with on_terminal(unmeasured(argv), {}) as screen:
         screen.shows("PROVIDER")
         screen.press(keys)
         if number is not None:
@@ -183,7 +185,13 @@ def test_status_and_explain_have_colours_on_a_terminal_alone(shared: Shared) -> 
     instance, cli, _ = shared
     job = instance.submit(nodes=2, command=SLEEP)
     wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
-    burst = next(b["id"] for b in cli.status()["bursts"] if b["state"] == "online")
+
+    def online() -> list[str]:
+        return [b["id"] for b in cli.status()["bursts"] if b["state"] == "online"]
+
+    # A job may start before the daemon tells that its burst is online.
+    wait_until(online, "the burst to be online")
+    burst, *_ = online()
     for words in (["status"], ["explain", burst], ["explain", format_f58(job)]):
         with command_on_terminal(cli, *words) as screen:
             assert screen.ended() == 0

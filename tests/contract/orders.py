@@ -14,10 +14,12 @@ from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 from tests.contract.base import WithInstance
-from tests.contract.instance import SLEEP, Instance
+from tests.contract.instance import SLEEP, SLOT_0, SLOT_1, Instance
 from tests.contract.watching import Watch
 
 UNKNOWN = JobId(12345)
+FOUR = frozenset({2, 3, 4, 5})
+SIXTH = frozenset({6})
 
 
 class OrdersContract(WithInstance):
@@ -106,6 +108,44 @@ class OrdersContract(WithInstance):
         job = instance.submit(slots=1, command=("echo", "free"))
         assert instance.output(job) == "free\n"
 
+    def test_a_confined_job_starts_on_own_nodes_and_those_that_it_may_have(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        """Not on other lent nodes that are up and free, whatever it asks for itself."""
+        on = {"constraints": {"properties": ["burst"]}}
+        job = instance.submit(nodes=1, urgency=0, attributes=on)
+        asked = watch.state(job, JobState.SCHED).request
+        assert not watch.lead.confine({job: SIXTH})
+        for host in SLOT_0[0], SLOT_1[0]:
+            instance.start_follower(host)
+        watch.until(lambda view: {2, 6} <= view.online, "two followers")
+        assert not watch.lead.confine({job: frozenset({3, 4})})
+        view = watch.lead.observe().jobs[job]
+        assert (view.confined_to, view.request) == (frozenset({3, 4}), asked)
+        assert view.state is JobState.SCHED
+        watch.lead.release({job: 16})
+        # So does the scheduler know of it, which would have started it.
+        instance.output(instance.submit(slots=1, urgency=31))
+        assert watch.lead.observe().jobs[job].state is JobState.SCHED
+        assert not watch.lead.confine({job: SIXTH})
+        done = watch.state(job, JobState.INACTIVE)
+        assert (done.result, done.confined_to) == ("completed", SIXTH)
+        assert watch.lead.events(job)[0].name == "submit"
+        (alloc,) = (e for e in watch.lead.events(job) if e.name == "alloc")
+        said = alloc.context["annotations"]["sched"]["resource_summary"]
+        assert said.startswith("rank6/")
+
+    def test_a_job_that_is_confined_to_none_runs_on_own_nodes(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(slots=1, urgency=0)
+        watch.state(job, JobState.SCHED)
+        assert watch.lead.observe().jobs[job].confined_to is None
+        assert not watch.lead.confine({job: frozenset()})
+        watch.lead.release({job: 16})
+        done = watch.state(job, JobState.INACTIVE)
+        assert (done.result, done.confined_to) == ("completed", frozenset())
+
     def test_what_is_gone_is_a_failure_of_that_job_alone(
         self, instance: Instance, watch: Watch, ended: JobId
     ) -> None:
@@ -115,6 +155,9 @@ class OrdersContract(WithInstance):
         assert set(failures) == {ended, UNKNOWN}
         assert all(failures.values())
         watch.job(job, lambda view: view.urgency == 0, "held")
+        failures = watch.lead.confine(dict.fromkeys((ended, job, UNKNOWN), FOUR))
+        assert set(failures) == {ended, UNKNOWN}
+        assert watch.lead.observe().jobs[job].confined_to == FOUR
         failures = watch.lead.release({ended: 16, job: 16, UNKNOWN: 16})
         assert set(failures) == {ended, UNKNOWN}
         failures = watch.lead.write_memos(
@@ -127,6 +170,7 @@ class OrdersContract(WithInstance):
         assert not lead.hold([])
         assert not lead.release({})
         assert not lead.write_memos({})
+        assert not lead.confine({})
 
     def test_tell_merges_and_none_deletes(
         self, instance: Instance, watch: Watch

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -119,7 +120,8 @@ CAUGHT_ONLY_BY = {
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Run for each of them what should tell; return who failed which."""
-    report = tmp_path_factory.mktemp("mutants") / "report.xml"
+    place = tmp_path_factory.mktemp("mutants")
+    report = place / "report.xml"
     path = Path(broken_providers.__file__)
     tests = [f"{path}::Test{name}::{test}" for name, test in CAUGHT_BY.items()]
     tests += [f"{path}::Test{name}" for name in CAUGHT_ONLY_BY]
@@ -127,6 +129,8 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=path.parent.parent.parent,
+        # One of them leaves temporary files.
+        env={**os.environ, "TMPDIR": str(place)},
         capture_output=True,
         text=True,
         timeout=280,

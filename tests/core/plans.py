@@ -51,7 +51,7 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
     planner = Planner(
         SlotIndex(found, free, Constraints(lead), market.providers),
         market,
-        IsolatedPlacement(usage, (), ""),
+        IsolatedPlacement(usage, (), "", identity()),
         LiveBursts(now=T0, capacities=capacities, slots=kw.pop("busy", {})),
         PlanSettings(**kw),
     )

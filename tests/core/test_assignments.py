@@ -155,9 +155,9 @@ def test_a_job_is_moved_into_no_queue_that_is_disabled_while_its_burst_comes():
     moves = []
     move = s.lead.move
 
-    def count_moves(queues):
+    def count_moves(queues, lent):
         moves.append(queues)
-        return move(queues)
+        return move(queues, lent)
 
     s.lead.move = count_moves
     s.joins = False

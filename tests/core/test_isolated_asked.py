@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from burst.core import commands
@@ -12,6 +13,7 @@ from burst.core.isolated import actions
 from burst.core.report import find_isolated
 from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
+from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import OUTPUT_MOST
@@ -149,6 +151,40 @@ def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
     verdict = sim.engine.snapshot.decisions[job]
     assert [refusal.reason for refusal in verdict.refusals] == [why]
     assert sim.bursts == []
+
+
+@pytest.mark.parametrize(
+    ("guests", "owner", "made"),
+    [(False, None, True), (True, 1000, True), (True, 0, False), (True, None, False)],
+    ids=["no guests", "of the owner", "of a guest", "owner not known"],
+)
+def test_a_guests_job_gets_no_isolated_burst(guests, owner, made):
+    access = GuestAccess(allow_guest_user=guests)
+    known = identity(access=access, owner_userid=owner)
+    sim = Sim(FakeLead(known=known), modes=BOTH)
+    job = submit(sim, userid=1000)
+    sim.tick(6)
+    assert bool(sim.bursts) is made
+    if not made:
+        (refusal,) = sim.engine.snapshot.decisions[job].refusals
+        assert refusal.reason is Reason.ISOLATED_OF_GUEST
+
+
+@pytest.mark.parametrize("userid", [1000, 1001], ids=["owner", "guest"])
+@pytest.mark.parametrize("guests", [False, True])
+def test_no_nodes_are_made_for_a_guest_on_which_his_job_would_fail(userid, guests):
+    access = GuestAccess(allow_guest_user=True)
+    known = identity(access=access, owner_userid=1000)
+    sim = Sim(FakeLead(known=known))
+    sim.fake_settings = msgspec.structs.replace(sim.fake_settings, guests=guests)
+    sim.boot()
+    job = sim.lead.submit(whole(3), userid=userid)
+    sim.tick(6)
+    made = guests or userid == 1000
+    assert bool(sim.bursts) is made
+    if not made:
+        (refusal,) = sim.engine.snapshot.decisions[job].refusals
+        assert refusal.reason is Reason.NO_GUESTS
 
 
 def test_a_provider_has_a_mode_of_its_own():

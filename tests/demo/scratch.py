@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A private directory for one demo, and what is still there of the demo after it."""
+"""A private directory for one demo."""
 
 import contextlib
-import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.marked import kill_all_with
 
 
 @contextlib.contextmanager
@@ -20,18 +20,5 @@ def short_directory() -> Iterator[Path]:
     try:
         yield directory
     finally:
-        for pid in pids_with(str(directory)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all_with(str(directory))
         shutil.rmtree(directory)
-
-
-def pids_with(text: str) -> list[int]:
-    """Return the processes in whose environment the text is, except this one."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if text.encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found

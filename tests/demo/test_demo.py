@@ -17,7 +17,9 @@ import pytest
 from burst.core.timeline import STAGES
 from burst.model.jobid import parse_jobid
 from burst.model.ranks import parse_hostlist
-from tests.demo.scratch import pids_with, short_directory
+from tests.demo.scratch import short_directory
+from tests.support.marked import pids_with
+from tests.support.unmeasured import unmeasured
 
 DEADLINE_S = 180.0
 HOSTS = {
@@ -39,9 +41,10 @@ def start(home):
     (home / "t").mkdir()
     own = {**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1"}
 
-    def run(*options, **variables):
+    def run(*options, interrupted=False, **variables):
+        command = [sys.executable, "-m", "burst", "demo", *options]
         demo = subprocess.Popen(
-            [sys.executable, "-m", "burst", "demo", *options],
+            unmeasured(command) if interrupted else command,
             cwd=home,
             env=own | variables,
             stdin=subprocess.DEVNULL,
@@ -188,7 +191,7 @@ def interrupt_at(demo, words, number=signal.SIGINT):
 def test_an_interruption_takes_everything_down(start, home, words, number):
     began = time.monotonic()
 
-    status, output, errors = interrupt_at(start(), words, number)
+    status, output, errors = interrupt_at(start(interrupted=True), words, number)
 
     assert status == 128 + number
     assert output == ""
@@ -202,7 +205,8 @@ def test_an_interruption_takes_everything_down(start, home, words, number):
 
 @pytest.mark.flux
 def test_an_interruption_takes_flux_down_too(start, home):
-    status, _, errors = interrupt_at(start("--flux"), r"the bursts run their jobs")
+    demo = start("--flux", interrupted=True)
+    status, _, errors = interrupt_at(demo, r"the bursts run their jobs")
 
     assert status == 130, errors
     assert is_clean(home)
@@ -301,7 +305,7 @@ def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
 
 
 def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
-    demo = start()
+    demo = start(interrupted=True)
     for line in demo.stderr:
         if "the bursts run" in line:
             break

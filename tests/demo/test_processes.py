@@ -58,7 +58,8 @@ def test_what_ended_by_itself_is_told_with_its_last_words(processes):
 def test_what_ignores_sigterm_is_killed(processes):
     processes.start("stubborn", ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
     processes.start("kind", ["sleep", "99"])
-    assert len(processes.marked()) >= 2
+    # A process that is just started may have no mark to read yet.
+    wait_until(lambda: len(processes.marked()) >= 2, "both to have the mark")
     processes.end("kind", 5.0)
     processes.end("stubborn", 0.2)
     processes.end("unknown", 0.2)

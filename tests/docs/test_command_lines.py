@@ -21,7 +21,7 @@ def parse(words: list[str]) -> None:
     """Have click read a command line; nothing is run. Raises UsageError."""
     command, rest = _PROGRAMS[words[0]], list(words[1:])
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        below = command.commands.get(rest.pop(0))
+        below = command.get_command(click.Context(command), rest.pop(0))
         if below is None:
             raise click.UsageError(f"no such command: {words}")
         command = below

@@ -43,7 +43,10 @@ def test_each_table_of_the_file_is_on_the_page() -> None:
 def paths(command: click.Command, path: str) -> Iterator[str]:
     yield path
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
             if not below.hidden:
                 yield from paths(below, f"{path}-{name}")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burst.config import IntakeSettings, Mode
+from burst.config import IntakeSettings, Mode, Settings
 from burst.doctor.check_intake import check_intake
 from burst.doctor.collect_facts import read_installed
 from burst.doctor.facts import InstalledFacts, ReadFailure
@@ -31,7 +31,7 @@ def judge(
     config = {"queues": queues or {}, "ingest": {"frobnicator": frob}}
     instance = RunningInstance(scheduler=scheduler, config=config)
     settings = IntakeSettings(mode=mode, **intake)
-    return check_intake(instance, INSTALLED, settings)
+    return check_intake(instance, INSTALLED, Settings(intake=settings))
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:
 
 def test_what_only_makes_it_pleasant_is_noted() -> None:
     instance = RunningInstance(scheduler="sched-simple", config={})
-    found = check_intake(instance, InstalledFacts(), IntakeSettings())
+    found = check_intake(instance, InstalledFacts(), Settings())
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "jobs that do not burst may run on lent nodes" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
 
 
 def test_what_cannot_be_asked_is_told() -> None:
-    found = check_intake(ReadFailure("no answer"), INSTALLED, IntakeSettings())
+    found = check_intake(ReadFailure("no answer"), INSTALLED, Settings())
     assert said(found) == "no answer -> see the finding about the lead"
 
 

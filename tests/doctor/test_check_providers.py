@@ -10,7 +10,12 @@ import pytest
 
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, RefusedCall
-from burst.doctor.check_providers import check_offers, check_probe, check_provider
+from burst.doctor.check_providers import (
+    check_offers,
+    check_probe,
+    check_provider,
+    check_shared_offers,
+)
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Level, note
 from burst.model.shape import Shape
@@ -123,3 +128,16 @@ def test_a_slot_without_an_offer_is_noted() -> None:
     found = check_offers([provider(offers=(SMALL,))], SLOTS)
     assert levels(found) == [NOTE]
     assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)
+
+
+def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
+    alone = msgspec.structs.replace(BIG, guests=False)
+    found = check_shared_offers([provider(offers=(alone, SMALL))])
+    assert levels(found) == [NOTE]
+    assert "followers of here/big run jobs of the owner alone" in said(found)
+    for well in (
+        provider(offers=(BIG, SMALL)),
+        provider(offers=ReadFailure("401")),
+        provider(offers=(alone,), enabled=False),
+    ):
+        assert check_shared_offers([well]) == []

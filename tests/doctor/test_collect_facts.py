@@ -12,6 +12,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.doctor.collect_facts import (
+    ProbeRequest,
     ask_providers,
     probe,
     read_endpoint,
@@ -22,13 +23,13 @@ from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
 from burst.errors import NoDaemon, Refused
 from burst.kits import certificate
 from burst.model.burst import BurstId
-from burst.model.finding import Finding, Level, ok
+from burst.model.finding import Finding, Level, note, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstStatus, Examined, Phase, Provider
 from burst.testing import FakeProvider
 from tests.builders import identity
-from tests.embedded_instance import free_port
 from tests.fakes import FakeLead
+from tests.support.ports import free_port
 
 LEAD = identity()
 
@@ -121,15 +122,31 @@ def test_one_answer_that_fails_leaves_the_others(knob: str, field: str) -> None:
     assert not any(isinstance(getattr(facts, other), ReadFailure) for other in others)
 
 
-def try_way(maker: Any) -> tuple[Sequence[Finding] | ReadFailure, list[str]]:
+def try_way(
+    maker: Any, user: str = ""
+) -> tuple[Sequence[Finding] | ReadFailure, list[str]]:
     told: list[str] = []
     facts = ProviderFacts(name="one", type="fake")
-    return probe(facts, settings("one", "two"), LEAD, told.append, maker), told
+    asked = ProbeRequest(told.append, user)
+    return probe(facts, settings("one", "two"), LEAD, asked, maker), told
 
 
 def test_a_provider_may_try_the_way_to_the_lead() -> None:
     found = [ok(f"{LEAD.endpoint} of {LEAD.owner}")]
     assert try_way(make) == (found, ["is tried"])
+
+
+def test_it_may_try_it_for_a_guest() -> None:
+    def try_guest(
+        lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        tell(f"{user} at {lead.endpoint}")
+        return [ok(f"{user} could run")]
+
+    found = try_way(broken(probe_guest=try_guest), "ann")
+    assert found == ([ok("ann could run")], [f"ann at {LEAD.endpoint}"])
+    told, _ = try_way(make, "ann")
+    assert told == [note("type fake cannot tell whether jobs of ann run")]
 
 
 def test_one_that_cannot_says_so() -> None:

@@ -13,7 +13,7 @@ import zmq
 from burst.doctor.facts import HandshakeResult
 from burst.doctor.handshake import try_handshake
 from burst.kits import certificate
-from tests.embedded_instance import free_port
+from tests.support.ports import free_port
 
 OURS = certificate.create("ours")
 THEIRS = certificate.create("theirs")

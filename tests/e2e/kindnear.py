@@ -78,5 +78,12 @@ class NearCluster:
 
     def address(self) -> str:
         """Return the node's address in kind's docker network."""
-        form = "{{.NetworkSettings.Networks.kind.IPAddress}}"
+        return self._of_network("IPAddress")
+
+    def host_address(self) -> str:
+        """Return this host's address in kind's docker network."""
+        return self._of_network("Gateway")
+
+    def _of_network(self, what: str) -> str:
+        form = f"{{{{.NetworkSettings.Networks.kind.{what}}}}}"
         return run("docker", "inspect", "-f", form, NODE).strip()

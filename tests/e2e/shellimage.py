@@ -35,8 +35,8 @@ _OF_FLUX = (
 
 
 def flux_prefix() -> Path:
-    """Return the directory that this machine's Flux was built for."""
-    return Path(os.path.realpath(shutil.which("flux") or "/")).parents[1]
+    """Return the directory that this machine's Flux was built for; / without one."""
+    return Path(os.path.realpath(shutil.which("flux") or "/")).parent.parent
 
 
 def write_images(place: Path) -> list[Path]:

@@ -11,6 +11,7 @@ import signal
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,8 @@ def kill_agent() -> None:
     ]
     assert found, "no agent runs"
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def words_of(path: Path) -> list[bytes]:
@@ -248,7 +250,7 @@ def check_jobs(seed: AgentSeed, own: str) -> None:
     assert len(set(names)) == len(names), rows
     results = [result for _, _, result, *_ in jobs]
     # Others ran when the pod of rank 0 was deleted, which ends them.
-    assert results.count("COMPLETED") == 8, rows
+    assert results.count("COMPLETED") == 8, "\n".join(map(str, [*rows, seed.look()]))
     assert len(results) <= 8 + 2, rows
     assert {row[3] for row in jobs if row[2] == "COMPLETED"} <= {
         "research-0",

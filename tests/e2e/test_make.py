@@ -136,12 +136,33 @@ def test_what_cannot_be_had_is_counted_and_fails_in_ci(
 def test_some_that_were_skipped_are_told_and_fail_in_ci(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stages = [Stage("e2e", passes, (), ("flux",))]
+    stages = [Stage("e2e", passes, (), ("lmp",))]
     assert main([], Fake().machine, stages) == 0
-    told = "passed, but some were SKIPPED: flux is not on PATH"
+    told = "passed, but some were SKIPPED: lmp is not on PATH"
     assert told in capsys.readouterr().out
     monkeypatch.setenv("CI", "true")
     assert main([], Fake().machine, stages) == 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "told"),
+    [
+        (Stage("e2e", passes, (), ("flux",)), "passed, but some were SKIPPED"),
+        (Stage("minutes", passes, ("flux",)), "SKIPPED, "),
+    ],
+)
+def test_a_flux_that_is_not_there_is_told_and_fails_nothing(
+    stage: Stage,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No package registry has it, so that CI on a new machine could not install it."""
+    monkeypatch.setenv("CI", "true")
+    assert main([stage.mark, "tests/month"], Fake().machine, [stage]) == 0
+    said = capsys.readouterr().out
+    assert told in said
+    assert "flux is not on PATH" in said
 
 
 def test_marks_choose_stages_and_the_rest_is_pytests(

@@ -25,10 +25,10 @@ from tests.embedded_instance import (
     DEADLINE_S,
     EmbeddedInstance,
     embedded_instance,
-    free_port,
     short_directory,
     write_files,
 )
+from tests.support.ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -36,10 +36,10 @@ from tests.embedded_instance import (
     DEADLINE_S,
     EmbeddedInstance,
     embedded_instance,
-    free_port,
     short_directory,
     write_files,
 )
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 HOST = "burst-0-1"
@@ -62,6 +62,14 @@ def watch(instance: EmbeddedInstance) -> Iterator[Watch]:
 def join(instance: EmbeddedInstance, watch: Watch, host: str = HOST) -> None:
     instance.start_follower(host)
     watch.online(RANK)
+
+
+def welcomed(instance: EmbeddedInstance) -> None:
+    """Wait until it knows that it joined; before, it would say Hello again, and join.
+
+    The lead says that it is online as soon as its Welcome is sent.
+    """
+    wait_until(lambda: "joined as rank" in instance.log(HOST), "its Welcome")
 
 
 def code(instance: EmbeddedInstance, host: str = HOST) -> int:
@@ -256,8 +264,7 @@ def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
 ) -> None:
     join(instance, watch)
     process = instance.process(HOST)
-    # Stopped before it has read its Welcome, it would say Hello again, and join.
-    wait_until(lambda: "joined as rank" in instance.log(HOST), "its Welcome")
+    welcomed(instance)
     os.kill(process.pid, signal.SIGSTOP)
     try:
         watch.until(lambda view: RANK not in view.online, "lost")
@@ -272,6 +279,7 @@ def test_a_follower_gives_up_a_lead_that_stays_away(instance: EmbeddedInstance) 
     instance.config.write_text(text + '[heartbeat]\ntimeout = "1s"\n')
     with closing(instance.lead()) as lead:
         join(instance, Watch(lead))
+    welcomed(instance)
     instance.kill()
     assert code(instance) == 1
     assert "no message from the lead" in instance.log(HOST)
@@ -282,6 +290,7 @@ def test_a_follower_of_a_lead_that_came_back_is_sent_away(
 ) -> None:
     with closing(instance.lead()) as lead:
         join(instance, Watch(lead))
+    welcomed(instance)
     instance.kill()
     instance.start()
     assert code(instance) == 1

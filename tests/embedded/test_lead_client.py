@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.config import IntakeSettings, Mode
+from burst.config import IntakeSettings, Mode, Settings
 from burst.embedded import calls
 from burst.embedded.lead_client import STORE, connect
 from burst.embedded.streams import InstanceWatcher
@@ -181,9 +181,9 @@ def test_it_has_neither_queues_nor_a_scheduler_that_takes_leases(
     instance: EmbeddedInstance,
 ) -> None:
     with closing(instance.lead()) as lead:
-        prepare_intake(lead, IntakeSettings())
+        prepare_intake(lead, Settings())
         assert not isinstance(lead, Queues | SchedulerHints)
         modes: tuple[Mode, ...] = ("queue", "scheduler")
         for mode in modes:
             with pytest.raises(ConfigError, match=r'set \[intake\] mode = "hold"'):
-                prepare_intake(lead, IntakeSettings(mode=mode))
+                prepare_intake(lead, Settings(intake=IntakeSettings(mode=mode)))

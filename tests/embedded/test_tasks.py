@@ -67,7 +67,7 @@ def alive(pid: int) -> bool:
     """Tell whether a process exists that is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
 
@@ -187,12 +187,13 @@ def test_output_is_bounded_and_the_task_goes_on(tasks: TaskRunner) -> None:
 
 
 def test_kill_all_leaves_nothing(tasks: TaskRunner) -> None:
-    start(tasks, order("sh", "-c", "trap '' TERM; sleep 600", ranks=(0, 1, 2)))
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-    pids = [int(pid) for pid in children.read_text().split()]
-    assert len(pids) >= 3
+    before = set(children.read_text().split())  # of other tests' fixtures
+    start(tasks, order("sh", "-c", "trap '' TERM; sleep 600", ranks=(0, 1, 2)))
+    pids = set(children.read_text().split()) - before
+    assert len(pids) == 3
     tasks.kill_all()
-    assert not set(map(int, children.read_text().split())) & set(pids)
+    assert not set(children.read_text().split()) & pids
     assert list(tasks.collect()) == []
 
 

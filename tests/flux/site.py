@@ -145,12 +145,15 @@ class Site:
     def wait_for_burst(self, state: str) -> str:
         """Wait until the one burst that is not over has a state; return its id."""
 
-        def rows() -> list[Any]:
-            return [row for row in self.bursts() if row["state"] == state]
+        found: list[str] = []
 
-        wait_until(lambda: len(rows()) == 1, lambda: f"{state}: {self.bursts()}")
-        burst_id: str = rows()[0]["id"]
-        return burst_id
+        def one() -> bool:
+            rows = self.bursts()
+            found[:] = [row["id"] for row in rows if row["state"] == state]
+            return len(found) == 1
+
+        wait_until(one, lambda: f"{state}: {self.bursts()}")
+        return found[0]
 
     def wait_for_end(self, burst_id: str) -> Any:
         """Wait until a burst is over and its ranks are free; return its row."""

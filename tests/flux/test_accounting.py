@@ -17,12 +17,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.errors import LeadError, Unreadable
-from burst.flux import connect
+from burst.flux import FluxLead, connect
 from burst.flux.accounting import PLUGIN, read_associations
 from burst.flux.rpc import RequestFailed, RpcClient
+from burst.model.accounting import (
+    AccountingFacts,
+    AssociationLimits,
+    AssociationUse,
+    QueueLimits,
+    UsageWeights,
+)
 from burst.model.banks import Associations
 from tests.flux.fake_handle import FakeHandle, Fault
 from tests.flux.site import HOSTNAME, Site
@@ -38,17 +46,63 @@ ROWS = [
 LISTED = Associations(
     {5001: frozenset({"physics", "maths"}), 5002: frozenset({"maths"})},
     {5001: "physics"},
+    AccountingFacts(),
 )
 _ENTRY = {
     "fairshare": 0.5,
     "max_run_jobs": 5,
-    "queues": [],
+    "cur_run_jobs": 2,
+    "max_active_jobs": 7,
+    "cur_active_jobs": 3,
+    "max_nodes": 4,
+    "cur_nodes": 3,
+    "max_cores": 2147483647,
+    "cur_cores": 12,
+    "max_sched_jobs": 2147483647,
+    "cur_sched_jobs": 1,
+    "queues": ["debug"],
+    "queue_factor": 0,
+    "queue_usage": {
+        "debug": {
+            "cur_run_jobs": 1,
+            "cur_nodes": 2,
+            "cur_sched_jobs": 0,
+            "cur_sched_nodes": 0,
+            "cur_sched_cores": 0,
+        }
+    },
     "projects": ["*"],
     "def_project": "*",
     "held_jobs": {},
 }
+LIMITS = AssociationLimits(
+    max_running_jobs=5,
+    max_nodes=4,
+    running=AssociationUse(2, 3, 12),
+    by_queue={"debug": AssociationUse(1, 2)},
+    queues=frozenset({"debug"}),
+)
+QUEUES = {
+    "debug": {
+        "name": "debug",
+        "min_nodes_per_job": 1,
+        "max_nodes_per_job": 1,
+        "max_time_per_job": 60,
+        "priority": 0,
+        "max_running_jobs": 3,
+        "max_nodes_per_assoc": 2,
+        "max_sched_jobs": 2147483647,
+        "max_sched_nodes_per_assoc": 2147483647,
+        "max_sched_cores_per_assoc": 2147483647,
+    }
+}
+CONFIGS = [
+    {"key": "decay_factor", "value": "0.5"},
+    {"key": "node_weight", "value": "1.0"},
+    {"key": "core_weight", "value": "0.25"},
+]
 MAP = [
-    {"userid": 0, "banks": [{"bank_name": "root", "active": 1, **_ENTRY}]},
+    {"userid": 0, "banks": [{"bank_name": "root", "active": 1}]},
     {
         "userid": 5001,
         "banks": [
@@ -61,7 +115,10 @@ BUILT_IN = [".priority-default", ".limit-duration"]
 
 
 def lead(manager: dict[str, Any], services: dict[str, Any]) -> RpcClient:
-    missing = {"accounting.list_users": lambda _: Fault(errno.ENOSYS)}
+    missing = {
+        f"accounting.{each}": lambda _: Fault(errno.ENOSYS)
+        for each in ("list_users", "list_configs")
+    }
     others = {name.replace("__", "."): each for name, each in services.items()}
     return RpcClient(FakeHandle({**manager, **missing, **others}).as_handle())
 
@@ -100,10 +157,57 @@ def test_its_service_lists_active_associations_and_defaults() -> None:
 
 
 def test_its_plugin_is_asked_first_as_flux_admits_jobs_by_it() -> None:
-    both = with_plugin({"mf_priority_map": MAP}, accounting__list_users=listing)
-    assert read_associations(both, 1.0) == Associations(
+    answer = {"mf_priority_map": MAP, "queues": QUEUES}
+    both = with_plugin(answer, accounting__list_users=listing)
+    found = read_associations(both, 1.0)
+    assert found is not None
+    assert found.facts == AccountingFacts(
+        associations={
+            (0, "root"): AssociationLimits(),
+            (5001, "maths"): LIMITS,
+            (5001, "art"): LIMITS,
+        },
+        queues={"debug": QueueLimits(max_running_jobs=3, max_nodes_per_assoc=2)},
+    )
+    assert msgspec.structs.replace(found, facts=None) == Associations(
         {0: frozenset({"root"}), 5001: frozenset({"maths"})}
     )
+
+
+def test_a_plugin_that_knows_fewer_limits_has_none_of_the_others() -> None:
+    old = [{"userid": 1, "banks": [{"bank_name": "maths", "max_run_jobs": 2}]}]
+    found = read_associations(with_plugin({"mf_priority_map": old}), 1.0)
+    assert found is not None
+    assert found.facts == AccountingFacts(
+        associations={(1, "maths"): AssociationLimits(max_running_jobs=2)}
+    )
+
+
+def configs(answer: Any) -> RpcClient:
+    def list_configs(asked: Any) -> Any:
+        assert asked == {"json": True, "fields": "key,value", "format": ""}
+        return answer
+
+    return client(accounting__list_users=listing, accounting__list_configs=list_configs)
+
+
+def test_its_service_tells_what_nodes_count_in_the_usage() -> None:
+    found = read_associations(configs({"list_configs": json.dumps(CONFIGS)}), 1.0)
+    assert found is not None
+    assert found.facts == AccountingFacts(weights=UsageWeights(1.0, 0.25, 0.0))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Fault(errno.EPERM),
+        Fault(errno.EINVAL, "list-configs: ValueError"),
+        {"list_configs": "{"},
+        {"list_configs": '[{"key": "node_weight", "value": "much"}]'},
+    ],
+)
+def test_weights_that_cannot_be_read_are_not_known(answer: Any) -> None:
+    assert read_associations(configs(answer), 1.0) == LISTED
 
 
 @pytest.mark.parametrize(
@@ -187,13 +291,22 @@ def test_a_real_lead_tells_whether_flux_accounting_runs() -> None:
             assert lead.associations(10.0) == Associations(
                 {os.getuid(): frozenset({"physics", "maths"})},
                 {os.getuid(): "physics"},
+                AccountingFacts(),
             )
         with accounting(instance.uri, "hangs"):
             began = time.monotonic()
             with pytest.raises(LeadError, match=r"no answer within 0\.3s"):
                 lead.associations(0.3)
             assert time.monotonic() - began < 10.0
-        assert lead.associations(10.0) is None
+        wait_until(lambda: tells_none(lead), "the lead to know that nobody answers")
+
+
+def tells_none(lead: FluxLead) -> bool:
+    """A request that was on its way when the service was killed gets no answer."""
+    try:
+        return lead.associations(1.0) is None
+    except LeadError:
+        return False
 
 
 def spent_by_bank(site: Site) -> dict[str, float]:

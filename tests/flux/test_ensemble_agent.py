@@ -39,12 +39,12 @@ def test_jobs_that_others_submit_are_told_too(story: AgentStory, site: Site) -> 
         story.up(command="true", count=1, target=50)
         story.wait_for_runs(1)
         site.flux("submit", "--cc=1-3", "sleep", "600", FLUX_URI=story.member)
-        wait_until(
-            lambda: (
-                story.md.get("queue", {}).get("run", 0) >= 1
-                and sum(story.md["waiting"].values()) + story.md["queue"]["run"] == 3
-            ),
-            lambda: f"three jobs: {story.md}",
-        )
+
+        def three() -> bool:
+            seen = story.md
+            runs = seen.get("queue", {}).get("run", 0)
+            return bool(runs) and sum(seen["waiting"].values()) + runs == 3
+
+        wait_until(three, lambda: f"three jobs: {story.md}")
         assert story.tally()["finished"] == 1
         site.flux("cancel", "--all", FLUX_URI=story.member)

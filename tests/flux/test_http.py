@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from tests.cli.cli_harness import open_harness
 from tests.contract.instance import SLEEP, Submission
-from tests.embedded_instance import free_port
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.http.clients import ask, bearer
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]

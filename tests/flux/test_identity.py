@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from burst.flux.identity import endpoint, parse_bootstrap, propose_owner
-from burst.model.lead import Bootstrap, HostEntry
+from burst.flux.identity import endpoint, parse_access, parse_bootstrap, propose_owner
+from burst.model.lead import Bootstrap, GuestAccess, HostEntry
 
 HOSTS = ("lead-0", "burst-0-0", "burst-0-1")
 
@@ -101,3 +101,30 @@ def test_an_owner_is_a_dns_label(host, label):
     owner = propose_owner(host)
     assert re.fullmatch(rf"{label}-[0-9a-f]{{8}}", owner)
     assert owner != propose_owner(host)
+
+
+@pytest.mark.parametrize(
+    ("config", "access"),
+    [
+        ({}, GuestAccess()),
+        ({"access": {}, "exec": {}}, GuestAccess()),
+        ({"exec": {"imp": 3}, "access": {"allow-guest-user": 1}}, GuestAccess()),
+        (
+            {
+                "access": {"allow-guest-user": True, "allow-root-owner": True},
+                "exec": {"imp": "/usr/libexec/flux/flux-imp"},
+                "ingest": {"frobnicator": {"plugins": ["a"]}},
+            },
+            GuestAccess(
+                allow_guest_user=True,
+                allow_root_owner=True,
+                imp="/usr/libexec/flux/flux-imp",
+                ingest={"frobnicator": {"plugins": ["a"]}},
+            ),
+        ),
+    ],
+)
+def test_who_may_use_the_instance_is_read(
+    config: dict[str, Any], access: GuestAccess
+) -> None:
+    assert parse_access(config) == access

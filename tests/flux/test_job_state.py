@@ -140,6 +140,26 @@ def test_an_update_of_the_jobspec_is_told():
     assert view.state is JobState.SCHED
 
 
+def dependency(what: str, name: str) -> tuple[str, dict[str, Any]]:
+    return f"dependency-{what}", {"description": name}
+
+
+def test_the_limits_of_flux_accounting_that_hold_a_job_are_told():
+    nodes, jobs = "max-resources-user-limit", "max-running-jobs-user-limit"
+    held = (
+        SUBMIT,
+        dependency("add", "after-success=f6c4XXkB"),
+        dependency("add", jobs),
+        dependency("add", nodes),
+        dependency("add", jobs),
+    )
+    assert job_after(*held).view().dependencies == (jobs, nodes)
+    left = (*held, dependency("remove", jobs))
+    assert job_after(*left).view().dependencies == (nodes,)
+    none = (*left, dependency("remove", nodes), dependency("remove", "x"), DEPEND)
+    assert job_after(*none).view().dependencies == ()
+
+
 def test_an_urgency_is_told_before_its_priority():
     job = job_after(*PENDING)
     job.apply(JournalEvent(9.0, "urgency", {"urgency": 31, "userid": 0}), None)
@@ -177,6 +197,7 @@ def test_a_jobspec_that_cannot_be_read_is_told(jobspec, why):
     "event",
     [
         ("urgency", {"urgency": "x"}),
+        ("dependency-add", {}),
         ("urgency", {}),
         ("finish", {}),
         ("jobspec-update", {"resources.0.count": 1}),

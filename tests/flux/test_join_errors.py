@@ -25,7 +25,8 @@ from burst.testing import example_spec
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX
 from tests.plugins.local.harness import LocalHarness, open_bench
-from tests.support.fluxlead import FluxLead, flux_lead, free_port, needs_flux
+from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
@@ -289,13 +290,17 @@ def test_a_burst_whose_followers_have_a_wrong_port_ends_with_that_reason(
         f'sed -i \'s/127.0.0.1:[0-9]*"/127.0.0.1:{dead}"/\' "${{word#*=}}"\n'
         f'esac; done; exec {FLUX} "$@"'
     )
-    site.write(deadlines={"join": "4s", "idle": "0.3s"})
+    site.write(deadlines={"join": "10s", "idle": "0.3s"})
     with site.cli.daemon():
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")
+        words = f"it cannot connect to tcp://127.0.0.1:{dead}: nothing listens there"
+        wait_until(
+            lambda: words in site.cli.row(burst_id)["note"],
+            lambda: f"the reason, while there is time: {site.cli.row(burst_id)}",
+        )
         row = site.wait_for_end(burst_id)
         assert row["result"] == "timeout"
-        words = f"it cannot connect to tcp://127.0.0.1:{dead}: nothing listens there"
         assert words in row["note"]
         assert words in site.explain(job)
         assert not site.followers()

@@ -387,6 +387,8 @@ def test_a_stream_that_waits_to_be_requested_again_is_opened_once(
         asked.append(payload)
         return SENTINEL
 
+    # Nobody answers yet: after RETRY_S it is asked for again.
+    fake.services[TOPIC] = lambda _: None
     fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
     with pytest.raises(Unreadable):
         synced.job_views()

@@ -93,9 +93,9 @@ def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
     seen: list[str] = []
 
     def begin(done: Future[None]) -> None:
-        loop.after(0.03, lambda: finish(done))
-        loop.after(0.02, lambda: seen.append("second"))
-        loop.after(0.01, lambda: seen.append("first"))
+        loop.after(0.3, lambda: finish(done))
+        loop.after(0.2, lambda: seen.append("second"))
+        loop.after(0.1, lambda: seen.append("first"))
         seen.append("now")
 
     loop.wait_for(begin, DEADLINE_S, "timers")

@@ -86,8 +86,6 @@ def test_a_guest_may_read_and_release_what_is_his_and_no_more(
         assert "none of these jobs is yours and held" in guest("release", ours).error
         for words in (
             ("plan",),
-            ("request", "-N1"),
-            ("down", said["bursts"][0]["id"]),
             ("gc",),
             ("gc", "--yes"),
             ("enable", "local"),
@@ -95,6 +93,11 @@ def test_a_guest_may_read_and_release_what_is_his_and_no_more(
         ):
             only_owner = f"{words[0]}: only the instance owner may do that"
             assert only_owner in guest(*words).error
+        asked = guest("request", "-N1").error
+        assert "users may not request bursts on this instance" in asked
+        made_for_job = said["bursts"][0]["id"]
+        refused = guest("down", made_for_job).error
+        assert f"{made_for_job} is no burst that you requested" in refused
         assert [row["state"] for row in site.bursts()] == ["join"] * 2
         assert guest("release", his).lines == [f"released: {his}"]
         assert site.jobs("{urgency}", ours) == "0"

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.cli_harness import BURST, CliHarness, open_harness
 from tests.flux_instance import FLUX, FluxInstance
 from tests.support.terminal import on_terminal
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 _GUEST = {"FLUX_HANDLE_USERID": "1234", "FLUX_HANDLE_ROLEMASK": "0x2"}
@@ -25,6 +26,14 @@ def test_it_is_watched_through_a_proxy(cli: CliHarness, instance: FluxInstance) 
     job = instance.flux("submit", "-N2", "--setattr=burstable", "sleep", "300").strip()
     argv = [FLUX, "proxy", cli.uri, BURST, "watch", "-c", str(cli.config)]
     with on_terminal(argv, {}) as screen:
+        # What Enter shows is read once.
+        wait_until(
+            lambda: any(
+                f"job {job} runs" in cli.run("explain", burst["id"]).stdout
+                for burst in cli.status()["bursts"]
+            ),
+            "its start to be recorded",
+        )
         screen.shows("online")
         at = screen.press("\r")
         screen.shows(f"job {job} runs", at)

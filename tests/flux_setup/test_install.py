@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from pathlib import Path
 
@@ -58,6 +60,24 @@ def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) ->
     assert set(changes(apply_files(places.own, {}))) == {Change.REMOVE}
     assert below(site) == before
     assert apply_files(places.own, {}) == []
+
+
+@pytest.mark.parametrize("for_all", [True, False])
+def test_files_for_all_can_be_read_by_all_whatever_the_umask(
+    tmp_path: Path, for_all: bool
+) -> None:
+    places = single_directory(tmp_path / "a" / "flux")
+    before = os.umask(0o077)
+    try:
+        apply_files(places.own, make_files(places, choice()), for_all=for_all)
+    finally:
+        os.umask(before)
+    modes = {
+        (path.is_dir(), stat.S_IMODE(path.stat().st_mode))
+        for path in below(tmp_path / "a")
+    }
+    wanted = (0o755, 0o644) if for_all else (0o700, 0o600)
+    assert modes == {(True, wanted[0]), (False, wanted[1])}
 
 
 def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
@@ -155,7 +175,13 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
         "ingest": {
             "frobnicator": {
                 "plugins": ["defaults", "/x/frob-burst.py", "constraints"],
-                "burst": {"any_job": True, "attribute": "cloud", "property": "burst"},
+                "burst": {
+                    "any_job": True,
+                    "share_users": False,
+                    "mode": "hold",
+                    "attribute": "cloud",
+                    "property": "burst",
+                },
             }
         }
     }

@@ -124,6 +124,7 @@ class Strange(BaseHTTPRequestHandler):
 
     says = b""
     status = 200
+    lost = 0
     seen: ClassVar[list[str]] = []
 
     def do_POST(self) -> None:
@@ -131,7 +132,7 @@ class Strange(BaseHTTPRequestHandler):
         self.seen.append(self.path)
         self.send_response(self.status)
         self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", str(len(self.says)))
+        self.send_header("Content-Length", str(len(self.says) + self.lost))
         self.end_headers()
         self.wfile.write(self.says)
 
@@ -141,6 +142,21 @@ class Strange(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
+
+
+@contextmanager
+def strange(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the URL of a `Strange` with these, and the paths that it was asked for."""
+    seen: list[str] = []
+    handler = type("Handler", (Strange,), {**attributes, "seen": seen})
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 ANSWERS = [
@@ -158,22 +174,25 @@ ANSWERS = [
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case[2])
 def test_what_is_no_daemon_is_told(token: Path, case: tuple[int, bytes, str]) -> None:
     status, body, what = case
-
-    class Handler(Strange):
-        says, seen = body, []
-
-    Handler.status = status
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        client = AgentClient(f"http://127.0.0.1:{server.server_port}", str(token))
+    with strange(says=body, status=status) as (url, seen):
+        client = AgentClient(url, str(token))
         with pytest.raises(AgentTrouble, match=what):
             client.post(report(ensemble="sweep"))
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert Handler.seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
+    assert seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
+
+
+@pytest.mark.parametrize("status", [200, 503])
+@pytest.mark.parametrize("sent", [0, 10])
+def test_a_daemon_that_ends_while_it_answers_is_away(
+    token: Path, status: int, sent: int
+) -> None:
+    whole = msgspec.json.encode(AgentAnswer(version=REPORT_VERSION, check=1.0))
+    lost = len(whole) - sent
+    with strange(says=whole[:sent], status=status, lost=lost) as (url, _):
+        client = AgentClient(url, str(token))
+        what = "cannot be reached" if status == 200 else "did not take the report"
+        with pytest.raises(AgentTrouble, match=what):
+            client.post(report(ensemble="sweep"))
 
 
 def test_a_daemon_that_is_away_is_told(token: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import CliHarness, open_harness
-from tests.embedded_instance import embedded_instance, free_port
+from tests.embedded_instance import embedded_instance
 from tests.http.clients import Answer, ask, bearer
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 FILE = """

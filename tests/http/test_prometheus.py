@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import open_harness
-from tests.embedded_instance import embedded_instance, free_port
+from tests.embedded_instance import embedded_instance
 from tests.manifests.monitoring import SERIES, queries, rule_groups
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.prometheus

@@ -15,8 +15,8 @@ from burst.errors import ConfigError
 from burst.http.service import HttpService
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.tally import Tally
-from tests.embedded_instance import free_port
 from tests.http.clients import ask, bearer
+from tests.support.ports import free_port
 
 TOKEN, OTHER = "e" * 40, "f" * 40
 
@@ -87,8 +87,8 @@ def test_it_moves_to_another_address_of_the_same_port(
 
 
 def test_where_another_has_the_port_it_stays(service: HttpService) -> None:
-    with socket.create_server(("127.0.0.2", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.2", port)):
         here = HttpSettings(listen=f"127.0.0.1:{port}")
         service.prepare(here).commit()
         with pytest.raises(ConfigError, match="in use"):

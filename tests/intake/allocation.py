@@ -16,8 +16,9 @@ from pathlib import Path
 import tomli_w
 
 from tests.cli.cli_harness import BURST, CommandResult
-from tests.flux_instance import FLUX, pids_with
+from tests.flux_instance import FLUX
 from tests.support.fluxlead import broker_environment
+from tests.support.marked import kill_all_with, pids_with
 from tests.support.waiting import wait_until
 
 SETTINGS = {
@@ -136,9 +137,7 @@ class User:
         assert self.left() == []
 
     def kill(self) -> None:
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all_with(f"BURST_TEST={self.directory}")
 
 
 def environ(pid: int) -> bytes:

@@ -149,6 +149,16 @@ def test_in_queue_mode_it_goes_to_the_queue(user: UserCli, site: Answer) -> None
 
 
 @WITH_QUEUES
+def test_where_users_are_kept_apart_a_job_of_the_queue_may_have_constraints(
+    user: UserCli, site: Answer
+) -> None:
+    site("queue", requires=True)
+    system, _ = seen(user, user.submit("--burst", "--requires=burst-0", "-N4", "true"))
+    assert system["queue"] == "burst"
+    assert "'burst-0'" in str(system["constraints"])
+
+
+@WITH_QUEUES
 @pytest.mark.parametrize(
     ("words", "says"),
     [

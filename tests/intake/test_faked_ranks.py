@@ -55,13 +55,22 @@ class Request:
 class Faked:
     """An instance of 8 own nodes that are up, and 100 that may be lent."""
 
-    def __init__(self, policy: str, lent: int = LENT, *, ours: bool = True) -> None:
+    def __init__(
+        self,
+        policy: str,
+        lent: int = LENT,
+        *,
+        ours: bool = True,
+        config: dict[str, Any] | None = None,
+    ) -> None:
         flux = flux_bindings()
         importlib.import_module("flux.resource")
         self._module = load(SCHEDULER)
         kind = self._module.make_class(policy)
         shipped = kind.__mro__[2]
         self._scheduler = (kind if ours else shipped)(flux.Flux("loop://"))
+        if ours:
+            self._scheduler.keep_users_apart_by(config or {})
         last = OWN + lent - 1
         execution = {
             "R_lite": [{"rank": f"0-{last}", "children": {"core": "0-3"}}],
@@ -121,6 +130,29 @@ class Faked:
 @pytest.fixture(params=["fifo", "backfill"])
 def faked(request: pytest.FixtureRequest) -> Faked:
     return Faked(request.param)
+
+
+@pytest.mark.parametrize(
+    ("table", "lent"),
+    [({}, ""), ({"share_users": True}, "8-9"), ({"any_job": True}, "8-9")],
+    ids=["apart", "shared", "any job"],
+)
+def test_lent_ranks_without_a_lease_are_nobodys_where_there_are_guests(
+    table: dict[str, bool], lent: str
+) -> None:
+    config = {
+        "access": {"allow-guest-user": True},
+        "ingest": {"frobnicator": {"burst": table}},
+    }
+    faked = Faked("fifo", config=config)
+    faked.up(f"{OWN}-{OWN + 1}")
+    job = faked.submit(2, burstable=True, lent=True)
+    faked.turn()
+    assert job.ranks == lent
+    if not lent:
+        faked.lend({"1": "8-9"}, "8-9")
+        faked.turn()
+        assert job.ranks == "8-9"
 
 
 def test_a_job_of_a_hundred_nodes_waits_in_an_instance_of_8_and_runs(

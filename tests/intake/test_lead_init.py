@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING, pids_with
-from tests.support.fluxlead import broker_environment, free_port, short_directory
+from tests.flux_instance import FLUX, MISSING
+from tests.support.fluxlead import broker_environment, short_directory
+from tests.support.marked import kill_all_with
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -74,9 +73,7 @@ class Started:
             self.broker.kill()
             self.broker.wait()
             # The daemon looks for its lead for a while.
-            for pid in pids_with(str(self.directory)):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_all_with(str(self.directory))
 
 
 @pytest.fixture

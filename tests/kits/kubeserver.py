@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 
+def as_line(kind: str, found: Any) -> bytes:
+    """Return an event as it is sent."""
+    return json.dumps({"type": kind, "object": found}).encode() + b"\n"
+
+
 class Watch:
     """One watch that was begun, as a test plays the API server's side of it."""
 
@@ -25,7 +30,7 @@ class Watch:
 
     def say(self, kind: str, found: Any) -> None:
         """Send an event."""
-        self.lines.put(json.dumps({"type": kind, "object": found}).encode() + b"\n")
+        self.lines.put(as_line(kind, found))
 
     def end(self, *, cut: bool = False) -> None:
         """End the answer, or `cut` the connection in the midst of it."""

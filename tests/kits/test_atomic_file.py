@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from burst.kits.atomic_file import write_atomically
+from tests.support.waiting import wait_until
 
 
 def test_the_new_content_replaces_the_old(tmp_path: Path) -> None:
@@ -25,6 +26,24 @@ def test_a_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_a_file_like_another_has_its_owner_group_and_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(0o640)
+    if not os.geteuid():
+        os.chown(path, 7, 12)
+    wanted = path.stat()
+    before = os.umask(0o077)
+    try:
+        write_atomically(path, "new", like=wanted)
+    finally:
+        os.umask(before)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid) == (wanted.st_uid, wanted.st_gid)
+    assert stat.S_IMODE(found.st_mode) == 0o640
+    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize("replace", [True, False])
@@ -47,6 +66,7 @@ def test_no_other_user_can_read_a_private_file(replace: bool, tmp_path: Path) ->
         for number in range(50):
             path = tmp_path / str(number)
             write_atomically(path, "secret", private=True, replace=replace)
+        wait_until(lambda: seen, "a look at them")
     finally:
         ended.set()
         watcher.join()

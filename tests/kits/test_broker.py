@@ -21,7 +21,7 @@ from burst.kits.broker import (
     follower_config,
     follower_tables,
 )
-from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
+from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
@@ -344,3 +344,27 @@ def test_an_embedded_follower_runs_under_this_python() -> None:
         *("-m", "burst.embedded", "follower", "--config", "/c.toml"),
         *("--hostname", "n0", "--rundir", "/run/n0"),
     ]
+
+
+def test_a_follower_serves_whom_the_lead_serves(lead: LeadIdentity) -> None:
+    hosts = lead.hosts[1:2]
+    alone = tomllib.loads(follower_config(lead, hosts, (1,)))
+    assert not {"access", "exec"} & alone.keys()
+    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
+    system = msgspec.structs.replace(lead, access=access)
+    tables = tomllib.loads(follower_config(system, hosts, (1,)))
+    assert tables.pop("access") == {"allow-guest-user": True}
+    assert tables.pop("exec") == {"imp": "/usr/libexec/flux/flux-imp"}
+    assert tables == alone
+
+
+def test_a_follower_with_guests_changes_jobs_as_the_lead_does(
+    lead: LeadIdentity,
+) -> None:
+    """Else a guest's job could submit there what the lead would not take."""
+    ingest = {"frobnicator": {"plugins": ["defaults", "/f.py"], "burst": {"a": 1}}}
+    for guests in True, False:
+        access = GuestAccess(allow_guest_user=guests, ingest=ingest)
+        system = msgspec.structs.replace(lead, access=access)
+        tables = tomllib.loads(follower_config(system, lead.hosts[1:2], (1,)))
+        assert tables.get("ingest") == (ingest if guests else None)

@@ -21,10 +21,10 @@ from tests.support.fluxlead import (
     FluxLead,
     broker_environment,
     flux_lead,
-    free_port,
     needs_flux,
     short_directory,
 )
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]

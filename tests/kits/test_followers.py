@@ -16,6 +16,7 @@ import pytest
 
 from burst.errors import Refused
 from burst.kits import certificate, followers
+from burst.model.lead import GuestAccess
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 from tests.support.fluxlead import short_directory
@@ -24,10 +25,10 @@ from tests.support.waiting import wait_until
 MKTEMP = shutil.which("mktemp")
 # It stands for flux: it says with what it runs, and waits.
 FOLLOWER = """#!/bin/sh
+trap 'echo told > "$SAYS/end"; exit 5' TERM
 env > "$SAYS/env"
 printf '%s\\n' "$@" > "$SAYS/argv"
 for word; do case $word in -Srundir=*) touch "${word#-Srundir=}/socket"; esac; done
-trap 'echo told > "$SAYS/end"; exit 5' TERM
 echo ready > "$SAYS/ready"
 while :; do sleep 0.05; done
 """
@@ -140,3 +141,25 @@ def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None
     ):
         with pytest.raises(Refused):
             followers.write(tmp_path / "files", wrong)
+
+
+@pytest.mark.parametrize(("guests", "mode"), [(False, 0o700), (True, 0o711)])
+def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
+    spec: BurstSpec, tmp_path: Path, guests: bool, mode: int
+) -> None:
+    system = msgspec.structs.replace(
+        spec.lead, access=GuestAccess(allow_guest_user=guests)
+    )
+    spec = msgspec.structs.replace(spec, lead=system)
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        script = subprocess.Popen(["sh", str(start), spec.hosts[0]])
+        try:
+            wait_until((tmp_path / "ready").exists, "the follower")
+            (rundir,) = rundirs.iterdir()
+            assert stat.S_IMODE(rundir.stat().st_mode) == mode
+            files = tmp_path / "files"
+            assert stat.S_IMODE(files.stat().st_mode) == 0o700
+        finally:
+            script.terminate()
+            script.wait()

@@ -15,7 +15,7 @@ from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import POD
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
-from tests.kits.kubeserver import Said, Watch, api_server
+from tests.kits.kubeserver import Said, Watch, api_server, as_line
 from tests.support.set_clock import SetClock
 from tests.support.waiting import wait_until
 
@@ -123,9 +123,7 @@ def test_what_is_watched_is_not_listed_again(watcher: Watcher) -> None:
 
 def test_an_event_may_come_in_parts(watcher: Watcher) -> None:
     watch = watcher.begin()
-    watch.say("ADDED", pod("b"))
-    line = watch.lines.get()
-    assert line
+    line = as_line("ADDED", pod("b"))
     watch.lines.put(line[:20])
     time.sleep(0.05)
     assert watcher.read() == Changes(None, [])

@@ -218,7 +218,7 @@ def test_settings_come_from_a_table() -> None:
     (offer,) = offers(settings)
     sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)
     both = ("joined", "isolated")
-    assert offer == replace(sold, modes=both, own_images=True)
+    assert offer == replace(sold, modes=both, own_images=True, guests=False)
     assert settings.schedule == Seconds(60)
     for wrong in ({"image": "x"}, {**table, "offers": {"a": {"cores": 0}}}):
         with pytest.raises(ConfigError, match=r"providers.far"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,17 @@ def test_only_names_like_ours_are_listed(tmp_path: Path) -> None:
     for name in ("b", ".b", "a", "a.toml"):
         (home.path / name).touch()
     assert home.names() == ["a", "b"]
+
+
+def test_users_may_pass_through_where_that_is_asked_for(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    home = PrivateDirectory(base, "owner-1", "here")
+    home.open()
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (base, home.path)] == [0o700] * 2
+    home.open(passable=True)
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (base, home.path)] == [0o711] * 2
+    home.check()
+    home.open()
+    home.path.chmod(0o751)
+    with pytest.raises(Refused, match="others may write"):
+        home.check()

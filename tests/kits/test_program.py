@@ -21,6 +21,7 @@ from burst.errors import (
 from burst.kits.program import ErrorPattern, flux_version, run
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
+from tests.support.waiting import wait_until
 
 
 def script(directory: Path, body: str) -> str:
@@ -106,14 +107,19 @@ def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
 ) -> None:
     program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; wait")
     began = time.monotonic()
-    with pytest.raises(Transient, match=r"`flux up` did not end within 0\.5 s"):
-        run([program, "up"], limit=0.5)
+    with pytest.raises(Transient, match=r"`flux up` did not end within 2 s"):
+        run([program, "up"], limit=2.0)
     assert time.monotonic() - began < 20
-    status = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
-    while status.exists() and status.read_text().split()[2] != "Z":
-        # It has its signal, and on a busy machine no turn yet to end by it.
-        assert time.monotonic() - began < 20
-        time.sleep(0.02)
+    child = int((tmp_path / "pid").read_text())
+    # It has its signal, and on a busy machine no turn yet to end by it.
+    wait_until(lambda: has_ended(child), "its end", 20)
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:

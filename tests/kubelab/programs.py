@@ -3,19 +3,19 @@
 
 import os
 import pathlib
-import socket
 import subprocess
 import time
 import urllib.request
 
+from tests.support.ports import free_port
+
 
 def free_ports(count):
-    """-> as many free loopback ports; another process may take one before it is used."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """-> as many ports that nobody has now, none twice."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def http_get(url, token=None, context=None):

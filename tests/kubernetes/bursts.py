@@ -86,6 +86,15 @@ def wait_status(
     return seen[0]
 
 
+def finds_no_nodes(status: BurstStatus) -> bool:
+    """Tell whether each of two followers has a pod for which there is no node.
+
+    A Job makes its pods one after the other.
+    """
+    whys = [follower.why for follower in status.followers]
+    return len(whys) == 2 and all("finds no node" in why for why in whys)
+
+
 def attempt(call: Callable[[], object]) -> ProviderError | None:
     """Return what it raises of the taxonomy."""
     try:

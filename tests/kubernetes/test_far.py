@@ -15,11 +15,12 @@ import pytest
 import yaml
 from burst_kube import KubeProvider
 
-from burst.kits.pods import OfferTable
+from burst.kits.pods import MultiUserTable, OfferTable
 from burst.kits.pods.names import Tags
 from burst.kits.pods.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
+from burst.model.lead import GuestAccess
 from burst.provider import Phase
 from burst.testing import isolate
 from tests.kubernetes.admit import refusal
@@ -113,6 +114,7 @@ def test_whoever_may_create_jobs_gets_no_other_pods_there(
     assert "violates PodSecurity" in why
 
 
+BASELINE = 'security = "baseline"'
 LOOSE = [
     ({"user": 0}, "user = 0", "baseline"),
     ({"security": "baseline"}, 'security = "baseline"', "baseline"),
@@ -139,6 +141,35 @@ def test_what_needs_more_is_denied_in_words_until_it_is_let_in(
     provider.provision(restricted.spec)
     wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
     reap_all(provider, restricted.spec)
+
+
+def test_followers_of_many_users_are_admitted_by_baseline_and_not_by_restricted(
+    restricted: Bursts, tmp_path: Path
+) -> None:
+    key = tmp_path / "munge.key"
+    key.write_bytes(bytes(64))
+    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
+    lead = msgspec.structs.replace(restricted.lead, access=access)
+    spec = msgspec.structs.replace(restricted.spec, lead=lead)
+    users = MultiUserTable(users={"flux": "1000:1000", "ann": "1001:1001"})
+    provider = restricted.provider(
+        security="baseline", munge_key=str(key), multi_user=users
+    )
+    (told,) = noted(provider)
+    assert 'Pod Security Standard "restricted:latest"' in told.what
+    label = "pod-security.kubernetes.io/enforce=baseline"
+    assert f"do without multi_user and {BASELINE}, or label it {label}" in told.advice
+    provider.provision(spec)
+    words = 'violates PodSecurity "restricted:latest"'
+    status = wait_status(provider, lambda seen: words in seen.why)
+    assert status.phase is Phase.PENDING
+    reap_all(provider, spec)
+    restricted.lab.kubectl(
+        *("label", "namespace", restricted.namespace, "--overwrite", label)
+    )
+    provider.provision(spec)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    reap_all(provider, spec)
 
 
 def noted(provider: KubeProvider) -> list[Finding]:

@@ -13,8 +13,7 @@ import pytest
 from burst.config import Seconds
 from burst.provider import Failure, Phase
 from tests.kubernetes.autoscaler import Autoscaler
-from tests.kubernetes.bursts import Bursts, wait_status
-from tests.support.waiting import wait_until
+from tests.kubernetes.bursts import Bursts, finds_no_nodes, wait_status
 
 pytestmark = pytest.mark.kubernetes
 NOWHERE = {"node.kubernetes.io/instance-type": "none"}
@@ -23,7 +22,7 @@ NOWHERE = {"node.kubernetes.io/instance-type": "none"}
 def test_nodes_that_are_added_are_told_until_the_pods_have_them(bursts: Bursts) -> None:
     provider = bursts.provider(node_selector=NOWHERE)
     provider.provision(bursts.spec)
-    wait_status(provider, lambda s: "finds no node" in s.why)
+    wait_status(provider, finds_no_nodes)
     scaler = Autoscaler(bursts.api, bursts.namespace, "cluster-autoscaler")
     pods = bursts.objects("pods")
     for pod in pods:
@@ -50,7 +49,7 @@ def test_nodes_that_are_added_are_told_until_the_pods_have_them(bursts: Bursts) 
 def test_what_karpenter_did_is_told(bursts: Bursts) -> None:
     provider = bursts.provider(node_selector=NOWHERE)
     provider.provision(bursts.spec)
-    wait_status(provider, lambda s: "finds no node" in s.why)
+    wait_status(provider, finds_no_nodes)
     karpenter = Autoscaler(bursts.api, bursts.namespace, "karpenter")
     first, second = bursts.objects("pods")
     chosen = "Pod should schedule on: nodeclaim/default-7xk2p"
@@ -87,11 +86,10 @@ def test_a_node_that_is_taken_away_is_told_with_the_next_pod(bursts: Bursts) -> 
     status = wait_status(provider, lambda s: words in s.why)
     assert status.phase is Phase.PENDING
     assert "ScaleDown: deleting pod for node scale down" in status.why
-    uid = pod["metadata"]["uid"]
-    wait_until(
-        lambda: uid not in {p["metadata"]["uid"] for p in bursts.objects("pods")},
-        "the pod to go",
+    gone = "has no pod yet; "
+    status = wait_status(
+        provider, lambda s: any(f.why.startswith(gone) for f in s.followers)
     )
-    told = [f.why for f in provider.observe()[0].followers if words in f.why]
+    told = [f.why for f in status.followers if words in f.why]
     assert len(told) == 1, told
-    assert told[0].startswith("has no pod yet; ")
+    assert told[0].startswith(gone)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from burst.errors import NotFound
 from burst.kits.pods import PodBursts
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, attempt, wait_status
+from tests.kubernetes.bursts import Bursts, attempt, finds_no_nodes, wait_status
 from tests.kubernetes.proxy import Fault, Proxy
 from tests.kubernetes.rights import grant
 from tests.support.waiting import wait_until
@@ -32,7 +32,7 @@ def stuck(bursts: Bursts) -> Any:
     nowhere = {"node.kubernetes.io/instance-type": "none"}
     provider = bursts.provider(node_selector=nowhere)
     provider.provision(bursts.spec)
-    wait_status(provider, lambda status: "finds no node" in status.why)
+    wait_status(provider, finds_no_nodes)
     pods = bursts.objects("pods")
     for pod in pods:
         bursts.bind(pod["metadata"]["name"], NODE)

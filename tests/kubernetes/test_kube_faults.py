@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kubernetes
 
 @pytest.fixture
 def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
-    return bursts.provider(kubeconfig=str(proxy.kubeconfig), timeout=Seconds(0.5))
+    return bursts.provider(kubeconfig=str(proxy.kubeconfig))
 
 
 def test_too_many_requests_are_put_off_as_long_as_it_says(
@@ -46,9 +46,9 @@ def test_what_cannot_be_read_whole_is_not_read_at_all(
     assert isinstance(attempt(lambda: provider.reap(bursts.spec.burst_id)), Transient)
 
 
-def test_one_that_hangs_is_left_in_time(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider
-) -> None:
+def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:
+    short = {"kubeconfig": str(proxy.kubeconfig), "timeout": Seconds(0.5)}
+    provider = bursts.provider(**short)
     proxy.faults.append(Fault("GET", ".", silent=True))
     error = attempt(provider.observe)
     assert isinstance(error, Transient)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,10 +12,11 @@ from burst_kube import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import Refused
-from burst.kits.pods import Tags
+from burst.kits.pods import MultiUserTable, Tags
 from burst.kits.pods.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
+from burst.model.lead import GuestAccess
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.conftest import account
@@ -90,3 +92,36 @@ def test_the_role_of_the_manifests_is_enough(
     assert "apply a Role with verb patch on jobs" in error.advice
     grant(bursts, account)
     assert probe(bursts, account, 0).level is Level.OK
+
+
+def test_for_a_guest_it_owns_what_its_pod_mounts(
+    bursts: Bursts, tmp_path: Path
+) -> None:
+    key = tmp_path / "munge.key"
+    key.write_bytes(bytes(64))
+    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
+    lead = msgspec.structs.replace(bursts.lead, access=access)
+    table = MultiUserTable(users={"flux": "1000:1000"})
+    provider = bursts.provider(
+        security="baseline", munge_key=str(key), multi_user=table
+    )
+    kinds = ("jobs", "pods", "secrets", "configmaps")
+
+    def ours() -> list[Any]:
+        found = (item for kind in kinds for item in bursts.objects(kind))
+        return [o for o in found if o["metadata"]["name"].startswith("burst-probe-")]
+
+    owners: list[str] = []
+
+    def hear(line: str) -> None:
+        pods = bursts.objects("pods")
+        if pods and not owners:
+            owned = (o["metadata"].get("ownerReferences", []) for o in ours())
+            owners.extend(owner["kind"] for refs in owned for owner in refs)
+            bursts.patch_pod(pods[0], ended(0, "burst-guest-uid:\n"))
+
+    found = provider.probe_guest(lead, "root", hear)
+    assert any("there is no user root there" in finding.what for finding in found)
+    # The pod, the Secret and the ConfigMap.
+    assert owners == ["Job"] * 3
+    assert ours() == []

@@ -70,7 +70,7 @@ def starts(bursts: Bursts) -> dict[str, str]:
 
 @pytest.fixture
 def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
-    return bursts.provider(kubeconfig=str(proxy.kubeconfig), timeout=Seconds(2))
+    return bursts.provider(kubeconfig=str(proxy.kubeconfig))
 
 
 def test_each_pod_reads_its_own_host_whatever_was_there_before(

@@ -3,6 +3,7 @@
 
 use       a live burst has a job that runs on it or will start on it, or a request, or
           is idle for less than its deadline; each waiting state ends
+apart     where users are kept apart, no job begins on nodes of another user's burst
 harm      nothing of ours blocks another job, and no job that is not ours is touched
 disjoint  no rank is in two live leases, and no host exists twice
 limits    are not passed by anything new
@@ -168,6 +169,7 @@ class Invariants:
         self._races()
 
     def anytime(self):
+        self._apart()
         self._disjoint()
         self._recorded()
         self._isolation()
@@ -184,6 +186,21 @@ class Invariants:
             raise Broken(name, what, self.world.story())
 
     # One by one.
+
+    def _apart(self):
+        """Not of jobs from before: what was not confined when it came is so later."""
+        lead = self.world.lead
+        begun, lead.new = lead.new, []
+        for job, ranks in begun if lead.apart else ():
+            if job.confined_to is None and lead.confines:
+                continue
+            for burst in self.world.live:
+                its = burst.lease.userids
+                fits = (
+                    not its or job.userid in its or ranks.isdisjoint(burst.lease.ranks)
+                )
+                what = f"job {job.id} of user {job.userid} runs on {burst.id} of {its}"
+                self.must("apart", fits, what)
 
     def _use(self):
         world, now = self.world, self.world.now

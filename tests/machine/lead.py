@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -78,6 +79,10 @@ class SimLead(FakeLead):
     """Whole jobspecs of jobs that have strange ones."""
     begun: dict[int, int] = field(default_factory=dict)
     """How many jobs have begun on each rank."""
+    apart: bool = False
+    """Whether sched-burst gives lent ranks without a lease to nobody."""
+    new: list[tuple[JobView, frozenset[int]]] = field(default_factory=list)
+    """Jobs that have begun since somebody looked, as they were, and on which ranks."""
 
     def __post_init__(self):
         self.disk.silence = self.silence
@@ -128,8 +133,13 @@ class SimLead(FakeLead):
     def release(self, urgencies):
         return self._order("release", urgencies, super().release)
 
-    def move(self, queues):
-        return self._order("move", queues, super().move)
+    def move(self, queues, lent=MappingProxyType({})):
+        return self._order(
+            "move", queues, lambda jobs: super(SimLead, self).move(jobs, lent)
+        )
+
+    def confine(self, lent):
+        return self._order("confine", lent, super().confine)
 
     def write_memos(self, memos):
         return self._order("tell", memos, super().write_memos)
@@ -194,7 +204,8 @@ class SimLead(FakeLead):
         if job.id in self.plain:
             return self.own
         request = job.request
-        return self.constraints.admitted(request.constraint if request else "")
+        admitted = self.constraints.admitted(request.constraint if request else "")
+        return admitted & self.reach(job)
 
     def nodes_of(self, job):
         """Return how many nodes it needs; one whose jobspec is strange needs one."""
@@ -229,7 +240,8 @@ class SimLead(FakeLead):
         leases = self.lent[-1] if self.lent else None
         mine = leases.jobs.get(job.id, frozenset()) if leases else frozenset()
         leased = leases.ranks if leases else frozenset()
-        lent = [rank for rank in free if rank in mine or rank not in leased | self.own]
+        anyones = frozenset() if self.apart else frozenset(free) - leased - self.own
+        lent = [rank for rank in free if rank in mine | anyones]
         found = self._first(job, lent)
         if found is None and not (leases and job.id in leases.jobs):
             found = self._first(job, [rank for rank in free if rank in self.own])
@@ -243,6 +255,7 @@ class SimLead(FakeLead):
     def _start(self, job, ranks):
         if self.lagging and job.id not in self.plain:
             self._late[job.id] = job
+        self.new.append((job, ranks))
         self.begun |= {rank: self.begun.get(rank, 0) + 1 for rank in ranks}
         self.change(job.id, state=JobState.RUN, ranks=ranks, t_start=self.now)
 

@@ -77,6 +77,13 @@ _RACES: tuple[_Table, ...] = (
 
 def draw(random: Random) -> dict[str, Any]:
     """Return a scenario: what differs from the tables in `world.py`."""
+    scenario = _draw(random)
+    # Not by `random`, from which the steps of each seed come, too.
+    scenario["guests"] = Random(repr(scenario)).random() < 0.4
+    return scenario
+
+
+def _draw(random: Random) -> dict[str, Any]:
     sites = {name: dict(site) for name, site in random.choice(_SITES).items()}
     if random.random() < 0.25:
         for site in sites.values():

@@ -60,7 +60,7 @@ WISHES = (
 BANKS = ("", "physics", "maths")
 RPCS = (
     *("hold", "release", "tell", "drain", "undrain", "store", "observe", "fail"),
-    *("move", "lend", "jobspec", "finish"),
+    *("move", "lend", "jobspec", "finish", "confine"),
 )
 CHANGES: tuple[dict[str, dict[str, Any]], ...] = (
     {"limits": {"max_nodes": 8, "max_bursts": 3}},

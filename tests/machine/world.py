@@ -12,10 +12,11 @@ from burst import config
 from burst.core import timeline
 from burst.core.observation import why_out_of_reach
 from burst.core.placement.slots import find_slots
+from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId
 from burst.model.hold import HoldState
-from burst.model.lead import JobState
+from burst.model.lead import GuestAccess, JobState
 from burst.provider import BurstSpec
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
@@ -107,7 +108,8 @@ class World:
             name: dict(site) for name, site in scenario["providers"].items()
         }
         hosts = scenario.get("hosts", "lead-[0-1],burst-0-[0-3],burst-1-[0-3]")
-        self.lead = SimLead(known=identity(hosts))
+        access = GuestAccess(allow_guest_user=bool(scenario.get("guests")))
+        self.lead = SimLead(known=identity(hosts, access=access))
         self.clouds: dict[str, FakeCloud] = {}
         self.joins = True
         self.strays: set[str] = set()
@@ -127,7 +129,7 @@ class World:
         self.boots += 1
         self._note_places()
         self.settings = self._settings()
-        self.lead.mode = self.settings.intake.mode
+        self._set_up_lead()
         self.executor = SimExecutor(lambda: self.now)
         self.providers = self._make_providers()
         self.due = self.now
@@ -146,10 +148,17 @@ class World:
             return False
         self._note_places()
         self.settings = self._settings()
-        self.lead.mode = self.settings.intake.mode
+        self._set_up_lead()
         self.providers = self._make_providers()
         self.engine.change(self._config())
         return True
+
+    def _set_up_lead(self) -> None:
+        """Have the lead as `burst setup` makes it for the settings."""
+        settings, lead = self.settings, self.lead
+        lead.mode = settings.intake.mode
+        lead.confines = confines_jobs(lead.known, settings)
+        lead.apart = keeps_users_apart(lead.known, settings)
 
     def _note_places(self) -> None:
         """Note that bursts may be where their provider will not be."""

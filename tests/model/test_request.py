@@ -204,6 +204,17 @@ def test_wish():
     )
 
 
+@pytest.mark.parametrize("key", ["provider", "member"])
+@pytest.mark.parametrize(
+    "text", ["gke\x1b[2J", "a\nb", "a\x9b2J", "a\u202e", "a\ud800"]
+)
+def test_a_name_that_cannot_be_shown_is_refused_and_not_repeated(key, text):
+    with pytest.raises(JobspecError) as refused:
+        parse_preferences({"attributes": {"system": {"burst": {key: text}}}})
+    assert "characters that cannot be shown" in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
 def test_a_wish_that_is_none_is_refused():
     with pytest.raises(JobspecError, match=r"system\.burst"):
         parse_preferences(jobspec(SLOT, burst="gke"))

@@ -37,7 +37,11 @@ class Asking:
         return future
 
     def ask(self, method, guest=False, **payload):
-        request = ServiceRequest(method, payload, GUEST if guest else 0, not guest)
+        return self.send(GUEST if guest else 0, method, payload)
+
+    def send(self, userid, method, payload):
+        """Ask as a user by number; 0 is the instance owner."""
+        request = ServiceRequest(method, payload, userid, userid == 0)
         answer = self.api.answer(request)
         assert json.loads(json.dumps(answer)) == answer
         return answer

@@ -54,6 +54,8 @@ def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
     asked = {"slow": gated}
     late = AlgorithmFault("it took longer than 0.05 s")
     assert calls.ask("e/a", asked, (VIEW, {}), 1.0) == {"slow": late}
+    # Its thread may have had no turn yet.
+    wait_until(lambda: gated.calls, "the call")
     again = calls.ask("e/a", asked, (VIEW, {}), 2.0)["slow"]
     assert again == AlgorithmFault("an earlier call of it has not returned yet")
     assert gated.calls == 1

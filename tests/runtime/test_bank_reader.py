@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from burst.errors import Denied, Unreadable
+from burst.model.accounting import AccountingFacts, AssociationLimits, AssociationUse
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.runtime.bank_reader import LIFETIME_S, BankReader
 from tests.builders import T0
@@ -169,6 +170,50 @@ def test_an_answer_holds_for_its_lifetime(
     assert told[0].endswith("; what it said before holds for 1h")
     assert told[1].endswith("; banks are as jobs name them")
     assert told[2:] == ["banks are verified again"]
+
+
+FULL = AssociationLimits(max_nodes=4, running=AssociationUse(1, 4, 16))
+FREE = AssociationLimits(max_nodes=4)
+
+
+def with_limits(limits: AssociationLimits) -> Associations:
+    facts = AccountingFacts(associations={(1, "physics"): limits})
+    return Associations(ANN.banks, ANN.defaults, facts)
+
+
+def test_limits_are_told_beside_the_banks_and_a_change_wakes(reading: Reading) -> None:
+    assert reading.reader.facts() is None
+    reading.start(lambda: with_limits(FULL))
+    known = reading.reader.current()
+    assert known == Banks(ANN)
+    found = reading.reader.facts()
+    assert found is not None
+    assert found.read_at == T0
+    assert found.associations == {(1, "physics"): FULL}
+    assert reading.wakes == 1
+    reading.now += 5.0
+    reading.asked_again()
+    later = reading.reader.facts()
+    assert later is not None
+    assert later.read_at == T0 + 5.0
+    assert reading.wakes == 1
+    reading.then(lambda: with_limits(FREE))
+    freed = reading.reader.facts()
+    assert freed is not None
+    assert freed.associations == {(1, "physics"): FREE}
+    assert reading.wakes == 2
+    assert reading.reader.current() is known
+
+
+def test_limits_hold_as_long_as_the_banks(reading: Reading) -> None:
+    reading.start(lambda: with_limits(FULL))
+    reading.then(hangs)
+    reading.now += LIFETIME_S - 1
+    reading.asked_again()
+    assert reading.reader.facts() is not None
+    reading.now += 1
+    reading.asked_again()
+    assert reading.reader.facts() is None
 
 
 def test_its_end_does_not_wait_for_a_request_that_hangs(reading: Reading) -> None:

@@ -19,6 +19,7 @@ from burst.errors import (
     ServiceTaken,
     Unreadable,
 )
+from burst.lead import admit_all
 from burst.model.record import encode_record
 from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
@@ -51,7 +52,7 @@ class AbsentLead(FakeLead):
 class TakenLead(FakeLead):
     """Another daemon serves it."""
 
-    def serve(self, handler, holder):
+    def serve(self, handler, holder, admit=admit_all):
         raise ServiceTaken("another daemon serves this lead")
 
 

@@ -19,6 +19,7 @@ from burst.core.ensemble.commands import NewEnsemble
 from burst.core.ensemble.intents import JobRef
 from burst.core.ensemble.member_job import job_name
 from burst.core.ensemble.over import members_with_pending
+from burst.core.ensemble.steps import IntentsDone, confirm_intents
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
@@ -118,6 +119,22 @@ def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
     site.step(2)
     tally = says.saw[-1].tally
     assert (tally.success, tally.duration.mean) == (1, 5.0)
+
+
+def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    records = site.sim.engine.snapshot.records
+    (key,) = records.ensemble_books
+    name, _, member = key.partition("/")
+    (known,) = records.ensemble_books[key].jobs
+    done = IntentsDone(
+        intents=(), refused={}, ids={member: {JobRef(group="md", number=0): known}}
+    )
+    after = confirm_intents(records, name, done, T0).records
+    assert after.ensemble_books[key] is records.ensemble_books[key]
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])

@@ -178,11 +178,11 @@ def test_workers_end_when_they_are_closed():
 
 
 class Meeting:
-    """A provider whose calls wait until so many are under way."""
+    """A provider whose calls wait until so many are under way, or `longest` s."""
 
-    def __init__(self, concurrency, parties):
-        self.concurrency = concurrency
-        self.met = threading.Barrier(parties)
+    def __init__(self, concurrency, parties, longest):
+        self.concurrency, self.parties, self.longest = concurrency, parties, longest
+        self.met = threading.Event()
         self.most = self.now = 0
         self.reaped = []
         self.lock = threading.Lock()
@@ -192,13 +192,11 @@ class Meeting:
             self.now += 1
             self.most = max(self.most, self.now)
             self.reaped.append(burst)
-        try:
-            self.met.wait(0.3)
-        except threading.BrokenBarrierError:
-            pass
-        finally:
-            with self.lock:
-                self.now -= 1
+            if self.now == self.parties:
+                self.met.set()
+        self.met.wait(self.longest)
+        with self.lock:
+            self.now -= 1
 
 
 def reap(provider, *bursts):
@@ -215,20 +213,20 @@ def reap(provider, *bursts):
 
 
 def test_a_provider_that_may_be_called_at_a_time_is():
-    provider = Meeting(concurrency=3, parties=3)
+    provider = Meeting(concurrency=3, parties=3, longest=20)
     results = reap(provider, "burst-1", "burst-2", "burst-3", "burst-4")
     assert [result.outcome for result in results] == [Outcome.OK] * 4
     assert provider.most == 3
 
 
 def test_for_one_burst_calls_are_made_one_after_the_other():
-    provider = Meeting(concurrency=3, parties=2)
+    provider = Meeting(concurrency=3, parties=2, longest=0.3)
     assert len(reap(provider, "burst-1", "burst-1", "burst-1")) == 3
     assert provider.most == 1
 
 
 def test_another_burst_does_not_wait_for_the_second_call_of_one():
-    provider = Meeting(concurrency=2, parties=2)
+    provider = Meeting(concurrency=2, parties=2, longest=20)
     reap(provider, "burst-1", "burst-1", "burst-2")
     assert set(provider.reaped[:2]) == {"burst-1", "burst-2"}
     assert provider.most == 2
@@ -236,7 +234,7 @@ def test_another_burst_does_not_wait_for_the_second_call_of_one():
 
 @pytest.mark.parametrize("said", [1, 0, -3, "many", None, 1.5])
 def test_without_a_number_calls_are_made_one_after_the_other(said):
-    provider = Meeting(concurrency=said, parties=2)
+    provider = Meeting(concurrency=said, parties=2, longest=0.3)
     assert len(reap(provider, "burst-1", "burst-2")) == 2
     assert provider.most == 1
     assert provider.reaped == ["burst-1", "burst-2"], "and in order"

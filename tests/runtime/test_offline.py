@@ -111,10 +111,10 @@ def test_orphans_are_found_although_a_provider_fails_and_another_hangs() -> None
         lead=FakeLead().known,
     )
     providers["works"].provision(spec)
-    found, failed = read_orphans(FakeLead(), providers, limit=0.5)
+    found, failed = read_orphans(FakeLead(), providers, limit=3.0)
     released.set()
 
     assert [(orphan.provider, orphan.burst) for orphan in found] == [
         ("works", "burst-1-0rphan")
     ]
-    assert failed == {"hangs": "no answer within 500ms", "fails": "no route to host"}
+    assert failed == {"hangs": "no answer within 3s", "fails": "no route to host"}

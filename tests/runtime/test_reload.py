@@ -184,7 +184,7 @@ def test_a_constructor_that_hangs_holds_up_nobody(bench):
     one.stuck["slow"] = threading.Event()
     future = one.reloads.ask()
     one.lead.submit(whole(4))
-    one.until(lambda: bool(one.lead.running()), limit=5)
+    one.until(lambda: bool(one.lead.running()), limit=20)
     one.until(future.done)
 
     with pytest.raises(ConfigError, match="were not made within 500ms"):

@@ -128,7 +128,7 @@ def test_jobs_that_wait_are_listed_where_that_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    "method", ["plan", "request", "down", "gc", "enable", "reload"]
+    "method", ["plan", "policy", "resize", "gc", "enable", "reload"]
 )
 def test_a_guest_may_change_nothing(method):
     with pytest.raises(Denied, match="only the instance owner"):
@@ -294,6 +294,7 @@ def test_anybody_may_ask_how_jobs_come_in():
         "attribute": "cloud",
         "property": "burst",
         "queue": "lent",
+        "requires": False,
         "providers": ["local"],
         "directories": {},
     }

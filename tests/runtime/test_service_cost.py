@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
 
 from burst.core.placement.slots import find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
+from burst.model.jobid import format_f58
 from burst.runtime.engine_config import EngineConfig, make_config
+from burst.runtime.service_answers import plan
 from tests.builders import identity, settings, whole
 from tests.runtime.asking import GUEST, Asking
 
@@ -55,6 +58,29 @@ def test_a_guest_sees_his_part_and_his_budgets(asking):
     assert row in all_["rows"]
     assert [b["budget"] for b in his["budgets"]] == [f"user {GUEST}, per month"]
     assert asking.ask("status", guest=True)["budgets"] == []
+
+
+def test_it_is_told_at_which_factor_lent_nodes_count():
+    asking = Asking(providers={"local": {"type": "fake", "usage_factor": 3}})
+    asking.sim.tick(2)
+    asking.sim.joins = False
+    job = asking.sim.lead.submit(LENT, userid=GUEST)
+    view = asking.sim.engine.snapshot.world
+    assert view.lead is not None
+    lead = msgspec.structs.replace(view.lead, jobs=dict(asking.sim.lead.jobs))
+    world = msgspec.structs.replace(view, lead=lead)
+    snapshot = msgspec.structs.replace(asking.sim.engine.snapshot, world=world)
+    (planned,) = plan(snapshot)["bursts"]
+    asking.sim.tick(3)
+    counted = "a node of local/nodes: the site counts it 3 times"
+    assert planned["usage"].startswith(counted)
+    (line,) = asking.ask("explain", guest=True, id=format_f58(job))["usage"]
+    assert line.startswith(counted)
+    assert asking.ask("cost", by="bank")["usage"] == [line]
+    assert asking.ask("cost", guest=True, by="bank")["usage"] == [line]
+    assert asking.send(GUEST + 1, "cost", {"by": "bank"})["usage"] == []
+    assert asking.ask("cost", by="user")["usage"] == []
+    assert "usage" in asking.ask("explain", id=format_f58(job))
 
 
 @pytest.mark.parametrize("bad", [{"by": "moon"}, {"since": "yesterday"}])

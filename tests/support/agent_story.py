@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.cli_harness import BURST, DEADLINE_S, CliHarness
-from tests.embedded_instance import free_port
 from tests.support.ensemble_story import ensemble
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -64,7 +64,10 @@ class AgentProcess:
 class AgentStory:
     """What a test does with them."""
 
-    def __init__(self, cli: CliHarness, member: str, directory: Path) -> None:
+    def __init__(
+        self, cli: CliHarness, member: str, directory: Path, silence: str = "30s"
+    ) -> None:
+        """`silence`: after which time without a report an agent counts as silent."""
         self.cli, self.member, self.directory = cli, member, directory
         self.port = free_port()
         self.token = directory / "token"
@@ -74,7 +77,7 @@ class AgentStory:
         self.token.chmod(0o600)
         cli.write(
             http={"listen": f"127.0.0.1:{self.port}", "token_file": str(self.token)},
-            deadlines={"agent": "2s"},
+            deadlines={"agent": silence},
         )
 
     def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:
@@ -161,8 +164,8 @@ def loses_and_doubles_nothing(story: AgentStory) -> None:
         story.wait_for_runs(4)
         second.process.kill()
         second.process.wait()
+        agent.says("cannot be reached")
         with story.cli.daemon():
-            agent.says("cannot be reached")
             story.wait_for_runs(6)
             agent.kill()
             with story.agent() as last:

@@ -46,23 +46,32 @@ def ensemble(cli: CliHarness) -> Any:
 
 
 def run_to_its_end(cli: CliHarness, directory: Path) -> dict[str, Any]:
-    """Start the ensemble, see it grow and end by itself; return how large it was."""
+    """Start the ensemble, see it grow and end by itself; return how large it was.
+
+    Its jobs run until it had a look at the ensemble as large as it may be.
+    """
     file = directory / "sweep.toml"
-    file.write_text(FILE)
+    step, go = directory / "step.sh", directory / "go"
+    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
+    step.chmod(0o700)
+    file.write_text(FILE.replace("sleep 1", str(step)))
     assert "sweep" in cli.run("ensemble", "check", str(file)).lines[0]
     said = cli.run("ensemble", "up", str(file))
     assert said.lines == ["ensemble sweep is started: md, post"]
-    largest = 0
-
-    def over() -> bool:
-        nonlocal largest
-        row = ensemble(cli)
-        member = row["members"]["md"]
-        largest = max(largest, member.get("nodes", {}).get("node_up_count", 0))
-        return bool(row["state"] == "ended")
-
-    wait_until(over, lambda: f"its end: {ensemble(cli)}", limit=120.0)
+    wait_until(lambda: nodes_up(cli) >= 3, lambda: f"three nodes: {ensemble(cli)}")
+    largest = nodes_up(cli)
+    go.touch()
+    wait_until(
+        lambda: ensemble(cli)["state"] == "ended",
+        lambda: f"its end: {ensemble(cli)}",
+        limit=120.0,
+    )
     return {"largest": largest, "row": ensemble(cli)}
+
+
+def nodes_up(cli: CliHarness) -> int:
+    found: int = ensemble(cli)["members"]["md"].get("nodes", {}).get("node_up_count", 0)
+    return found
 
 
 def lives_through_a_kill(cli: CliHarness, directory: Path) -> None:

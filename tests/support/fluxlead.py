@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,20 +21,13 @@ from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
 )
 DEADLINE = 60.0
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from burst.core.ensemble.read_members import (
     jobs_by_member,
     read_member,
 )
+from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.state import ensemble_state
 from burst.core.ensemble.stored import MemberBook
 from burst.core.ensemble.views import make_views, take_in
@@ -41,26 +42,8 @@ def ensemble_row(
     """
     kept, start = records.ensembles[name], records.ensemble_starts[name]
     spec = start.spec
-    readings = {}
     agents = _agents_of(records, world, name)
-    if world.lead is not None:
-        read = JobsRead(world.lead, jobs_by_member(world.lead), {})
-        readings = {
-            member: read_member(
-                start.membership(member),
-                records.ensemble_books.get(f"{name}/{member}", MemberBook()),
-                records,
-                read,
-                now,
-            ).reading
-            for member in kept.record.members
-            if member not in agents
-        }
-    readings |= {
-        member: agent.read(taken.report, now).reading
-        for member, (agent, taken) in agents.items()
-        if taken is not None and now <= taken.until
-    }
+    readings = _read_members(records, world, name, now)
     record = take_in(kept.record, readings)
     row = ensemble_state(record, make_views(spec, record, readings), now)
     row["state"] = _state(records, world, name)
@@ -81,6 +64,34 @@ def ensemble_row(
         if member in agents:
             shown["member"] |= _told_by_agent(agents[member], now)
     return row
+
+
+def _read_members(
+    records: Records, world: World, name: str, now: float
+) -> dict[str, MemberReading]:
+    """Return what is read of each member, by its bursts or by its agent's report."""
+    kept, start = records.ensembles[name], records.ensemble_starts[name]
+    agents = _agents_of(records, world, name)
+    told = {
+        member: agent.read(taken.report, now).reading
+        for member, (agent, taken) in agents.items()
+        if taken is not None and now <= taken.until
+    }
+    if world.lead is None:
+        return told
+    read = JobsRead(world.lead, jobs_by_member(world.lead), {})
+    seen = {
+        member: read_member(
+            start.membership(member),
+            records.ensemble_books.get(f"{name}/{member}", MemberBook()),
+            records,
+            read,
+            now,
+        ).reading
+        for member in kept.record.members
+        if member not in agents
+    }
+    return seen | told
 
 
 _Agents = dict[str, tuple[AgentMember, TakenReport | None]]

@@ -127,9 +127,10 @@ def confirm_intents(
             for ref, job in ids.items()
             if job not in book.jobs
         }
-        books[f"{name}/{member}"] = msgspec.structs.replace(
-            book, jobs={**book.jobs, **new}
-        )
+        if new:  # else the book would be written to the store as it is there already
+            books[f"{name}/{member}"] = msgspec.structs.replace(
+                book, jobs={**book.jobs, **new}
+            )
     records = msgspec.structs.replace(
         with_state(records, name, record=record, jobs_refused=done.refused),
         ensemble_books=books,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.algorithm import JobGroup, MemberView, PeerView
+from burst.algorithm import JobGroup, JobTally, MemberView, PeerView
 from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.record import EnsembleRecord, MemberRecord
@@ -114,7 +114,7 @@ def _view(
         next_jobs=reading.next_jobs,
         jobs=(*own, *pool),
         unconfirmed=len(kept.unconfirmed),
-        tally=merge_all(kept.statistics.values()).tally(),
+        tally=_tally(member, kept),
         spent=reading.spent,
         price=reading.price,
         started=kept.started,
@@ -123,6 +123,19 @@ def _view(
         check=float(spec.check),
         commands=tuple(spec.custom),
     )
+
+
+def _tally(member: MemberSpec, kept: MemberRecord) -> JobTally:
+    """Return what became of a member's jobs, of all groups.
+
+    The instance of an agent has jobs of others, too, which are in no group. They are no
+    reason to end the member, or to submit fewer jobs.
+    """
+    return merge_all(
+        statistics
+        for group, statistics in kept.statistics.items()
+        if group or not member.has_agent
+    ).tally()
 
 
 def _group(

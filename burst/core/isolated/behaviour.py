@@ -6,7 +6,7 @@ from __future__ import annotations
 from burst.config import LimitSettings, Settings
 from burst.core.isolated import actions, decision, observation
 from burst.core.job_events import record_job_events
-from burst.core.observation import provider_message
+from burst.core.observation import provider_message, reported_message
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
@@ -68,4 +68,9 @@ class IsolatedBehaviour:
     def decide(self, burst: Burst, world: World, _: str, /) -> Decision:
         """Return the decision on the job that it runs."""
         message = provider_message(burst, world)
-        return decision.decide(burst, f": {message}" if message else "")
+        reported = reported_message(burst, world)
+        return decision.decide(
+            burst,
+            f": {message}" if message else "",
+            f": {reported}" if reported else "",
+        )

@@ -8,7 +8,7 @@ from burst.core.job_memo import memo
 from burst.core.provider_health import Outcome
 from burst.core.records import Transaction
 from burst.model.burst import Burst
-from burst.model.decision import Decision
+from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 
@@ -16,7 +16,7 @@ _OUTPUT_IN_MEMO = 1000
 """Characters of the end of the output that are in the job's memo."""
 
 
-def decide(burst: Burst, message: str = "") -> Decision:
+def decide(burst: Burst, message: str = "", reported: str = "") -> Decision:
     """Return the decision on a job that runs, or may have run, in an isolated burst.
 
     `message` is what its provider says of it, after a colon.
@@ -30,6 +30,7 @@ def decide(burst: Burst, message: str = "") -> Decision:
             _reason_of_end(burst), {"burst": burst.id, "how": how, "word": word}
         )
     facts = {"burst": burst.id, "state": burst.state.value, "words": message}
+    facts[GUESTS_WORDS] = reported
     return Decision(Reason.ISOLATED_ACTIVE, facts)
 
 

@@ -14,6 +14,7 @@ from burst.core.placement.trials import PlanTrials
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
+from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 from burst.model.request import BurstMode, BurstPreferences
 from burst.provider import Offer
@@ -41,7 +42,11 @@ class IsolatedPlacement:
     """The isolated bursts of one plan."""
 
     def __init__(
-        self, usage: Usage, used_ids: Container[BurstId], unreadable: str
+        self,
+        usage: Usage,
+        used_ids: Container[BurstId],
+        unreadable: str,
+        identity: LeadIdentity,
     ) -> None:
         """`used_ids` are ids that other bursts have.
 
@@ -51,6 +56,7 @@ class IsolatedPlacement:
         self.usage = usage
         self._used_ids = used_ids
         self._unreadable = unreadable
+        self._identity = identity
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
@@ -103,6 +109,10 @@ class IsolatedPlacement:
         self, candidate: ProviderOffer, demand: Demand, nodes: int
     ) -> OfferRejection | None:
         offer, key = candidate.offer, candidate.key
+        if self._identity.is_guest(demand.userid):
+            # Its program would have the rights of the owner's user, and could read what
+            # that user may read there, such as a munge key.
+            return OfferRejection(key, Reason.ISOLATED_OF_GUEST)
         if demand.isolated is None:
             return OfferRejection(key, Reason.NOT_HELD)
         if self._unreadable:

@@ -13,18 +13,26 @@ from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import BurstCapacity
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId, State
+from burst.model.confinement import LENT
 from burst.model.jobid import JobId
-from burst.model.lead import JobView, LeadView
+from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
-def own_ranks(records: RecordsView, lead: LeadView) -> list[int]:
-    """Return the ranks that can run jobs and that no live burst leases."""
-    leased = {rank for burst in records.live for rank in burst.lease.ranks}
-    return sorted(lead.usable - leased)
+def own_ranks(
+    records: RecordsView, lead: LeadView, identity: LeadIdentity
+) -> list[int]:
+    """Return the ranks that can run jobs and that no live burst leases.
+
+    Where the instance has guests, none that may be lent: it is nobody's without one.
+    """
+    others = {rank for burst in records.live for rank in burst.lease.ranks}
+    if identity.access.allow_guest_user:
+        others |= identity.properties.get(LENT, frozenset())
+    return sorted(lead.usable - others)
 
 
 def usable_nodes(burst: Burst, lead: LeadView) -> int:
@@ -97,6 +105,7 @@ def burst_capacities(
         BurstCapacity(
             burst=burst.id,
             userids=frozenset(burst.lease.userids),
+            requester=burst.lease.requester,
             member=burst.lease.member,
             provider=burst.lease.provider,
             price=burst.lease.price,

@@ -44,6 +44,7 @@ def free_above(
     leased = {rank for each in live for rank in each.lease.ranks}
     hosts = {host for each in live for host in each.lease.hosts}
     unfit = view.online | view.torpid | view.closed | view.unfreed | view.allocated
+    unfit |= view.promised
     free = [
         (host, rank)
         for host, rank in zip(slot.hosts, slot.ranks, strict=True)

@@ -175,6 +175,8 @@ class LiveNodes:
         userids = capacity.userids
         if capacity.member != demand.member:
             return False
+        if capacity.requester not in (None, demand.userid):
+            return False
         if not self._share_users and userids and userids != {demand.userid}:
             return False
         joins = bool(userids) and demand.userid not in userids

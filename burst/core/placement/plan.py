@@ -78,6 +78,8 @@ class BurstCapacity(msgspec.Struct, kw_only=True):
     burst: BurstId
     userids: frozenset[int]
     """For whose jobs; empty for anybody's."""
+    requester: int | None = None
+    """Who requested it, and alone may use it, even where users share bursts."""
     member: Membership | None = None
     """Of which ensemble it is; it takes no other jobs than those of the member."""
     provider: str
@@ -158,6 +160,7 @@ class PlannedBurst:
         self.nodes = 0
         self.jobs: list[JobId] = []
         self.userids: set[int] = set()
+        self.requester: int | None = None
         self.member: Membership | None = None
         self.image = ""
         self.demands: list[Demand] = []
@@ -185,6 +188,8 @@ class PlannedBurst:
         self.member, self.image = demand.member, demand.image
         if demand.job is not None:
             self.jobs.append(demand.job)
+        else:
+            self.requester = demand.userid
         if demand.userid is not None:
             self.userids.add(demand.userid)
 
@@ -202,6 +207,7 @@ class PlannedBurst:
             ranks=self.slot.ranks[: self.nodes],
             shape=self.slot.shape,
             userids=tuple(sorted(self.userids)),
+            requester=self.requester,
             created=now,
             price=self.provider_offer.offer.price,
             fee=self.provider_offer.offer.fee,

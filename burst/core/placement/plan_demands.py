@@ -44,7 +44,9 @@ def plan_demands(
     free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
     usage = current_usage(tx, world, settings)
     rests = free_rests(slots, tx.live, world.lead, tx.unread_leases)
-    isolated = IsolatedPlacement(usage, tx.bursts, unreadable_isolated_record(tx))
+    isolated = IsolatedPlacement(
+        usage, tx.bursts, unreadable_isolated_record(tx), world.identity
+    )
     planner = Planner(
         SlotIndex(slots, free, constraints, catalog.providers, rests),
         catalog,

@@ -47,6 +47,16 @@ def why_unwanted(
         }
         why = Reason.RULE_PRICE if rule else Reason.PRICE_TOO_HIGH
         return OfferRejection(candidate.key, why, facts)
+    return _why_of_no_use(preferences, candidate)
+
+
+def _why_of_no_use(
+    preferences: BurstPreferences, candidate: ProviderOffer
+) -> OfferRejection | None:
+    """Return why the job could not run as it is to on nodes of an offer."""
+    if preferences.guest and not candidate.offer.guests:
+        # Its nodes would be paid for, and the job would fail on them.
+        return OfferRejection(candidate.key, Reason.NO_GUESTS)
     if burst_mode(preferences, candidate.offer) is None:
         isolated = preferences.mode == "isolated"
         return OfferRejection(

@@ -155,7 +155,7 @@ def refusal_inputs(
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
-        own=frozenset(own_ranks(tx, lead)),
+        own=frozenset(own_ranks(tx, lead, world.identity)),
         trials=running_trials(tx.health, coming_bursts(live), tx.now),
         unreadable=frozenset(tx.unreadable),
         until=min(_next_change(tx.health, tx.now), next_begin(settings.budget, tx.now)),

@@ -135,7 +135,8 @@ class SlotReservations:
         if self.made is None or not self._kept_under(capacity.burst):
             return False
         due = math.isinf(self.made.start) or self.made.start <= self._now
-        return due and capacity.idle and bool(capacity.userids)
+        requested = not capacity.userids or capacity.requester is not None
+        return due and capacity.idle and not requested
 
     def is_kept(self, burst: BurstId) -> bool:
         """Tell whether a live burst has ranks of a slot that is kept."""

@@ -17,8 +17,9 @@ from burst.core.placement.slot_rests import (
     class_of,
     run_of,
 )
-from burst.core.placement.slots import LENT, RankSlot
+from burst.core.placement.slots import RankSlot
 from burst.core.select.constraints import Constraints
+from burst.model.confinement import LENT
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 

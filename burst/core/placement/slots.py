@@ -23,8 +23,6 @@ from burst.model.shape import Shape
 
 # The reason we give when we drain a rank begins with this; only such drains are ours.
 DRAIN_TAG = "burst: "
-LENT = "burst"
-"""The property of R that all ranks have which may be lent."""
 _STEM = re.compile(r"(burst-\d+)-\d+\Z")
 
 
@@ -132,6 +130,7 @@ def free_slots(
     """
     leased = slot_holders(slots, bursts, unread)
     unfit = view.online | view.torpid | view.closed | view.unfreed | view.allocated
+    unfit |= view.promised
     return [
         slot
         for slot in slots
@@ -158,6 +157,7 @@ def free_rests(
     stuck = slot_holders(slots, (), unread)
     ours = {r for r, why in view.drained.items() if why.startswith(DRAIN_TAG)}
     unfit = view.online | view.torpid | view.excluded | view.unfreed | view.allocated
+    unfit |= view.promised
     unfit |= view.drained.keys() - ours
     for slot in slots:
         if not slot.divisible or slot.name in stuck:

@@ -90,7 +90,9 @@ def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | N
     """Return since when Flux could have started the job there; None if it cannot."""
     released = burst.times[job.id].released
     if job.urgency == 0:
-        return None
+        # The nodes are paid for while the lead refuses to release or confine the job.
+        asked = hold is not None and hold.letting and hold.state in HELD_BY_US
+        return max(hold.letting, burst.since) if hold and asked else None
     if released is None:
         # While Flux has no priority for it, nothing is done with it, nor released.
         return burst.since if job.state is JobState.PRIORITY else None
@@ -110,4 +112,4 @@ def _remember(tx: Transaction, job: JobView) -> None:
             since=tx.now,
             expected_urgency=urgency,
         )
-    tx.holds[job.id] = msgspec.structs.replace(hold, expired=tx.now)
+    tx.holds[job.id] = msgspec.structs.replace(hold, expired=tx.now, letting=0.0)

@@ -5,6 +5,8 @@ A job that waits for absent ranks blocks the queue behind it under every schedul
 Flux ships. So Flux's scheduler does not get it while its burst is on the way, or while
 nothing that is up could ever run it: it is held, or in mode queue stays in the stopped
 queue. In mode scheduler Flux has all jobs, as none of them blocks others there.
+
+Where users are kept apart, a job is confined to its lent nodes before it is released.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.actions import Action, FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.actions import (
+    Action,
+    ConfineJobs,
+    FailJob,
+    HoldJobs,
+    MoveJobs,
+    ReleaseJobs,
+)
 from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import (
     is_up,
@@ -23,14 +32,14 @@ from burst.core.placement.capacity import (
     waits_for_growth,
 )
 from burst.core.records import Transaction
+from burst.core.select.confinement import Confinement
 from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
 from burst.core.select.triage import JobTriage, never_on_own_nodes
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobView, LeadView
-from burst.model.reason import Reason
+from burst.model.lead import PENDING, JobView, LeadView
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
@@ -53,15 +62,20 @@ def plan_job_holds(
     """Decide for each pending job whether it is held, released, moved or failed."""
     _fail_some(tx, decisions, settings)
     bursts_by_job = tx.bursts_by_job()
-    plan = _HoldPlan(tx, lead, settings)
+    plan = _HoldPlan(tx, lead, settings, triage.confinement)
     for job_id, decision in decisions.items():
         if decision.reason.about_job.left_alone or is_failed(decision, settings):
             continue
         job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
-        unread = decision.reason is Reason.NOT_YET_READ
-        blocks = unread or _blocks_others(job, bursts, triage, lead)
+        blocks = _blocks_others(job, bursts, triage, lead)
         plan.choose_queue(job, bursts, blocks)
         plan.hold_or_release(job, bursts, blocks)
+    for job in lead.jobs.values():
+        if plan.confines(job):
+            bursts = bursts_by_job.get(job.id, [])
+            readable = job.request is not None
+            blocks = readable and _blocks_others(job, bursts, triage, lead)
+            plan.confine(job, blocks)
     tx.actions.extend(plan.actions())
 
 
@@ -72,11 +86,18 @@ class _HoldPlan:
     """
 
     def __init__(
-        self, tx: Transaction, lead: LeadView, settings: IntakeSettings
+        self,
+        tx: Transaction,
+        lead: LeadView,
+        settings: IntakeSettings,
+        confinement: Confinement,
     ) -> None:
         self._tx = tx
         self._lead = lead
         self._settings = settings
+        self._confinement = confinement
+        self._confining: dict[JobId, frozenset[int]] = {}
+        self._lent: dict[JobId, frozenset[int]] = {}
         self._holding: list[JobId] = []
         self._releasing: dict[JobId, int] = {}
         self._moving: dict[JobId, str] = {}
@@ -88,13 +109,18 @@ class _HoldPlan:
         if self._releasing:
             yield ReleaseJobs(self._releasing)
         if self._moving:
-            yield MoveJobs(self._moving)
+            yield MoveJobs(self._moving, self._lent)
+        if self._confining:
+            yield ConfineJobs(self._confining)
 
     def choose_queue(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Move a job to the queue where it belongs, if that takes jobs."""
         queue = queue_to_enter(job, bursts, blocks, self._settings)
-        if queue and takes_jobs(self._lead, queue):
+        confined = self._confinement.concerns(job)
+        if queue and (confined or takes_jobs(self._lead, queue)):
             self._moving[job.id] = queue
+            if confined:
+                self._lent[job.id] = self._confinement.ranks(job)
             event = "job-hold" if blocks else "job-release"
             _record_of_job(self._tx, bursts, event, job.id)
         elif queue and not blocks:
@@ -109,15 +135,50 @@ class _HoldPlan:
             behaviour_of(burst).holds_its_job for burst in bursts
         )
         if blocks and (never_here or not _waits_harmlessly(job, settings)):
+            _ask_since(tx, job, 0.0)
             if len(self._holding) < _AT_ONCE and _hold(tx, job):
                 self._holding.append(job.id)
                 _record_of_job(tx, bursts, "job-hold", job.id)
+        elif not in_stopped_queue(job, settings) and self._confinement.is_due(job):
+            # Now Flux would deny it for want of nodes. Its time runs all the same.
+            _ask_since(tx, job, tx.now if bursts else 0.0)
+            _record_release(tx, bursts, job.id)
         elif len(self._releasing) < _AT_ONCE and _release(tx, job, settings):
             self._releasing[job.id] = tx.holds[job.id].expected_urgency
+            _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
             # One that was never held is as good as released once its nodes are up.
             _record_release(tx, bursts, job.id)
+
+    def confines(self, job: JobView) -> bool:
+        """Tell whether a job is to be confined to other ranks, and is not moved."""
+        return (
+            self._confinement.is_due(job)
+            and job.state in PENDING
+            and job.id not in self._moving
+            and len(self._confining) < _AT_ONCE
+        )
+
+    def confine(self, job: JobView, blocks: bool) -> None:
+        """Confine a job to the ranks of its bursts, or to none once it is safe.
+
+        Flux denies a job that could not run on what its constraint leaves. So ranks are
+        taken from one that is too large for own nodes after it was held, which its user
+        may have undone.
+        """
+        if in_stopped_queue(job, self._settings):
+            # Its ranks are given to it when it is moved.
+            if job.confined_to is None or job.confined_to:
+                self._moving[job.id], self._lent[job.id] = job.queue, frozenset()
+            return
+        ranks, before = self._confinement.ranks(job), job.confined_to
+        hold = self._tx.holds.get(job.id)
+        taken_back = hold is not None and hold.state is HoldState.TAKEN_BACK
+        waits = job.urgency == 0 or self._settings.mode == "scheduler"
+        more = before is not None and ranks > before
+        if waits or taken_back or not blocks or more:
+            self._confining[job.id] = ranks
 
 
 def _fail_some(
@@ -155,6 +216,8 @@ def _blocks_others(
     if not triage.policy.may_burst(job):
         # Its attribute, or the rule, was taken away: it is not held any more.
         return False
+    if triage.is_unread(job):
+        return True
     assert job.request is not None  # or the decision were UNREADABLE
     return never_on_own_nodes(job) or not triage.own_nodes.fits_when_idle(job.request)
 
@@ -193,6 +256,13 @@ def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
         )
         return True
     return False
+
+
+def _ask_since(tx: Transaction, job: JobView, now: float) -> None:
+    """Record since when the lead is asked to let a held job start; 0 if it is not."""
+    hold = tx.holds.get(job.id)
+    if hold is not None and bool(hold.letting) is not bool(now):
+        tx.holds[job.id] = msgspec.structs.replace(hold, letting=now)
 
 
 def _record_release(tx: Transaction, bursts: list[Burst], job: JobId) -> None:

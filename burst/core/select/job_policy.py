@@ -31,6 +31,9 @@ from burst.model.lead import JobView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 
+# What the user says, the name of the rule, and whether that is a guest.
+_Wish = tuple[BurstPreferences, str | None, bool]
+
 
 class JobPolicy:
     """Asks the rules about the jobs of one tick."""
@@ -50,7 +53,10 @@ class JobPolicy:
         self._now = now
         self._rules: RuleSet | None
         self._found: dict[JobId, PolicyRule] = {}
-        self._narrowed: dict[tuple[BurstPreferences, str], BurstPreferences] = {}
+        self._narrowed: dict[
+            tuple[BurstPreferences, str | None, bool], BurstPreferences
+        ]
+        self._narrowed = {}
         self._shapes = {slot.shape for slot in world.slots}
         self._nodes: dict[ResourceRequest, int] = {}
         self._offers: tuple[ProviderOffer, ...] | None = None
@@ -98,14 +104,17 @@ class JobPolicy:
         return self._settings.intake.local_wait if own is None else own
 
     def preferences(self, job: JobView) -> BurstPreferences:
-        """Return what the user prefers, narrowed by the rule."""
+        """Return what the user prefers, narrowed by the rule, and if it is a guest."""
         rule, wish = self.rule(job), job.preferences
-        if rule is None:
+        guest = self._world.identity.is_guest(job.userid)
+        if rule is None and not guest:
             return wish
-        key = wish, rule.name
+        key = wish, rule.name if rule else None, guest
         found = self._narrowed.get(key)
         if found is None:
-            found = self._narrowed[key] = narrowed(wish, rule)
+            found = narrowed(wish, rule) if rule else wish
+            found = msgspec.structs.replace(found, guest=guest)
+            self._narrowed[key] = found
         return found
 
     def decide_on_bank(self, job: JobView) -> Decision | None:

@@ -22,7 +22,7 @@ class OwnNodes:
         self._lead = world.lead
         self._world = world
         self._constraints = constraints
-        own = own_ranks(records, world.lead)
+        own = own_ranks(records, world.lead, world.identity)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
         self._free = NodePool(free, self._whole)

@@ -21,7 +21,13 @@ from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
 from burst.core.races import race_words
 from burst.core.records import RecordsView
+from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import retry_pause
+from burst.core.select.association_limits import (
+    LimitsInUse,
+    decide_on_dependencies,
+)
+from burst.core.select.confinement import Confinement, confines_jobs
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
@@ -57,10 +63,12 @@ class JobTriage:
         self._constraints = constraints
         self._holds = records.holds
         self._any_live = bool(records.live)
-        self._settings = settings.intake
+        self._settings, self._guests = settings.intake, settings.guests
         self._release_deadline = settings.deadlines.release
         self._now = now
         self.own_nodes = OwnNodes(records, world, constraints)
+        apart = confines_jobs(world.identity, settings)
+        self.confinement = Confinement(records, self._lead, apart)
         self.policy = JobPolicy(records, world, self.own_nodes, settings, now)
         self._isolated_bursts = {
             job: burst
@@ -70,6 +78,7 @@ class JobTriage:
         }
         self._lost = lost_isolated_jobs(records)
         self._world = world
+        self._limits = LimitsInUse(records, world)
         self._members = members_with_jobs_here(records)
         self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
@@ -101,7 +110,11 @@ class JobTriage:
         self._unread = self._constraints.read(
             (job.userid, job.request.constraint)
             for job in fresh
-            if job.request and job.request.constraint and job.id not in bursts_by_job
+            if job.request
+            and job.request.constraint
+            and job.id not in bursts_by_job
+            # A user's share of the time for constraints is by user id, too.
+            and not self._decide_on_account(job)
         )
         for job in fresh:
             found = self._triage(job, bursts_by_job.get(job.id, []))
@@ -114,6 +127,13 @@ class JobTriage:
     def behind(self) -> bool:
         """Whether some constraints are left for a later tick."""
         return bool(self._unread)
+
+    def is_unread(self, job: JobView) -> bool:
+        """Tell whether a job's constraint is not evaluated, in this tick or at all."""
+        if job.request is None or not job.request.constraint:
+            return False
+        later = job.request.constraint in self._unread
+        return later or self._decide_on_account(job) is not None
 
     def downgrade_final(
         self, decisions: Mapping[JobId | None, Decision]
@@ -150,7 +170,7 @@ class JobTriage:
         """Tell whether a job may wait for own nodes that are up, and blocks nobody."""
         view = self._lead.jobs[job]
         request = view.request
-        if request is None or never_on_own_nodes(view):
+        if request is None or never_on_own_nodes(view) or self.is_unread(view):
             return False
         return self.own_nodes.fits_when_idle(request)
 
@@ -185,7 +205,9 @@ class JobTriage:
         """Return the decision on a job, or what it lacks, by this view of the lead."""
         if bursts:
             return self._decide_assigned(job, request, bursts)
-        closed = decide_on_queue(job, self._lead, self._settings)
+        closed = self._decide_on_account(job) or decide_on_queue(
+            job, self._lead, self._settings
+        )
         if closed:
             return closed
         late = retry_pause(
@@ -205,9 +227,15 @@ class JobTriage:
         why = self.policy.decide(job, demand.request, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
+        over = self._limits.decide(job, demand.request)
+        if over is not None:
+            return over
         worth = None
         if self._any_live:
             worth = self.policy.live_worth(job, demand.request)
+        # A job to which no nodes are worth their price takes none of its user's limit.
+        if why is None or worth is not None:
+            self._limits.count(job, demand.request)
         if why is None and worth is None:
             return demand
         return msgspec.structs.replace(demand, not_worth=why, live_worth=worth)
@@ -244,15 +272,19 @@ class JobTriage:
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
-            what = "dependencies" if job.state is JobState.DEPEND else "priority"
-            return Decision(Reason.NOT_READY, {"what": what})
+            if job.state is JobState.DEPEND:
+                return decide_on_dependencies(job, self._world)
+            return Decision(Reason.NOT_READY, {"what": "priority"})
         if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
             return Decision(Reason.USER_HOLD)
         stopped, queues = (
             in_stopped_queue(job, self._settings),
             self._world.identity.queues,
         )
-        if stopped and not may_leave_queue(job.request, queues, self._settings):
+        moved = self.confinement.concerns(job) or may_leave_queue(
+            job.request, queues, self._settings
+        )
+        if stopped and not moved:
             return Decision(Reason.UNMOVABLE, {"queue": job.queue})
         return None
 
@@ -262,7 +294,7 @@ class JobTriage:
         """Return the decision on a job that has bursts, or what it still lacks."""
         missing, coming = missing_nodes(request, bursts, self._lead)
         if missing:
-            return self._demand(job, request, coming)
+            return self._decide_on_account(job) or self._demand(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None and waits_for_growth(request, bursts, self._lead):
             late = next(burst for burst in bursts if burst.coming)
@@ -314,6 +346,9 @@ class JobTriage:
             not_worth=self._waits_for_member(job),
             member=_membership(job),
         )
+
+    def _decide_on_account(self, job: JobView) -> Decision | None:
+        return decide_on_account(job, self._world, self._guests)
 
     def _waits_for_member(self, job: JobView) -> Decision | None:
         """Return what is told of a job for which alone nothing is bought."""

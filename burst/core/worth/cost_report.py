@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
 from burst.core.records import Records
@@ -100,8 +102,8 @@ class CostReport:
         And how many bursts of it ended, how many as the cloud took nodes back, how many
         as another provider was quicker. Of the bursts that are known one by one.
         """
-        known: list[PaidBurst] = [*self._settled]
-        known += self._records.entries.values()
+        paid: list[PaidBurst] = [*self._settled, *self._records.entries.values()]
+        known = [burst for burst in paid if self._bears(burst)]
         latest = {
             f"{burst.provider}/{burst.offer}": burst
             for burst in sorted(known, key=lambda burst: burst.made)
@@ -111,7 +113,7 @@ class CostReport:
         reclaimed: Counter[str] = Counter()
         raced: Counter[str] = Counter()
         for settled in self._settled:
-            if self._counts(day_of(settled.made)):
+            if self._counts(day_of(settled.made)) and self._bears(settled):
                 key = f"{settled.provider}/{settled.offer}"
                 ended[key] += 1
                 reclaimed[key] += settled.reclaimed
@@ -165,6 +167,11 @@ class CostReport:
         """Tell whether a day or month is not before the day since when."""
         return period >= self._since[: len(period)]
 
+    def _bears(self, burst: PaidBurst) -> bool:
+        """Tell whether the user bears a part of what a burst costs."""
+        users = {payer.userid for payer in burst.payers}
+        return self._userid is None or self._userid in users
+
     def _theirs(self, group: Group) -> bool:
         return self._userid in (None, group.payer.userid)
 
@@ -185,6 +192,16 @@ def budget_row(state: BudgetState) -> Row:
         "anew": state.window.ends,
         "unread": state.unread,
     }
+
+
+def budget_row_for(state: BudgetState, userid: int, userids: Mapping[str, int]) -> Row:
+    """Return how a budget stands, for one of its users: it does not name the others."""
+    match, replace = state.budget.match, msgspec.structs.replace
+    own = tuple(
+        name for name in as_tuple(match.user) if userid in numbers_of([name], userids)
+    )
+    budget = replace(state.budget, match=replace(match, user=own))
+    return {**budget_row(state), "budget": str(budget)}
 
 
 def names_user(budget: BudgetSettings, userid: int, userids: Mapping[str, int]) -> bool:

@@ -50,7 +50,10 @@ def own_cores(records: RecordsView, world: World) -> OwnCores:
     assert world.lead is not None
     lead, shapes = world.lead, world.identity.shapes
     return OwnCores(
-        by_rank={rank: shapes[rank].cores for rank in own_ranks(records, lead)},
+        by_rank={
+            rank: shapes[rank].cores
+            for rank in own_ranks(records, lead, world.identity)
+        },
         assigned=frozenset(job for burst in records.live for job in burst.jobs),
         holds=records.holds,
         stopped=frozenset(n for n, q in lead.queues.items() if not q.started),

@@ -148,7 +148,7 @@ class BurstPlugin(CLIPlugin):
                 f"--queue={args.queue}: on this instance burst jobs go through queue"
                 f" {queue}; leave --queue out"
             )
-        if _given(args, "requires"):
+        if _given(args, "requires") and not site.get("requires"):
             raise ValueError(
                 "--requires: on this instance a burst job changes its queue, which"
                 " Flux allows only without constraints of its own; leave --requires"

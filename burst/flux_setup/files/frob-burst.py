@@ -1,23 +1,100 @@
 # SPDX-License-Identifier: MIT
-"""Flux frobnicator: keeps jobs that do not burst off nodes that are lent to others.
+"""Flux frobnicator: keeps jobs off nodes that are lent to others.
 
-Where burst jobs wait in a queue, it sends burstable jobs there that name no queue.
+Jobs that do not burst get no lent nodes. Where burst jobs wait in a queue, it sends
+burstable jobs there that name no queue.
+
+On an instance with guests (`[access] allow-guest-user`), no job gets lent nodes by
+itself, whatever its user asks for: burst's daemon alone lets it run on those of its
+user's bursts. For that each job gets a constraint before its own, as burst's
+`model/confinement.py` says; with it, Flux moves no job to another queue for its user
+(`constraints_match_check` in the job manager's queue.c). A constraint that is none of
+RFC 31 is refused there: the schedulers of flux-core 0.88 end at one such as
+`{"not": []}` (`_matches_constraint` in Rv1Set.py), and the lead with its scheduler. So
+is one that takes long to evaluate, as they do it for each rank while no job is started:
+a set of a million ranks takes a tenth of a second each time. Flux itself reads the set
+once before that (`_validate_constraint_op` in Jobspec.py), which no plugin prevents.
 
 Of the lead's configuration it reads, all of it optional:
 
     [ingest.frobnicator.burst]
     any_job = false             # true: all jobs may run on lent nodes
+    share_users = false         # true: bursts are for jobs of all users
+    mode = "hold"               # [intake] mode of burst's daemon
     attribute = "burstable"     # of attributes.system, marks a job that may burst
     property = "burst"          # of R, marks lent ranks
     queue = "burst"             # the queue in which burstable jobs wait
     ready = "burst-ready"       # the queue into which only the daemon moves jobs
 """
 
+import os
+import re
+
+import flux
+from flux.hostlist import Hostlist
+from flux.idset import IDset
 from flux.job.frobnicator import FrobnicatorPlugin
+
+_DEEPEST = 32
+"""Of constraints within constraints: far below where Python's recursion ends."""
+_LONGEST = 9
+"""Digits of a rank."""
+_MOST_PARTS = 256
+"""Operators and values in a constraint, all together."""
+_VALUES = {"properties": str, "hostlist": Hostlist, "ranks": IDset}
+
+
+def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
+    """Raise ValueError unless a constraint can be evaluated, and soon (RFC 31).
+
+    `size` is the number of ranks of the instance; `most` bounds operators and values.
+    """
+    if _check_part(constraint, size, depth) > most:
+        raise ValueError(f"a constraint has more than {most} operators and values")
+
+
+def _check_part(constraint, size, depth):
+    """Return of how many operators and values a part consists."""
+    if not isinstance(constraint, dict) or len(constraint) != 1:
+        raise ValueError("a constraint is an object with one operator (RFC 31)")
+    ((operator, operands),) = constraint.items()
+    if not isinstance(operands, list):
+        raise ValueError(f"constraint {operator}: needs a list")
+    parts = 1 + len(operands)
+    if operator in _VALUES:
+        for value in operands:
+            _check_value(operator, value, size)
+    elif operator not in ("and", "or", "not"):
+        raise ValueError(f"constraint {operator}: there is no such operator (RFC 31)")
+    elif not depth:
+        raise ValueError(f"a constraint has more than {_DEEPEST} levels")
+    elif operator == "not" and not operands:
+        raise ValueError("constraint not: needs an operand")
+    else:
+        parts = 1 + sum(_check_part(each, size, depth - 1) for each in operands)
+    return parts
+
+
+def _check_value(operator, value, size):
+    if operator == "ranks" and isinstance(value, str):
+        # Before it is read: what a set takes grows with its largest rank.
+        for rank in re.findall(r"\d+", value):
+            if len(rank) > _LONGEST or int(rank) >= size:
+                raise ValueError(
+                    f"constraint ranks: the instance has ranks 0-{size - 1}, and"
+                    f" {rank[:_LONGEST]} is none of them"
+                )
+    try:
+        if isinstance(value, str):
+            _VALUES[operator](value)
+            return
+    except (OSError, ValueError):
+        pass  # told below
+    raise ValueError(f"constraint {operator}: cannot read {value!r}")
 
 
 class Frobnicator(FrobnicatorPlugin):
-    """Adds the constraint `^burst` to jobs that are not burstable."""
+    """Adds the constraint `^burst`, or that which only burst's daemon changes."""
 
     def configure(self, args, config):
         table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
@@ -30,6 +107,12 @@ class Frobnicator(FrobnicatorPlugin):
         self._queues = config.get("queues", {})
         defaults = config.get("policy", {}).get("jobspec", {}).get("defaults", {})
         self._default = defaults.get("system", {}).get("queue", "")
+        guests = config.get("access", {}).get("allow-guest-user") is True
+        self._size = int(flux.Flux().attr_get("size")) if guests else 0
+        self._guests = guests
+        share = self._any_job or bool(table.get("share_users", False))
+        self._apart = guests and not share
+        self._mode = table.get("mode", "hold")
 
     def frob(self, jobspec, userid, urgency, flags):
         queue = jobspec.queue
@@ -39,32 +122,86 @@ class Frobnicator(FrobnicatorPlugin):
                 " flux submit --burst"
             )
         system = jobspec.attributes["system"]
-        if system.get(self._attribute):
-            # The plugin `defaults` may have been here before, so a job that names the
-            # default queue cannot be told from one that names none.
-            if self._queue and (not queue or queue == self._default):
-                self._into_queue(jobspec)
-            return
-        if self._any_job:
-            return
-        requires = self._queues.get(queue, {}).get("requires", []) if queue else []
-        if self._lent in requires:
+        if self._guests and system.get("constraints"):
+            check_constraint(system["constraints"], self._size)
+        burstable = bool(system.get(self._attribute))
+        # The plugin `defaults` may have been here before, so a job that names the
+        # default queue cannot be told from one that names none.
+        if burstable and self._queue and (not queue or queue == self._default):
+            self._into_queue(jobspec)
+        elif not burstable and not self._any_job:
+            self._check_queue(queue)
+        if self._apart:
+            self._keep_apart(jobspec, burstable, userid, urgency)
+        elif not burstable and not self._any_job:
+            self._keep_off(jobspec)
+
+    def _check_queue(self, queue):
+        if self._lent in self._required(queue):
             raise ValueError(
                 f"queue {queue} is for burst jobs; submit with flux submit --burst"
             )
-        if requires:
+
+    def _keep_off(self, jobspec):
+        """Have a job that does not burst run on own nodes."""
+        if self._required(jobspec.queue):
             # Its queue says which nodes it may have. With a constraint of its own
             # `flux update` could not move it to another queue any more.
             return
         constraint = {"properties": [f"^{self._lent}"]}
-        old = system.get("constraints")
+        old = jobspec.attributes["system"].get("constraints")
         jobspec.setattr(
             "system.constraints", {"and": [old, constraint]} if old else constraint
         )
 
+    def _keep_apart(self, jobspec, burstable, userid, urgency):
+        """Have a job run on own nodes until the daemon gives it others."""
+        old = jobspec.attributes["system"].get("constraints")
+        if self._mode == "scheduler":
+            if self._is_ours(old):
+                raise ValueError("this constraint is for burst's daemon to set")
+            if not burstable:
+                self._keep_off(jobspec)
+            return  # sched-burst gives lent ranks to those with leases alone
+        if burstable and self._waits(jobspec.queue):
+            self._put_before(jobspec, {"or": [{"properties": [self._lent]}]})
+            return
+        if burstable and urgency and userid != os.getuid() and self._mode == "hold":
+            # The scheduler would deny it at once, if it is too large for own nodes.
+            raise ValueError(
+                "on this instance a burst job is submitted held; submit it with"
+                " flux submit --burst"
+            )
+        self._put_before(jobspec, {"or": [{"properties": [f"^{self._lent}"]}]})
+
+    def _put_before(self, jobspec, part):
+        old = jobspec.attributes["system"].get("constraints")
+        jobspec.setattr("system.constraints", {"and": [part, old] if old else [part]})
+
+    def _is_ours(self, constraint):
+        """Tell whether the daemon would take a constraint for one that it changes."""
+        part = constraint
+        for _ in range(3):
+            if not isinstance(part, dict):
+                return False
+            either = part.get("or")
+            first = either[0] if isinstance(either, list) and either else None
+            lent = ([f"^{self._lent}"], [self._lent])
+            if isinstance(first, dict) and first.get("properties") in lent:
+                return True
+            parts = part.get("and")
+            part = parts[0] if isinstance(parts, list) and parts else None
+        return False
+
+    def _waits(self, queue):
+        return bool(queue) and queue == self._queue and self._mode == "queue"
+
+    def _required(self, queue):
+        return self._queues.get(queue, {}).get("requires", []) if queue else []
+
     def _into_queue(self, jobspec):
         """Send a burstable job to the queue in which it waits for its nodes."""
-        if jobspec.attributes["system"].get("constraints"):
+        if jobspec.attributes["system"].get("constraints") and not self._apart:
             raise ValueError(
                 "on this instance a burstable job changes its queue, which Flux allows"
                 " only without constraints of its own; submit it without --requires"

@@ -18,6 +18,33 @@ def is_burstable(jobspec, attribute):
         return False
 
 
+def without_lent(jobspec, lent):
+    """Return the jobspec of a job that is to have no rank with this property.
+
+    It is the same one where its constraint says so already.
+    """
+    attributes = jobspec["attributes"]
+    system = attributes["system"]
+    old = system.get("constraints") or None
+    if _keeps_off(old, lent):
+        return jobspec
+    part = {"properties": [f"^{lent}"]}
+    changed = {**system, "constraints": {"and": [part, old]} if old else part}
+    return {**jobspec, "attributes": {**attributes, "system": changed}}
+
+
+def _keeps_off(constraint, lent):
+    """Tell whether no rank with this property can match a constraint (RFC 31)."""
+    if not isinstance(constraint, dict) or len(constraint) != 1:
+        return False
+    ((operator, operands),) = constraint.items()
+    if not isinstance(operands, list):
+        return False
+    if operator == "properties":
+        return f"^{lent}" in operands
+    return operator == "and" and any(_keeps_off(each, lent) for each in operands)
+
+
 def restricted(request, *expressions):
     """Return the request with further constraints, which are looked at first."""
     if request.constraint:

@@ -20,6 +20,13 @@ WRONG = (AttributeError, TypeError, ValueError, OSError)
 """What `Leases` raises of something that says no leases."""
 
 
+def keeps_apart(config):
+    """Tell whether lent ranks without a lease are nobody's, by the configuration."""
+    guests = config.get("access", {}).get("allow-guest-user") is True
+    table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
+    return guests and not (table.get("any_job") or table.get("share_users"))
+
+
 class Leases:
     """Which ranks are leased, and which of them for which jobs."""
 

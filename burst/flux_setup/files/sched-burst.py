@@ -16,11 +16,16 @@ burstable job runs either on lent ranks or on the instance's own, never on both:
 * In either case it starts as soon as its lent ranks are up and free, also ahead of an
   own job at the head of the queue, which could not use them.
 
-All other jobs are served by the shipped code itself. The daemon tells which ranks are
-leased for which jobs by the request `sched-burst.lend` (owner only):
-`{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are for their jobs
-only; lent ranks without a lease are for any burstable job. The last request stays valid
-over a reload and a restart of the lead.
+All other jobs are served by the shipped code itself. On an instance with guests they
+get own ranks only, whatever constraint they come with: each broker takes jobs by the
+table `[ingest]` of its own file, so one that lacks it lets any job in, and guests reach
+all brokers by a request.
+
+The daemon tells which ranks are leased for which jobs by the request `sched-burst.lend`
+(owner only): `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are
+for their jobs only; lent ranks without a lease are for any burstable job, and for none
+on an instance with guests, unless the site lets users share bursts (frob-burst.py has
+the keys). The last request stays valid over a reload and a restart of the lead.
 
 By `sched-burst.starts` (owner only) the daemon tells when pending jobs are expected to
 start: `{"starts": {"JOBID": SECONDS}}`. All pending jobs are annotated with that, as
@@ -52,6 +57,9 @@ from flux.idset import IDset
 _FORECAST = 8
 # What the daemon told of starts is used for so many seconds; it tells it each minute.
 _STARTS_S = 150.0
+# Of constraints within constraints, and of all parts of one: the frobnicator allows 32
+# and 256 to users, and adds some.
+_DEEPEST, _MOST_PARTS = 40, 320
 
 
 def _load(path):
@@ -67,6 +75,7 @@ def _load(path):
 _beside = os.path.dirname(__file__)
 jobs = _load(os.path.join(_beside, "sched-burst-jobs.py"))
 leases = _load(os.path.join(_beside, "sched-burst-leases.py"))
+frobnicator = _load(os.path.join(_beside, "frob-burst.py"))
 
 
 class Lending:
@@ -88,6 +97,7 @@ class Lending:
         self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
         self._memory = leases.Memory(h)
         self._leases = leases.Leases({})  # as the daemon told
+        self._apart = True  # until the configuration is read
         self._stale = True  # the three below, and who stands in the queue
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
@@ -130,7 +140,12 @@ class Lending:
         self._leases, self._stale = told, True
         self._request_schedule()
 
+    def keep_users_apart_by(self, config):
+        """Read of the lead's configuration for whom lent ranks without a lease are."""
+        self._apart = leases.keeps_apart(config)
+
     def run(self):
+        self.keep_users_apart_by(self.handle.rpc("config.get").get())
         try:
             self._leases = self._memory.recall()
         except leases.WRONG as error:
@@ -142,6 +157,11 @@ class Lending:
 
     def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
         if not jobs.is_burstable(jobspec, self._attribute):
+            try:
+                jobspec = self._for_own_ranks(jobspec)
+            except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
+                request.deny(f"cannot evaluate its constraints: {error}")
+                return
             super().alloc(request, jobid, priority, userid, t_submit, jobspec)
             return
         queue, self._queue = self._queue, []
@@ -151,6 +171,7 @@ class Lending:
             new, self._queue = self._queue, queue
         for job in new:  # none, where the jobspec was denied
             try:
+                self._check(job.resource_request.constraint)
                 burst = jobs.BurstJob(job, self._lent)
                 if burst.key not in self._sound:
                     burst.evaluate(self.resources)
@@ -180,15 +201,19 @@ class Lending:
         super().resource_update()
 
     def feasibility_check(self, msg, jobspec):
-        if not jobs.is_burstable(jobspec, self._attribute):
-            super().feasibility_check(msg, jobspec)
-            return
+        burstable = jobs.is_burstable(jobspec, self._attribute)
         try:
-            self.resources.parse_resource_request(jobspec)
+            if burstable:
+                self.resources.parse_resource_request(jobspec)
+            else:
+                jobspec = self._for_own_ranks(jobspec)
         except Exception as error:  # noqa: BLE001 - as the shipped one does
             self.handle.respond_error(msg, errno.EINVAL, str(error))
             return
-        self.handle.respond(msg, None)
+        if burstable:
+            self.handle.respond(msg, None)
+        else:
+            super().feasibility_check(msg, jobspec)
 
     def stats_get(self):
         told = {"burst_jobs": len(self._bursts), "policy": self.policy}
@@ -261,6 +286,25 @@ class Lending:
             self._started.add(job.jobid)
         return done
 
+    def _for_own_ranks(self, jobspec):
+        """Return the jobspec by which a job that does not burst is scheduled.
+
+        Raises ValueError where users are kept apart and its constraint is none: Flux's
+        scheduler ends at some of these.
+        """
+        if not self._apart:
+            return jobspec
+        narrowed = jobs.without_lent(jobspec, self._lent)
+        constraint = narrowed["attributes"]["system"]["constraints"]
+        self._check(constraint)
+        return narrowed
+
+    def _check(self, constraint):
+        """Raise ValueError where users are kept apart and this constraint is none."""
+        if self._apart and constraint:
+            size = int(self.handle.attr_get("size"))
+            frobnicator.check_constraint(constraint, size, _DEEPEST, _MOST_PARTS)
+
     # Where burstable jobs stand.
 
     def _look(self):
@@ -290,7 +334,8 @@ class Lending:
         """Start the burstable jobs whose lent ranks are up and free, in order."""
         if not self._lent_up:
             return
-        anyones = self._lent_up.difference(self._leases.ranks)
+        free = self._lent_up.difference(self._leases.ranks)
+        anyones = IDset() if self._apart else free
         able = self._bursts.keys()
         if not anyones:  # the many that wait without a lease need no look
             able = able & self._leases.jobs.keys()

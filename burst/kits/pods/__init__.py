@@ -9,6 +9,7 @@ only the `Cluster` (`burst.kits.kube`). If the provider also makes the cluster, 
 
 from __future__ import annotations
 
+from burst.kits.pods.multi_user_table import MultiUserTable
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.pod_provider import Bursts, PodProvider, check_burst
@@ -26,6 +27,7 @@ from burst.kits.pods.volume_table import VolumeTable
 __all__ = [
     "Bursts",
     "CommandsTable",
+    "MultiUserTable",
     "OfferTable",
     "PodBursts",
     "PodProvider",

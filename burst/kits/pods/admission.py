@@ -84,6 +84,8 @@ def standard_of(settings: PodSettings) -> str:
 def advise(settings: PodSettings) -> str:
     """Return what to do where a namespace denies followers."""
     asking = ["host_paths"] if settings.host_paths else []
+    if settings.multi_user:
+        asking.append("multi_user")
     if settings.security == "baseline":
         asking.append('security = "baseline"')
     if _has_nfs(settings):

@@ -21,7 +21,6 @@ _HIDDEN = "(a line with the secret key)"
 # What is left running by the commands may keep their output open, so the loop ends at
 # a line, not at the end of the output. Its exit status is that of the commands.
 _FUNCTIONS = f"""\
-key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {SECRET_PATH}/{CERTIFICATE})
 show() {{
     case $1 in
     *"${{key:-secret-key}}"*) echo "{_HIDDEN}" ;;
@@ -52,16 +51,22 @@ run_commands() {{
 """
 
 
-def run_before(settings: PodSettings) -> str:
+def run_before(
+    settings: PodSettings, certificate: str = f"{SECRET_PATH}/{CERTIFICATE}"
+) -> str:
     """Return lines for sh that run `commands.pre`, and end the shell if it fails.
 
     What `start_broker` needs of a shell is there, too; empty without commands.
+    `certificate` is the path of the one whose secret key is hidden.
     """
     commands = settings.commands
     if not (commands.pre or commands.post):
         return ""
     call = f"run_commands pre {shlex.quote(commands.pre)} || exit\n"
-    return _FUNCTIONS + (call if commands.pre else "")
+    hide = f"""\
+key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {certificate})
+"""
+    return hide + _FUNCTIONS + (call if commands.pre else "")
 
 
 def start_broker(command: str, settings: PodSettings) -> str:

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from burst.errors import ProviderError
+from burst.errors import ProviderError, Refused
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import (
     CONFIG_MAP,
@@ -22,7 +22,9 @@ from burst.kits.kube.kinds import (
     Kind,
     Manifest,
 )
-from burst.kits.pods.admission import judge_admission
+from burst.kits.pods.admission import judge_admission, standard_of
+from burst.kits.pods.multi_user import check_lead, config_data
+from burst.kits.pods.munge import munge_data
 from burst.kits.pods.settings import PodForm, PodSettings
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
@@ -85,6 +87,7 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
     """Check what needs no cluster: the image's version and the lead's address."""
     yield _judge_image(settings, lead)
     yield _judge_endpoint(lead)
+    yield from _judge_guests(settings, lead)
 
 
 def needed_rights(form: PodForm) -> list[tuple[str, Kind, str]]:
@@ -185,6 +188,37 @@ def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
             "set image to one with the lead's version of Flux",
         )
     return ok(f"{image} has the lead's Flux, {match[1]}")
+
+
+def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]:
+    """Check that jobs of all whom the lead serves can run in pods."""
+    if settings.multi_user is None:
+        if lead.access.allow_guest_user:
+            yield note(
+                "the lead takes jobs of guests, and pods run those of its owner alone:"
+                " no burst is made for jobs of guests",
+                "set multi_user, or have another provider for guests",
+            )
+        return
+    try:
+        check_lead(lead, settings)
+        config_data(lead, settings)
+        munge_data(settings)
+    except Refused as error:
+        yield wrong(error.what, error.advice)
+        return
+    if not lead.access.allow_guest_user:
+        yield wrong(
+            "multi_user is set, and the lead takes no jobs of guests",
+            "set access.allow-guest-user of the lead's configuration, or leave"
+            " multi_user out, which keeps pods to the restricted standard",
+        )
+        return
+    yield ok(
+        f"pods run jobs of guests by {lead.access.imp} of the image, which must be"
+        f" setuid root: the Pod Security Standard {standard_of(settings)} admits them,"
+        " restricted does not"
+    )
 
 
 def _judge_endpoint(lead: LeadIdentity) -> Finding:

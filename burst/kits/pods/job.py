@@ -24,6 +24,15 @@ from burst.kits.pods.commands import run_before, start_broker
 from burst.kits.pods.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.dns_names import name_fields
 from burst.kits.pods.mount_paths import CONFIG_PATH, RUN_PATH, SECRET_PATH
+from burst.kits.pods.multi_user import (
+    certificate_of,
+    check_lead,
+    config_data,
+    first_containers,
+    make_rundir,
+    multi_user_mounts,
+    multi_user_volumes,
+)
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.overlay import merge_pod
@@ -55,15 +64,17 @@ def render_config_map(
 ) -> Manifest:
     """Return the ConfigMap: broker.toml, the hosts by index, the start script.
 
-    Raises ConfigError, CertificateError.
+    Raises ConfigError, CertificateError, Refused.
     """
+    check_lead(spec.lead, settings)
     config = follower_config(
-        spec.lead, spec.hosts, spec.ranks, f"{RUN_PATH}/{CERTIFICATE}"
+        spec.lead, spec.hosts, spec.ranks, certificate_of(settings)
     )
     data = {
         "broker.toml": config,
         "hosts": "".join(f"{host}\n" for host in spec.hosts),
         "start": start_script(spec, settings),
+        **config_data(spec.lead, settings),
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
@@ -84,13 +95,21 @@ def preamble(settings: PodSettings) -> str:
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
-# A broker refuses a certificate that its group can read, as a mounted one may be.
-(umask 077; cat {SECRET_PATH}/{CERTIFICATE} > {RUN_PATH}/{CERTIFICATE})
-# Remove what an earlier broker in this pod left.
+{_copy_certificate(settings)}# Remove what an earlier broker in this pod left.
 rm -rf {rundir_of(settings)}
-mkdir -m 700 {rundir_of(settings)}
+{make_rundir(settings)}\
 {make_directories(settings)}{find_view(settings)}{start_munged(settings, SECRET_PATH)}\
-{run_before(settings)}"""
+{run_before(settings, certificate_of(settings))}"""
+
+
+def _copy_certificate(settings: PodSettings) -> str:
+    """Return lines that make the broker's copy; with many users it is made before."""
+    if settings.multi_user:
+        return ""
+    return f"""\
+# A broker refuses a certificate that its group can read, as a mounted one may be.
+(umask 077; cat {SECRET_PATH}/{CERTIFICATE} > {certificate_of(settings)})
+"""
 
 
 def with_host(argv: list[str]) -> str:
@@ -147,7 +166,7 @@ def render_template(
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
-    before = view_containers(table, settings)
+    before = first_containers(table, settings) + view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
@@ -156,19 +175,20 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
         **pod.spread(settings, meta["labels"]),
         **({"initContainers": before} if before else {}),
         "containers": [_container(table, settings)],
-        "volumes": _volumes(meta["name"], settings),
+        "volumes": volumes(meta["name"], settings),
     }
 
 
 def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     mounts = [
         {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
-        {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  of the pod alone
         # Where a broker keeps its state.
         {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
     ]
+    if settings.multi_user is None:
+        mounts.append({"name": "secret", "mountPath": SECRET_PATH, "readOnly": True})
     return {
         "name": BROKER,
         **pod.container(settings),
@@ -181,11 +201,13 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
             *pod.host_mounts(settings),
             *storage_mounts(settings),
             *view_mounts(settings),
+            *multi_user_mounts(settings),
         ],
     }
 
 
-def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
+def volumes(name: str, settings: PodSettings) -> list[Manifest]:
+    """Return the volumes of a pod; `name` is that of ConfigMap and Secret."""
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},
@@ -199,4 +221,5 @@ def _volumes(name: str, settings: PodSettings) -> list[Manifest]:
         *pod.host_volumes(settings),
         *storage_volumes(settings),
         *view_volumes(settings),
+        *multi_user_volumes(settings),
     ]

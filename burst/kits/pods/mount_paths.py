@@ -23,6 +23,15 @@ VIEW_COPY_PATH = f"{OUR_PATH}/view"
 of the view's image may be there."""
 MUNGE_PATH = "/run/munge"
 """Socket and key of the munged of `munge_key`; libmunge looks for the socket here."""
+MUNGE_KEY_PATH = f"{OUR_PATH}/munge-key"
+"""With `multi_user` the key is here instead, which no broker's container mounts."""
+KEY_PATH = f"{RUN_PATH}/key"
+"""With `multi_user` the broker's copy of the certificate is here, as guests may pass
+through the directory above."""
+USER_FILES = ("/etc/passwd", "/etc/group")
+"""With `multi_user` and its users followers have these of the daemon's."""
+USERS_PATH = f"{OUR_PATH}/users"
+"""With `multi_user`: passwd and group as they are merged of the image's and ours."""
 RESULT_PATH = "/dev/termination-log"
 """Where the kubelet looks for a container's last message; it makes the file."""
 SHM_PATH = "/dev/shm"  # noqa: S108

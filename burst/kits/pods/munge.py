@@ -17,6 +17,14 @@ from burst.kits.pods.settings import PodSettings
 
 KEY = "munge.key"
 """Its name in the burst's Secret, beside the certificate."""
+FIND_MUNGED = """\
+PATH="$PATH:/usr/sbin:/usr/local/sbin"
+if ! command -v munged >/dev/null; then
+    echo "munge_key is set, and the image has no munged" >&2
+    exit 1
+fi
+"""
+"""Lines for sh after which munged is found, or which end the script."""
 # In bytes, as munged takes it.
 _LEAST, _MOST = 32, 1024
 
@@ -45,19 +53,15 @@ def start_munged(settings: PodSettings, mounted: str, own: str = MUNGE_PATH) -> 
     """Return lines for sh that start it; empty without a key.
 
     `mounted` is the directory with the Secret, `own` that of socket and files. They end
-    the script if there is no munged, or it does not start.
+    the script if there is no munged, or it does not start. With `multi_user` it has a
+    container of its own.
     """
-    if not settings.munge_key:
+    if not settings.munge_key or settings.multi_user:
         return ""
     # --force: it warns, where it would refuse, of a directory that the pod's group may
     # write. The container is the only one that mounts it.
     return f"""\
-PATH="$PATH:/usr/sbin:/usr/local/sbin"
-if ! command -v munged >/dev/null; then
-    echo "munge_key is set, and the image has no munged" >&2
-    exit 1
-fi
-mkdir -p {own}
+{FIND_MUNGED}mkdir -p {own}
 # What an earlier munged in this pod left.
 rm -f {own}/munge*
 (umask 077; cat {mounted}/{KEY} > {own}/{KEY})

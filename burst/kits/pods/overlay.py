@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.containers import BROKER, VIEW
+from burst.kits.pods.containers import BROKER, MUNGED, PREPARE, VIEW
 from burst.kits.pods.mount_paths import MUNGE_PATH, OUR_PATH, covers_ours
 from burst.kits.pods.overlay_rules import (
     ANNOTATIONS,
@@ -206,6 +206,8 @@ def _check_other(container: Mapping[str, Any], where: str) -> Iterator[str]:
         yield f"{where}: is the name of the container that runs the broker"
     if container["name"] == VIEW:
         yield f"{where}: copies Flux for the broker; use view and view_paths"
+    if container["name"] in (PREPARE, MUNGED):
+        yield f"{where}: has the keys of followers, with multi_user; use another name"
     mounts = container.get("volumeMounts", [])
     if not _is_list_of_tables(mounts):
         yield f"{where}.volumeMounts: expected a list of tables"

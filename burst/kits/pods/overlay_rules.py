@@ -72,6 +72,8 @@ OUR_VOLUMES = {
     "secret": "has the certificate; use another name",
     "run": "has the broker's run directory; use another name",
     "munge": "has the munge key; use another name",
+    "munge-key": "has the munge key, with multi_user; use another name",
+    "users": "has passwd and group, with multi_user; use another name",
     SOCKET_VOLUME: "has the broker's socket, with share_socket; use another name",
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",

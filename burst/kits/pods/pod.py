@@ -13,6 +13,8 @@ from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
 """Its name in the Secret, and that of its copy."""
+# What flux-imp uses: it becomes the user, and signals the user's processes.
+_OF_IMP = ("KILL", "SETGID", "SETUID")
 _LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -119,12 +121,22 @@ def pod_security(settings: PodSettings) -> Manifest:
         "runAsNonRoot": user != 0,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
+    if settings.multi_user:
+        # No fsGroup: it would give all volumes, homes too, to that group. The group is
+        # named, as that of a user whom the image does not know is root's.
+        return {**context, "runAsGroup": user}
     # Without it only root could read the mounted certificate.
     return {**context, "fsGroup": user} if user else context
 
 
 def container_security(settings: PodSettings) -> Manifest:
     """Return a container's securityContext; empty where setuid programs are to work."""
+    if settings.multi_user:
+        # A process of the followers' user has none of these, but the setuid IMP has.
+        return {
+            "allowPrivilegeEscalation": True,
+            "capabilities": {"drop": ["ALL"], "add": list(_OF_IMP)},
+        }
     if settings.security == "baseline":
         return {}
     context: Manifest = {"allowPrivilegeEscalation": False}

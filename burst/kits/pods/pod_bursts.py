@@ -26,6 +26,7 @@ from burst.kits.kube.kinds import NAMESPACE
 from burst.kits.kube.manifests import install
 from burst.kits.pods.creator import Creator, OtherHosts
 from burst.kits.pods.examine import examine_cluster
+from burst.kits.pods.guest_probe import find_guest
 from burst.kits.pods.names import Tags
 from burst.kits.pods.observer import Observer
 from burst.kits.pods.owned import list_owned
@@ -132,6 +133,14 @@ class PodBursts:
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead; see `Probed`."""
         return Probe(self.cluster, self._settings, self._tags).run(lead, tell)
+
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """As `probe`, and tell whether a guest's jobs could run; see `GuestProbed`."""
+        guest = find_guest(user, self._settings)
+        probe = Probe(self.cluster, self._settings, self._tags, guest=guest)
+        return probe.run(lead, tell)
 
     def _make_namespace(self) -> None:
         if not self.cluster.get(NAMESPACE, "", self._namespace):

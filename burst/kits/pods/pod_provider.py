@@ -58,6 +58,12 @@ class Bursts(Protocol):
         """See `burst.provider.Probed`."""
         ...
 
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """See `burst.provider.GuestProbed`."""
+        ...
+
 
 class PodProvider(abc.ABC):
     """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
@@ -120,6 +126,12 @@ class PodProvider(abc.ABC):
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead."""
         return self.bursts().probe(lead, tell)
+
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        """As `probe`, and tell whether this user's jobs could run there."""
+        return self.bursts().probe_guest(lead, user, tell)
 
 
 def check_burst(

@@ -13,9 +13,11 @@ import msgspec
 
 from burst.errors import InsufficientCapacity, NotFound, ProviderError, Refused
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import JOB, POD
+from burst.kits.kube.kinds import JOB, POD, Manifest
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.containers import PROBE
+from burst.kits.pods.creator import owned_by
+from burst.kits.pods.guest_probe import Guest, guest_objects
 from burst.kits.pods.names import Tags
 from burst.kits.pods.probe_job import (
     ProbeResult,
@@ -23,6 +25,7 @@ from burst.kits.pods.probe_job import (
     judge,
     judge_facts,
     judge_silence,
+    probe_meta,
     render_probe,
     result_of,
 )
@@ -61,7 +64,10 @@ class Probe:
         settings: PodSettings,
         tags: Tags,
         timing: ProbeTiming | None = None,
+        guest: Guest | None = None,
     ) -> None:
+        """With a guest it also tells whether that user's jobs could run there."""
+        self._guest = guest
         self._cluster = cluster
         self._settings = settings
         self._tags = tags
@@ -74,14 +80,22 @@ class Probe:
         `tell` is called with each step. The Job is deleted whatever ends this, also
         KeyboardInterrupt. Raises ProviderError.
         """
-        job = render_probe(self.id, lead, self._settings, self._tags)
+        guest, settings = self._guest, self._settings
+        meta = probe_meta(self.id, settings, self._tags)
+        mounted = guest_objects(meta, lead, settings, guest) if guest else []
+        job = render_probe(self.id, lead, settings, self._tags, guest)
         declined = False
         try:
             try:
-                self._cluster.apply(job)
+                made = self._cluster.apply(job)
             except (InsufficientCapacity, Refused):
                 declined = True
                 raise
+            for other in mounted:
+                self._cluster.create(owned_by(other, made))
+            if mounted:
+                start: Manifest = {"metadata": {}, "spec": {"suspend": False}}
+                self._cluster.merge(made, start)
             return self._await(lead, tell)
         finally:
             # Also if it is not known whether it was made.
@@ -97,7 +111,7 @@ class Probe:
         while True:
             end, status = self._look()
             if end is not None:
-                found = judge_facts(end, lead, os.uname().machine)
+                found = judge_facts(end, lead, os.uname().machine, self._guest)
                 return [judge(end, lead.endpoint), *found]
             if status is None:
                 return [

@@ -3,7 +3,8 @@
 
 It has the followers' image, user and nodes, which decide how it reaches the lead. It is
 made by a Job, which Kubernetes ends at its deadline and then deletes, even if the pod
-finds no node and no process of ours runs. It has no secret: it only connects.
+finds no node and no process of ours runs. It only connects, so it has no secret, but
+for the munge key where it tells of a guest; see `guest_probe`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import msgspec
 
 from burst.kits import follower_facts, tcp
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import pod
+from burst.kits.pods import guest_probe, job, pod
 from burst.kits.pods.containers import PROBE, state_of
+from burst.kits.pods.guest_probe import Guest
 from burst.kits.pods.mount_paths import RESULT_PATH
+from burst.kits.pods.multi_user import first_containers, multi_user_mounts
+from burst.kits.pods.munge import munge_mounts
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.overlay import merge_pod, without_containers
 from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.storage import storage_mounts
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 
@@ -44,34 +49,73 @@ class ProbeResult(msgspec.Struct, frozen=True):
     """What was printed in the image of the view."""
 
 
-def render_probe(
-    name: str, lead: LeadIdentity, settings: PodSettings, tags: Tags
-) -> Manifest:
-    """Return the Job. Raises Refused.
-
-    It requests nodes of the first offer.
-    """
-    table = next(iter(settings.offers.values()))
-    meta: Manifest = {
+def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
+    """Return the metadata of all that is made for a probe."""
+    return {
         "name": name,
         "namespace": settings.namespace,
         "labels": tags.labels(name),
         "annotations": {HOSTS: PROBE},
     }
+
+
+def render_probe(
+    name: str,
+    lead: LeadIdentity,
+    settings: PodSettings,
+    tags: Tags,
+    guest: Guest | None = None,
+) -> Manifest:
+    """Return the Job. Raises Refused.
+
+    It requests nodes of the first offer. With a guest it is suspended until it owns
+    what its pod mounts.
+    """
+    table = next(iter(settings.offers.values()))
+    meta = probe_meta(name, settings, tags)
+    spec = _pod_spec(lead, table, settings)
+    if guest is not None:
+        spec = _for_guest(spec, name, lead, settings, guest)
     template: Manifest = {
         "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
-        "spec": _pod_spec(lead, table, settings),
+        "spec": spec,
     }
     overlays = map(without_containers, (settings.pod, table.pod))
-    job: Manifest = {
+    made: Manifest = {
         "completions": 1,
         "completionMode": "Indexed",
         "backoffLimit": 0,
         "activeDeadlineSeconds": round(deadline_of(settings)) + _GRACE_S,
         "ttlSecondsAfterFinished": _KEPT_S,
         "template": merge_pod(template, *overlays),
+        **({"suspend": True} if guest else {}),
     }
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": made}
+
+
+def _for_guest(
+    spec: Manifest, name: str, lead: LeadIdentity, settings: PodSettings, guest: Guest
+) -> Manifest:
+    """Return the pod's spec with what a follower has for guests' jobs."""
+    table = next(iter(settings.offers.values()))
+    (container,) = spec["containers"]
+    shell, option, lines, own = container["command"]
+    told = lines.replace(_KEEP, _KEEP + guest_probe.script(guest, lead), 1)
+    mounts = [
+        *container["volumeMounts"],
+        *multi_user_mounts(settings),
+        *munge_mounts(settings),
+        *storage_mounts(settings),
+        *guest_probe.credential_mount(guest),
+    ]
+    command = [shell, option, told, own]
+    kept = job.volumes(name, settings)
+    return {
+        **spec,
+        "initContainers": first_containers(table, settings),
+        "containers": [{**container, "command": command, "volumeMounts": mounts}],
+        "volumes": [*kept, *guest_probe.credential_volume(name, guest)],
+    }
 
 
 def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> Manifest:
@@ -144,12 +188,15 @@ def _view_said(pod: Manifest) -> str:
 
 
 def judge_facts(
-    end: ProbeResult, lead: LeadIdentity, machine: str
+    end: ProbeResult, lead: LeadIdentity, machine: str, guest: Guest | None = None
 ) -> Iterator[Finding]:
     """Yield what the pod found where it ran. `machine` is the lead's (`uname -m`)."""
-    facts, _ = follower_facts.parse(end.said)
+    facts, rest = follower_facts.parse(end.said)
     if facts is not None:
         yield from follower_facts.judge(facts, lead, machine)
+    found, _ = guest_probe.parse(rest)
+    if found is not None and guest is not None:
+        yield from guest_probe.judge_guest(found, guest, lead)
     seen, _ = follower_facts.parse(end.view)
     if seen is not None:
         # Machine and user are those of the pod.
@@ -159,7 +206,7 @@ def judge_facts(
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
     """Return the finding for a result."""
-    _, said = follower_facts.parse(end.said)
+    _, said = guest_probe.parse(follower_facts.parse(end.said)[1])
     if "exec format error" in end.said:
         return wrong(
             "a pod there cannot run the image: it was built for another kind of"

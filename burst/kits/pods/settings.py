@@ -12,10 +12,12 @@ from burst.config import Price, Seconds
 from burst.kits.pods.mount_paths import (
     MUNGE_PATH,
     SHM_PATH,
+    USER_FILES,
     check_empty,
     check_host_paths,
     check_paths,
 )
+from burst.kits.pods.multi_user_table import MultiUserTable, check_multi_user
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
@@ -183,6 +185,9 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     bursts keep their size."""
     environment: Mapping[str, str] = {}
     """Added to the followers' environment. Who may list pods can read it."""
+    multi_user: MultiUserTable | None = None
+    """A table by which jobs of other users than the lead's own run in followers, each
+    under its own user. With form job, and for joined bursts only."""
     munge_key: str = ""
     """Path, on the daemon's host, of the lead's munge key. It goes into the burst's
     Secret, and a munged of the image (0.5.14 or later) runs with it beside each broker.
@@ -232,7 +237,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def modes(self) -> tuple[BurstMode, ...]:
         """What bursts can be; see `burst.provider.Modal`."""
-        if self.form == "operator":
+        if self.form == "operator" or self.multi_user:
             return ("joined",)
         return ("isolated", "joined") if self.mode == "isolated" else _BOTH
 
@@ -240,7 +245,12 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
-        wrongs = (*_wrong_pods(self), *_wrong_storage(self), *_wrong_view(self))
+        wrongs = (
+            *check_multi_user(self),
+            *_wrong_pods(self),
+            *_wrong_storage(self),
+            *_wrong_view(self),
+        )
         for wrong in wrongs:
             raise ValueError(wrong)
         for name in ENVIRONMENT.keys() & self.environment.keys():
@@ -287,6 +297,8 @@ def _storage_paths(settings: PodSettings) -> dict[str, str]:
     """Return where storage is mounted, by the key that says so."""
     paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
     paths |= {"shm": SHM_PATH} if settings.shm else {}
+    if settings.multi_user and settings.multi_user.users != "image":
+        paths |= {f"multi_user.users ({name})": name for name in USER_FILES}
     return paths | _scratch_path(settings)
 
 
@@ -327,6 +339,7 @@ def offers(settings: PodSettings) -> Sequence[Offer]:
             modes=settings.modes,
             own_images=settings.own_images,
             spot=is_spot(table, settings),
+            guests=settings.multi_user is not None,
         )
         for name, table in settings.offers.items()
     ]

@@ -14,6 +14,7 @@ from burst.core.ensemble import commands
 from burst.core.ensemble.agent_member import AgentMember
 from burst.core.ensemble.controller import end_all, new_record
 from burst.core.ensemble.intents import JobRef
+from burst.core.ensemble.statistics import GroupStatistics
 from burst.core.ensemble.stored import KnownJob, MemberBook
 from burst.core.ensemble.views import fresh_view, make_views, take_in
 from burst.errors import BurstError, ConfigError
@@ -192,3 +193,23 @@ def test_the_book_keeps_the_instance() -> None:
     kept = MemberBook(instance="flux-1")
     encoded = msgspec.json.encode(kept)
     assert msgspec.json.decode(encoded, type=MemberBook) == kept
+
+
+def test_jobs_of_others_in_its_instance_reach_no_target() -> None:
+    """A joined member has no others: what is in no group was submitted for it."""
+    spec = ensemble(
+        member("m", mode="external", min=0, size=0, max=ANY_SIZE), member("j")
+    )
+    kept = {"step": GroupStatistics(success=2), "": GroupStatistics(success=5)}
+    record = new_record(spec, NOW)
+    members = {
+        name: msgspec.structs.replace(each, statistics=kept)
+        for name, each in record.members.items()
+    }
+    record = msgspec.structs.replace(record, members=members)
+    reading = agent_member().read(report(), NOW).reading
+    views = make_views(spec, record, dict.fromkeys(members, reading))
+    assert {name: view.tally.success for name, view in views.items()} == {
+        "m": 2,
+        "j": 7,
+    }

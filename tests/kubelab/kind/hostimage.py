@@ -33,18 +33,23 @@ BALLAST = (
     *("./usr/lib/systemd", "./usr/lib/cni", "./dev", "./proc", "./sys", "./etc/ld.so.cache"),
 )
 PYTHON = """
-import json, sys, sysconfig
+import json, site, sys, sysconfig
 paths = sysconfig.get_paths()
-print(json.dumps([sys.executable, sys.base_prefix, paths["stdlib"], paths["purelib"]]))
+# Debian's own modules are not where sysconfig says that new ones go.
+sites = sorted({paths["purelib"], paths["platlib"], *site.getsitepackages()})
+print(json.dumps([sys.executable, sys.base_prefix, paths["stdlib"], sites]))
 """
 
 
-def make(tag):
-    """Makes the image, with the docker that is there."""
+def make(tag, programs=(), change=""):
+    """Makes the image, with the docker that is there.
+
+    programs: further ones of this machine, by name; change: for sh, which root runs in it.
+    """
     root = kind_debian(nodeimage.PACKAGES, nodeimage.debian)
     ballast = [f"--exclude={pattern}" for pattern in BALLAST]
     # Not what the Debian has as well, as its libraries: docker takes no path twice.
-    paths = [path.lstrip("/") for path in map(str, outermost(contents()))]
+    paths = [path.lstrip("/") for path in map(str, outermost(contents(programs)))]
     paths = [path for path in paths if not (root / path).exists()]
     paths += ["etc/ld.so.cache"]
     command = ["tar", "-c", *ballast, "--exclude=__pycache__", "-C", root, ".", "-C", "/", *paths]
@@ -52,11 +57,18 @@ def make(tag):
         nodeimage.sh("docker", "import", "-", tag, stdin=tar.stdout)
     if tar.returncode:
         raise RuntimeError(f"tar ended with {tar.returncode}")
+    if change:
+        # A run that was cut off may have left a container of this name.
+        nodeimage.sh("docker", "rm", "--force", "change", stderr=subprocess.DEVNULL)
+        nodeimage.sh("docker", "run", "--name=change", "--network=none", tag, "sh", "-ec", change)
+        nodeimage.sh("docker", "commit", "change", tag)
+        nodeimage.sh("docker", "rm", "change")
 
 
-def contents():
+def contents(programs=()):
     """-> the files and folders of this machine that are in the image."""
     found = {ROOT / "burst", *python_paths(sys.executable)}
+    found |= {pathlib.Path(shutil.which(program)) for program in programs}
     flux = shutil.which("flux")
     if flux:
         folders = [_output(flux, "config", "builtin", name) for name in FLUX_FOLDERS]
@@ -86,14 +98,15 @@ def outermost(paths):
 def python_paths(python):
     """-> what a Python, of a venv or not, needs to run brokers."""
     said = json.loads(_output(python, "-c", PYTHON))
-    executable, prefix, stdlib, site = map(pathlib.Path, said)
+    executable, prefix, stdlib = map(pathlib.Path, said[:3])
     yield from (executable, executable.with_name("python3"), executable.parents[1] / "pyvenv.cfg")
     yield from (pathlib.Path(prefix, "bin").glob("python3*"))
     for path in stdlib.iterdir():
         if not any(fnmatch.fnmatch(path.name, pattern) for pattern in UNWANTED):
             yield path
-    for pattern in MODULES:
-        yield from site.glob(pattern)
+    for site in said[3]:
+        for pattern in MODULES:
+            yield from pathlib.Path(site).glob(pattern)
 
 
 def libraries(paths):

@@ -82,6 +82,11 @@ class FollowersAtHome:
     ) -> Sequence[Finding]:
         return [ok(f"at home {lead.endpoint} is reached")]
 
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [*self.probe(lead, tell), ok(f"at home {user} is known")]
+
 
 class InstalledGke(GkeProvider):
     """What the entry point names."""

@@ -239,6 +239,11 @@ class Pods:
         where = dict(self._settings.node_selector)
         return [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
 
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [*self.probe(lead, tell), ok(f"{user} is known there")]
+
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""
         access = self._cluster.access

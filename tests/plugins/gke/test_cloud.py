@@ -96,7 +96,7 @@ def test_a_service_that_hangs_is_given_up(
 
 def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
     with serve(gke) as address, connect(address) as client:
-        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=2.0)
+        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=20.0)
         assert cloud.clusters() == []
     with connect(address) as client:
         cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=2.0)

@@ -58,6 +58,11 @@ class Pods(FakeProvider):
     ) -> Sequence[Finding]:
         return [ok(f"a pod there reaches {lead.endpoint}")]
 
+    def probe_guest(
+        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
+    ) -> Sequence[Finding]:
+        return [*self.probe(lead, tell), ok(f"{user} is known there")]
+
 
 class KindHarness:
     """Providers of one owner, as before and after restarts."""

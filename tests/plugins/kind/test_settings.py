@@ -156,9 +156,12 @@ def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(
     assert found.level is Level.NOTE
     assert "no pod can try it" in found.what
     assert "does not exist yet" in found.what
+    assert provider.probe_guest(lead(kind), "ann", print) == [found]
     kind.provision(provider, kind.spec())
     (found,) = provider.probe(lead(kind), print)
     assert found.what == "a pod there reaches tcp://172.18.0.1:8050"
+    way, guest = provider.probe_guest(lead(kind), "ann", print)
+    assert (way, guest.what) == (found, "ann is known there")
 
 
 def _examined(kind: KindHarness, provider: KindProvider) -> Finding:

@@ -15,7 +15,7 @@ from burst_local.burst_dirs import ProviderDirectory
 from burst_local.processes import scan
 
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus
+from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
 from tests.support.fluxlead import short_directory
 from tests.support.reaping import reap_until_gone
@@ -66,6 +66,11 @@ class LocalHarness:
         """Return the status of the only burst."""
         (status,) = provider.observe()
         return status
+
+    def all_failed(self, provider: LocalProvider) -> bool:
+        """Tell whether each follower has ended; the burst has FAILED with the first."""
+        followers = self.status(provider).followers
+        return all(follower.phase is Phase.FAILED for follower in followers)
 
     def reap_all(self, provider: LocalProvider, burst_id: BurstId) -> None:
         """Reap until nothing is left."""

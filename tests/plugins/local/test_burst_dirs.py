@@ -4,10 +4,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from burst_local.burst_dirs import ProviderDirectory
 from burst_local.processes import ProcessIdentity
 
+from burst.model.lead import GuestAccess
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 
@@ -109,3 +111,22 @@ def test_the_home_goes_with_its_last_burst(
     assert not home.path.exists()
     assert home.bursts() == []
     home.check()
+
+
+def test_guests_may_pass_through_to_the_sockets_and_read_no_file(
+    home: ProviderDirectory, spec: BurstSpec
+) -> None:
+    system = msgspec.structs.replace(
+        spec.lead, access=GuestAccess(allow_guest_user=True)
+    )
+    spec = msgspec.structs.replace(spec, lead=system)
+    before = os.umask(0o077)
+    try:
+        place = home.burst(spec.burst_id)
+        place.make(spec, "[bootstrap]\n")
+        next(place.followers()).record(ProcessIdentity(1, 2, "b"))
+    finally:
+        os.umask(before)
+    for path in [place.path, *place.path.rglob("*")]:
+        others = path.stat().st_mode & 0o077
+        assert others == (0o011 if path.is_dir() else 0), path

@@ -13,7 +13,7 @@ import pytest
 from burst_local import LocalProvider, LocalSettings
 
 from burst.model.finding import Finding, Level
-from burst.model.lead import LeadIdentity
+from burst.model.lead import GuestAccess, LeadIdentity
 from burst.provider import Examined
 from tests.builders import identity
 from tests.support.fluxlead import short_directory
@@ -121,3 +121,18 @@ def test_the_kernels_own_directories_take_no_followers(place: Path, there: str) 
     told = only(examine(place, dir=there), Level.WRONG)
     kernels = "/" + there.split("/")[1]
     assert told == f"{there}/o.p: cannot be made, since {kernels} cannot be written"
+
+
+def test_a_place_that_guests_cannot_reach_is_wrong_where_the_lead_serves_them(
+    place: Path,
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    place.chmod(0o711)
+    options = {"dir": str(closed / "home")}
+    assert all(found.level is Level.OK for found in examine(place, LEAD, **options))
+    system = msgspec.structs.replace(LEAD, access=GuestAccess(allow_guest_user=True))
+    said = only(examine(place, system, **options), Level.WRONG)
+    assert f"{closed}: guests may not pass through it" in said
+    closed.chmod(0o711)
+    assert all(found.level is Level.OK for found in examine(place, system, **options))

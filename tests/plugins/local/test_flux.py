@@ -23,7 +23,8 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.plugins.local.harness import LocalHarness
-from tests.support.fluxlead import FluxLead, flux_lead, free_port, needs_flux
+from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]

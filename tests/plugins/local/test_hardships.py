@@ -112,13 +112,9 @@ def test_of_followers_that_ended_no_more_is_kept_than_how_the_last_did(
     local.script = "exit 1"
     provider, spec = local.provider(), local.spec()
     before = len(launch._children) + len(launch._ends)
-
-    def ended() -> bool:
-        return local.status(provider).phase is Phase.FAILED
-
     for _ in range(5):
         provider.provision(spec)
-        wait_until(ended, "their end")
+        wait_until(lambda: local.all_failed(provider), "their end")
     assert not _zombies()
     assert len(launch._children) + len(launch._ends) == before + len(spec.hosts)
     local.reap_all(provider, spec.burst_id)

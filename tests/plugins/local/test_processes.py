@@ -212,3 +212,13 @@ def test_a_process_of_ours_that_proc_does_not_show_is_hidden(
     child.kill()
     child.wait()
     assert not is_hidden(child.pid, proc)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a process of another user takes root")
+def test_a_process_of_another_user_is_seen_with_its_user() -> None:
+    drop = ["setpriv", "--reuid=61001", "--regid=61001", "--clear-groups"]
+    with subprocess.Popen([*drop, "sleep", "1000"]) as process:
+        try:
+            wait_until(lambda: scan()[process.pid].user == 61001, "its user")
+        finally:
+            process.kill()

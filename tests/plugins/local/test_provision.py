@@ -110,8 +110,9 @@ def test_a_follower_that_ends_is_failed_and_its_last_words_are_told(
     local.script = script
     provider = local.provider()
     provider.provision(local.spec())
-    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
+    wait_until(lambda: local.all_failed(provider), "their end")
     status = local.status(provider)
+    assert status.phase is Phase.FAILED
     assert status.why.startswith(f"burst-0-0 {why}")
 
 

@@ -29,6 +29,17 @@ def leaders(local: LocalHarness, spec: BurstSpec) -> set[int]:
     return {pid for pid in pids if pid in found and found[pid].session == pid}
 
 
+def pids_on(local: LocalHarness, spec: BurstSpec, host: str) -> set[int]:
+    """Return the processes of one follower, such as what its script has started."""
+    found = scan()
+    pids = local.pids(spec.burst_id)
+    return {
+        pid
+        for pid in pids
+        if pid in found and found[pid].environ.get("BURST_HOST") == host
+    }
+
+
 def test_a_follower_that_ended_is_not_started_again_by_a_growth(
     local: LocalHarness,
 ) -> None:
@@ -64,7 +75,8 @@ def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
     assert len(leaders(local, spec)) == 2
     local.now += 0.2
     provider.resize(small)
-    wait_until(lambda: len(leaders(local, spec)) == 1, "the second to be killed")
+    # With its script's last child, which is left to end by itself.
+    wait_until(lambda: not pids_on(local, spec, spec.hosts[1]), "the second to end")
     # Its directory is left until the next call, and is listed as it.
     assert len(local.status(provider).followers) == 2
     provider.resize(small)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead adopt`: makes a system instance that there is one that can burst."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst.cli.lead_multi_user import place_options
+from burst.cli.progress import show_wait
+from burst.config import IntakeSettings, Mode
+from burst.flux_setup.setup_files import check_flux_version
+from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
+from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.own_host import own_shape
+from burst.lead_setup.system_lead import find_owner
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("directory", metavar="CONFDIR", type=_PATH)
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    required=True,
+    metavar="HOSTLIST[:CORES[:GPUS]]",
+    help="A rank slot; may be repeated. By default its nodes are like this machine.",
+)
+@click.option(
+    "--provider",
+    default="local",
+    show_default=True,
+    metavar="TYPE",
+    help="Type of the provider to write into the settings.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hold", "queue", "scheduler"]),
+    default="scheduler",
+    show_default=True,
+    help="Intake mode, see docs/intake.md.",
+)
+@click.option(
+    "--settings",
+    type=_PATH,
+    default="/etc/flux/burst.toml",
+    show_default=True,
+    help="Settings file of the daemon, to write if there is none. burst.service is"
+    " written beside it.",
+)
+@place_options
+def adopt(
+    directory: Path,
+    slots: tuple[str, ...],
+    provider: str,
+    mode: Mode,
+    settings: Path,
+    **places: Any,
+) -> None:
+    """Add what bursts need to a system instance whose configuration is in CONFDIR.
+
+    CONFDIR is a directory such as /etc/flux/system/conf.d. Adds the slots to
+    [bootstrap] hosts and to R, after all other ranks, and keeps a copy of each changed
+    file; writes the daemon's settings and unit; and says what root has to type after
+    that. The instance uses it after a restart.
+    """
+    check_flux_version(IntakeSettings(mode=mode))
+    name = "" if provider in {"local", "none"} else provider
+    shape = own_shape()
+    asked = AdoptRequest(
+        config=directory.absolute(),
+        settings=settings.absolute(),
+        slots=tuple(parse_slot(text, shape, name) for text in slots),
+        provider=provider,
+        mode=mode,
+        places=find_owner(
+            places["user"], places["rundir"].absolute(), places["statedir"].absolute()
+        ),
+    )
+    with show_wait("writing the files"):
+        found = adopt_lead(asked)
+    for added in found.added:
+        click.echo(f"added {added.hosts} as ranks {added.ranks}, each {added.shape}")
+    for path in found.copies:
+        click.echo(f"kept as it was: {path}")
+    for path in found.written:
+        click.echo(f"wrote {path}")
+    for path in found.kept:
+        click.echo(f"kept {path}")
+    for line in found.unlike:
+        click.echo(f"    {line}")
+    click.echo("\nAs root:\n")
+    for command in next_commands(asked):
+        click.echo(f"    {shlex.join(command)}")

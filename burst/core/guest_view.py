@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What of an answer of the service a guest may read: his own, and what is of nobody.
+
+A guest is a user of the instance who is not its owner. Rows are made for him alone by
+those who make them; `GuestView.hide` is the last step, which takes the ids of other
+users' jobs and bursts out of all texts, whatever made them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import msgspec
+
+from burst.core.records import Records
+from burst.core.report import Row
+from burst.core.timeline import was_assigned
+from burst.core.world import World
+from burst.model.burst import Burst, BurstId
+from burst.model.event import Event
+from burst.model.jobid import JobId, parse_jobid, without_jobs
+
+OWNER_SEES = "the owner of the instance sees why"
+"""In place of an error whose text has what only the owner may read."""
+
+# The id of a burst is a rank slot's name and six digits of a hash.
+_BURST = re.compile(
+    r"(?:burst )?(?<![a-z0-9-])([a-z0-9][a-z0-9-]*-[0-9a-f]{6})(?![a-z0-9-])"
+)
+
+
+# Types of exceptions whose note is in our words; others may quote what a provider said.
+_OUR_WORDS = frozenset({"canceled", "lost", "not-held", "raced", "reclaimed"})
+
+
+def records_for_guests(records: Records) -> Records:
+    """Return the records without errors of providers' calls.
+
+    They may name the account, its quota and files of the daemon's host.
+    """
+    bursts = {name: _without_errors(each) for name, each in records.bursts.items()}
+    return msgspec.structs.replace(records, bursts=bursts)
+
+
+def world_for_guests(world: World) -> World:
+    """Return the world without errors of providers' calls, as above."""
+    calls = {
+        name: msgspec.structs.replace(call, note=OWNER_SEES if call.note else "")
+        for name, call in world.calls.items()
+    }
+    return msgspec.structs.replace(world, calls=calls)
+
+
+def _without_errors(burst: Burst) -> Burst:
+    if not any(_quotes(event) for event in burst.events):
+        return burst
+    events = tuple(
+        msgspec.structs.replace(event, context={**event.context, "note": OWNER_SEES})
+        if _quotes(event)
+        else event
+        for event in burst.events
+    )
+    return msgspec.structs.replace(burst, events=events)
+
+
+def _quotes(event: Event) -> bool:
+    """Tell whether an event's note may quote an error of a provider."""
+    if event.name == "exception":
+        return event.context.get("type") not in _OUR_WORDS
+    return event.name in ("retry", "overdue")
+
+
+class GuestView:
+    """What one guest may see of one snapshot."""
+
+    def __init__(self, userid: int, records: Records, world: World) -> None:
+        self._userid, self._records = userid, records
+        jobs = world.lead.jobs.values() if world.lead else ()
+        self.jobs = frozenset(job.id for job in jobs if job.userid == userid)
+        """His jobs that the lead shows."""
+
+    def is_his(self, burst: Burst) -> bool:
+        """Tell whether a burst was made for him, or was given a job of his."""
+        if self._userid in burst.lease.userids or not self.jobs.isdisjoint(burst.jobs):
+            return True
+        return any(was_assigned(burst, job) for job in self.jobs)
+
+    def sees(self, burst: str) -> bool:
+        """Tell whether the burst of that id is on record and his."""
+        known = self._records.bursts.get(BurstId(burst))
+        return known is not None and self.is_his(known)
+
+    def hide(self, row: Any) -> Any:
+        """Return a row for JSON without ids of other users' jobs and bursts."""
+        if isinstance(row, str):
+            return self.hide_in(row)
+        if isinstance(row, dict):
+            # `name` is what he called his job. A row that says whose it is has the id
+            # of a job of his, which the archive may know alone.
+            kept = {"name", "id"} if row.get("userid") == self._userid else {"name"}
+            return {
+                key: value if key in kept else self.hide(value)
+                for key, value in row.items()
+                if self.hide_in(key) == key
+            }
+        if isinstance(row, list | tuple):
+            return [self.hide(each) for each in row]
+        return row
+
+    def hide_in(self, text: str) -> str:
+        """Return a text without such ids."""
+        text = without_jobs(text, self._known_jobs)
+        return _BURST.sub(self._shown_burst, text) if "-" in text else text
+
+    @functools.cached_property
+    def _known_jobs(self) -> frozenset[JobId]:
+        """His jobs, those of the accounts too: the lead has dropped them by then."""
+        records = self._records
+        paid = (*records.settled.values(), *records.entries.values())
+        return self.jobs.union(
+            share.job
+            for row in paid
+            for share in row.shares
+            if share.job is not None and share.payer.userid == self._userid
+        )
+
+    def _shown_burst(self, found: re.Match[str]) -> str:
+        known = found[1] in self._records.bursts
+        return "another burst" if known and not self.sees(found[1]) else found[0]
+
+
+def status_for(view: GuestView, row: Row) -> Row:
+    """Return the answer to `burst status` as a guest may see it, but for the totals."""
+    bursts = [
+        {**burst, "jobs": _own(burst["jobs"], view)}
+        for burst in row["bursts"]
+        if view.sees(burst["id"])
+    ]
+    lead, daemon = row["lead"], row["daemon"]
+    return {
+        **row,
+        "bursts": bursts,
+        "held": _own(row["held"], view),
+        "slots": [
+            {**slot, "burst": ", ".join(filter(view.sees, slot["burst"].split(", ")))}
+            for slot in row["slots"]
+        ],
+        "providers": providers_for_guests(row["providers"]),
+        "lead": {**lead, "trouble": OWNER_SEES if lead["trouble"] else ""},
+        "daemon": daemon and {**daemon, "config": ""},
+        "pending": len(view.jobs),
+        "orphans": [],
+        "unreadable": {},
+        "budgets": [],
+        "untold": {},
+    }
+
+
+def providers_for_guests(rows: list[Row]) -> list[Row]:
+    """Return the providers without what they say of their accounts and settings."""
+    return [
+        {
+            **row,
+            "trouble": OWNER_SEES if row["trouble"] else "",
+            "disabled": OWNER_SEES if row["disabled"] else row["disabled"],
+        }
+        for row in rows
+    ]
+
+
+def story_for(view: GuestView, row: Row) -> Row:
+    """Return the story of a burst that may have jobs of several users."""
+    own = [
+        event
+        for event in row["events"]
+        if not event["name"].startswith("job-")
+        or view.hide_in(event["text"]) == event["text"]
+    ]
+    return {**row, "events": own, "jobs": _own(row["jobs"], view)}
+
+
+def _own(jobs: list[str], view: GuestView) -> list[str]:
+    return [job for job in jobs if parse_jobid(job) in view.jobs]

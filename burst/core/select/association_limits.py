@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Keeps bursts within the limits of flux-accounting.
+
+Its plugin looks at a job's limits once, when the job is submitted, and counts what
+runs. A job that waits for a burst has passed that and does not run, so that of a
+hundred such jobs each would be let through. So they are counted here: a job for which
+there is a burst uses its nodes as if it ran.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from burst.core.records import RecordsView
+from burst.core.world import World
+from burst.model.accounting import (
+    AssociationLimits,
+    AssociationUse,
+    QueueLimits,
+    describe_limits,
+)
+from burst.model.decision import Decision
+from burst.model.lead import JobState, JobView
+from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
+
+_Key = tuple[int, str, str]
+"""User id, bank, queue."""
+
+
+class LimitsInUse:
+    """What associations use of their limits; grows as jobs of a tick are decided on."""
+
+    def __init__(self, records: RecordsView, world: World) -> None:
+        """The lead can be read. A job of a live burst counts as if it ran."""
+        assert world.lead is not None
+        self._jobs = world.lead.jobs
+        self._records = records
+        self._banks = world.banks
+        self._facts = world.accounting
+
+    def decide(self, job: JobView, request: ResourceRequest) -> Decision | None:
+        """Return why no burst is made for a job, None if one may be."""
+        if self._facts is None:
+            return None
+        key = self._key(job)
+        limits = self._facts.associations.get(key[:2])
+        return self._exceeded(key, limits, use_of(request)) if limits else None
+
+    def count(self, job: JobView, request: ResourceRequest) -> None:
+        """Count a job from now on as one for which there is a burst."""
+        if self._facts is not None:
+            key, more = self._key(job), use_of(request)
+            self._coming[key] = self._coming.get(key, AssociationUse()).plus(more)
+
+    def _key(self, job: JobView) -> _Key:
+        return job.userid, self._banks.bank_of(job), job.queue
+
+    def _exceeded(
+        self, key: _Key, limits: AssociationLimits, more: AssociationUse
+    ) -> Decision | None:
+        assert self._facts is not None
+        queue = key[2]
+        of_queue = self._facts.queues.get(queue, QueueLimits())
+        in_all = limits.running.plus(more)
+        in_queue = limits.by_queue.get(queue, AssociationUse()).plus(more)
+        for other, use in self._coming.items():
+            if other[:2] == key[:2]:
+                in_all = in_all.plus(use)
+                in_queue = in_queue.plus(use) if other == key else in_queue
+        bank, its_queue = f"bank {key[1]}", f"queue {queue}"
+        running, nodes = of_queue.max_running_jobs, of_queue.max_nodes_per_assoc
+        for name, whose, most, used, need in (
+            ("max_running_jobs", bank, limits.max_running_jobs, in_all.jobs, 1),
+            ("max_nodes", bank, limits.max_nodes, in_all.nodes, more.nodes),
+            ("max_cores", bank, limits.max_cores, in_all.cores, more.cores),
+            ("max_running_jobs", its_queue, running, in_queue.jobs, 1),
+            ("max_nodes_per_assoc", its_queue, nodes, in_queue.nodes, more.nodes),
+        ):
+            if used > most:
+                facts = {"limit": name, "most": most, "whose": whose}
+                facts |= {"used": used - need, "need": need}
+                return Decision(Reason.ACCOUNTING_LIMIT, facts)
+        return None
+
+    @cached_property
+    def _coming(self) -> dict[_Key, AssociationUse]:
+        """Return what jobs use that flux-accounting does not count as running."""
+        assert self._facts is not None
+        read_at = self._facts.read_at
+        helped = {job for burst in self._records.live for job in burst.jobs}
+        found: dict[_Key, AssociationUse] = {}
+        for job in self._jobs.values():
+            if job.request is None or job.state is JobState.INACTIVE:
+                continue
+            if _is_uncounted(job, read_at) if _has_started(job) else job.id in helped:
+                key = self._key(job)
+                found[key] = found.get(key, AssociationUse()).plus(use_of(job.request))
+        return found
+
+
+def _has_started(job: JobView) -> bool:
+    return job.state in (JobState.RUN, JobState.CLEANUP)
+
+
+def _is_uncounted(job: JobView, read_at: float) -> bool:
+    """Tell whether flux-accounting may have answered before it counted a job.
+
+    One that got its nodes just before that is counted twice until the next answer,
+    which lets less be rented, not more.
+    """
+    return not 0.0 < job.t_start < read_at
+
+
+def use_of(request: ResourceRequest) -> AssociationUse:
+    """Return what a job counts, as `jj_get_counts` of flux-accounting has it."""
+    return AssociationUse(1, request.nodes or 1, request.slots * request.cores_per_slot)
+
+
+def decide_on_dependencies(job: JobView, world: World) -> Decision:
+    """Return the decision on a job in state DEPEND."""
+    if not job.dependencies:
+        return Decision(Reason.NOT_READY, {"what": "dependencies"})
+    bank, facts = world.banks.bank_of(job), world.accounting
+    limits = describe_limits(
+        job.dependencies,
+        bank,
+        job.queue,
+        facts.associations.get((job.userid, bank)) if facts else None,
+        facts.queues.get(job.queue) if facts else None,
+    )
+    return Decision(Reason.ACCOUNTING_HOLD, {"limits": limits})

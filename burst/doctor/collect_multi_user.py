@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Reads what other users' jobs need on the lead's host. Nothing raises or changes."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import stat
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from burst.doctor.calls import try_call
+from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
+from burst.errors import LeadError
+from burst.flux.handle import Handle
+from burst.flux.rpc import RpcClient, read_attribute
+from burst.kits.open_to_users import first_closed
+from burst.kits.program import run
+from burst.lead import Lead
+from burst.lead_setup.flux_install import (
+    builtin,
+    find_flux,
+    read_tables,
+    security_directory,
+)
+from burst.lead_setup.security_files import effective_table
+
+_PATHS = "import sys, _flux, flux; print(sys.executable, _flux.__file__, flux.__file__)"
+
+
+def is_multi_user(config: Mapping[str, Any]) -> bool:
+    """Tell whether others than the owner may submit, flux-config-access(5)."""
+    return bool(config.get("access", {}).get("allow-guest-user"))
+
+
+def read_multi_user(
+    uri: str, config: Mapping[str, Any], lead: Lead, settings: str
+) -> MultiUserFacts | ReadFailure:
+    """Read what the lead at this URI needs, whose configuration is `config`.
+
+    `settings` is the path of burst.toml, or empty.
+    """
+    asked = try_call(lambda: _ask_broker(uri))
+    if isinstance(asked, ReadFailure):
+        return asked
+    owner, rundir = asked
+    imp = str(config.get("exec", {}).get("imp", ""))
+    security = try_call(lambda: _security(imp))
+    sign = try_call(lambda: _table(security, "security", "sign"))
+    files = () if isinstance(security, ReadFailure) else _security_files(security)
+    certificate = str(config.get("bootstrap", {}).get("curve_cert", ""))
+    return MultiUserFacts(
+        owner=owner,
+        user=_name(owner),
+        imp=try_call(lambda: read_file(imp)) if imp else None,
+        shell=try_call(lambda: _shell(config)),
+        exec_table=try_call(lambda: _imp_table(security)),
+        sign_table=sign,
+        security_files=tuple(files),
+        munge=try_call(lambda: _try_munge(sign)),
+        certificate=try_call(lambda: read_file(certificate)),
+        rundir=rundir,
+        rundir_closed=first_closed(Path(rundir)),
+        python=try_call(_python),
+        settings=try_call(lambda: read_file(settings)) if settings else None,
+        daemon=_daemon_uid(lead),
+    )
+
+
+def _ask_broker(uri: str) -> tuple[int, str]:
+    """Return the UID of the instance's owner, and where its socket is."""
+    handle = Handle(uri)
+    try:
+        client = RpcClient(handle)
+        path = read_attribute(client, "local-uri").removeprefix("local://")
+        return int(read_attribute(client, "security.owner")), str(Path(path).parent)
+    finally:
+        handle.close()
+
+
+def read_file(path: str) -> FileFacts:
+    """Return owner and mode. Raises LeadError."""
+    try:
+        found = os.stat(path)
+        nosuid = bool(os.statvfs(path).f_flag & os.ST_NOSUID)
+    except OSError as error:
+        raise LeadError(f"{path}: cannot be looked at: {error.strerror}") from error
+    return FileFacts(
+        path=path, uid=found.st_uid, mode=stat.S_IMODE(found.st_mode), nosuid=nosuid
+    )
+
+
+def _security(imp: str) -> Path:
+    """Return the directory of flux-security's files. Raises ConfigError."""
+    found = security_directory(Path(imp)) if imp else None
+    return found or Path(builtin(find_flux(), "confdir"))
+
+
+def _table(security: Path | ReadFailure, kind: str, name: str) -> Mapping[str, Any]:
+    """Return a table of flux-security's configuration; empty if there is none."""
+    if isinstance(security, ReadFailure):
+        raise LeadError(security.what, security.advice)
+    return effective_table(read_tables(security / kind / "conf.d"), name)
+
+
+def _imp_table(security: Path | ReadFailure) -> Mapping[str, Any] | None:
+    """Return [exec] of the IMP's configuration; None where it is closed to this user.
+
+    The IMP reads it as root (imp.c), so that a file of mode 0600 is right, too.
+    """
+    if isinstance(security, Path):
+        directory = security / "imp" / "conf.d"
+        if directory.is_dir() and not os.access(directory, os.R_OK | os.X_OK):
+            return None
+        if not all(os.access(path, os.R_OK) for path in directory.glob("*.toml")):
+            return None
+    return _table(security, "imp", "exec")
+
+
+def _security_files(security: Path) -> Iterator[FileFacts]:
+    for kind in ("imp", "security"):
+        directory = security / kind / "conf.d"
+        if directory.is_dir():
+            for path in (directory, *sorted(directory.glob("*.toml"))):
+                found = try_call(partial(read_file, str(path)))
+                if isinstance(found, FileFacts):
+                    yield found
+
+
+def _shell(config: Mapping[str, Any]) -> str:
+    own = config.get("exec", {}).get("job-shell")
+    return str(own) if own else builtin(find_flux(), "shell_path")
+
+
+def _try_munge(sign: Mapping[str, Any] | ReadFailure) -> str:
+    """Make a credential and read it again, as signing a job does. Raises BurstError."""
+    table = {} if isinstance(sign, ReadFailure) else sign.get("munge", {})
+    path = table.get("socket-path")
+    socket_option = ["-S", str(path)] if path else []
+    if not shutil.which("munge"):
+        raise LeadError(
+            "there is no munge on PATH", "install munge, which signs users' jobs"
+        )
+    credential = run(["munge", "-n", *socket_option])
+    said = run(["unmunge", *socket_option, "-k", "UID"], given=credential)
+    return " ".join(said.split()[1:2])
+
+
+def _python() -> dict[str, str]:
+    paths = run([find_flux(), "python", "-c", _PATHS]).split()
+    return {path: first_closed(Path(path)) for path in paths}
+
+
+def _daemon_uid(lead: Lead) -> int | None:
+    holder = try_call(lambda: lead.call("ping", {}))
+    if isinstance(holder, ReadFailure) or holder.get("host") != socket.gethostname():
+        return None
+    found = try_call(lambda: read_file(f"/proc/{holder['pid']}"))
+    return None if isinstance(found, ReadFailure) else found.uid
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Changes the constraint of pending jobs, so that each has its own lent nodes only.
+
+`flux update` changes no constraint, and moves no job that has one of its own (the job
+manager's update.c and queue.c). The instance owner may post the event all the same, by
+`job-manager.post-event.post` (flux-core 0.61 or later): `jobspec-update` (RFC 21). The
+job manager then has the job wait for a priority again, takes back its request to the
+scheduler, and sends another with the new jobspec (event.c). The event is in the job's
+eventlog, from which the job manager makes the jobspec again after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burst.errors import MALFORMED, BurstError
+from burst.flux.finish_job import POST
+from burst.flux.intake import QUEUE
+from burst.flux.rpc import Query, RpcClient
+from burst.lead import JobFailures
+from burst.model.confinement import confine, confine_waiting
+from burst.model.jobid import JobId
+
+_CONSTRAINTS = "attributes.system.constraints"
+_GETATTR = "job-manager.getattr"
+
+
+def confine_jobs(
+    client: RpcClient,
+    lent: Mapping[JobId, frozenset[int]],
+    queues: Mapping[JobId, str] = {},
+) -> JobFailures:
+    """Confine each job to its lent ranks, and move those of `queues` at once with it.
+
+    A job that is moved without any rank waits in a queue that starts none.
+    """
+    failures: dict[JobId, str] = {}
+    queries: dict[JobId, Query] = {}
+    asked = ((_GETATTR, {"id": job, "attrs": ["jobspec"]}) for job in lent)
+    for job, answer in zip(lent, client.ask_all(asked), strict=True):
+        if isinstance(answer, BurstError):
+            failures[job] = str(answer)
+            continue
+        try:
+            update = _update(answer["jobspec"], lent[job], queues.get(job, ""))
+        except MALFORMED as error:
+            failures[job] = f"its jobspec cannot be read: {error!r}"
+            continue
+        event = {"id": job, "name": "jobspec-update", "context": update}
+        queries[job] = (POST, event)
+    answers = client.ask_all(queries.values())
+    for job, answer in zip(queries, answers, strict=True):
+        if isinstance(answer, BurstError):
+            failures[job] = str(answer)
+    return failures
+
+
+def _update(
+    jobspec: Mapping[str, Any], ranks: frozenset[int], queue: str
+) -> dict[str, Any]:
+    constraint = jobspec["attributes"]["system"].get("constraints")
+    if not queue:
+        return {_CONSTRAINTS: confine(constraint, ranks)}
+    changed = confine(constraint, ranks) if ranks else confine_waiting(constraint)
+    return {QUEUE: queue, _CONSTRAINTS: changed}

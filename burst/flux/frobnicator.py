@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Whether the lead has the frobnicator that keeps jobs off lent nodes of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from burst.config import IntakeSettings
+from burst.errors import ConfigError
+from burst.flux.finish_job import POST
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
+from burst.model.confinement import LENT
+
+NAME = "frob-burst.py"
+_ADVICE = (
+    "`burst setup` installs it and says how the lead gets it; or set [plan] share_users"
+    " = true, which lets the jobs of all users run on the nodes of any burst"
+)
+_NO_JOB = 0
+
+
+def frobnicator_table(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what the lead's configuration tells the frobnicator; None if it has none.
+
+    flux-config-ingest(5).
+    """
+    table = config.get("ingest", {}).get("frobnicator", {})
+    loaded = any(Path(name).name == NAME for name in table.get("plugins", ()))
+    if not loaded or table.get("disable"):
+        return None
+    found: Mapping[str, Any] = table.get("burst", {})
+    return found
+
+
+def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
+    """Return why jobs of one user could get nodes of another's bursts; empty if none.
+
+    `intake` is of a site that keeps users apart.
+    """
+    table = frobnicator_table(config)
+    if table is None:
+        return "the burst frobnicator is not loaded"
+    wanted: dict[str, Any] = {
+        "any_job": False,
+        "share_users": False,
+        "mode": intake.mode,
+        "attribute": intake.attribute,
+        "property": LENT,
+    }
+    if intake.mode == "queue":
+        wanted |= {"queue": intake.queue, "ready": intake.ready}
+    usual = {"any_job": table.get("share", False), "share_users": False, "mode": "hold"}
+    usual |= {"attribute": "burstable", "property": LENT}
+    for name, value in wanted.items():
+        found = table.get(name, usual.get(name, ""))
+        if found != value:
+            return f"the burst frobnicator has {name} = {found!r} instead of {value!r}"
+    return ""
+
+
+def check_users_apart(client: RpcClient, intake: IntakeSettings) -> None:
+    """Raise ConfigError unless no job can get lent nodes by itself."""
+    why = why_not_apart(client.ask("config.get"), intake)
+    if why:
+        raise ConfigError(
+            f"the lead has guests, and {why}: their jobs could run on nodes that are"
+            " lent for other users",
+            _ADVICE,
+        )
+    if intake.mode == "scheduler":
+        return
+    try:
+        client.ask(POST, {"id": _NO_JOB, "name": "jobspec-update", "context": {}})
+    except RequestFailed:
+        return  # there is no such job
+    except ServiceMissing:
+        raise ConfigError(
+            "the lead has guests, and its Flux cannot change the constraints of their"
+            " jobs (flux-core 0.61 or later can)",
+            'set [intake] mode = "scheduler", or update Flux',
+        ) from None

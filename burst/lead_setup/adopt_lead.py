@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""Makes a system instance that a site has one that can burst, and keeps the rest."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config import Mode, Settings, load
+from burst.errors import ConfigError
+from burst.kits.atomic_file import write_atomically
+from burst.kits.open_to_users import make_open_directory
+from burst.lead_setup.add_slots import (
+    AddedSlot,
+    add_slots,
+    declared_hosts,
+    resource_shapes,
+    without_resources,
+)
+from burst.lead_setup.init_lead import intake_text, settings_text
+from burst.lead_setup.lead_config import read_config
+from burst.lead_setup.lead_plan import (
+    DEFAULT_PORT,
+    HostGroup,
+    LeadPlan,
+    PlannedSlot,
+    resolve_plan,
+    resolve_slots,
+)
+from burst.lead_setup.system_files import DAEMON_UNIT
+from burst.lead_setup.system_lead import install_unit
+from burst.lead_setup.system_units import SystemPlaces, daemon_unit
+from burst.model.ranks import format_hostlist
+
+
+class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be added to an instance."""
+
+    config: Path
+    """Its configuration directory, such as /etc/flux/system/conf.d."""
+    settings: Path
+    """burst.toml, to write if there is none. The daemon's unit is put beside it."""
+    slots: tuple[PlannedSlot, ...]
+    provider: str
+    """Its type."""
+    mode: Mode
+    places: SystemPlaces
+
+
+class AdoptedLead(msgspec.Struct, frozen=True, kw_only=True):
+    """What was added."""
+
+    added: Sequence[AddedSlot]
+    copies: Sequence[Path]
+    """Of files that were changed, as they were."""
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    unlike: tuple[str, ...] = ()
+    """What files that were kept have otherwise than it was asked for."""
+
+
+def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
+    """Declare the slots, and write the daemon's settings and unit.
+
+    Slots that are declared already stay as they are. Raises ConfigError, before
+    anything is written, where the instance could not burst, or has a part of a slot.
+    """
+    tables = read_config(asked.config)
+    _check_bootstrap(tables.get("bootstrap", {}), asked)
+    known = declared_hosts(tables)
+    groups = resolve_slots((), asked.slots)
+    own = _own_hosts(asked.config, known, groups)
+    missing = [
+        slot
+        for slot, group in zip(asked.slots, groups, strict=True)
+        if not set(group.names) <= set(known)
+    ]
+    plan = LeadPlan(
+        hosts=format_hostlist(own),
+        shape=asked.slots[0].shape,
+        slots=asked.slots,
+        address=known[0],
+        port=int(tables["bootstrap"].get("default_port", DEFAULT_PORT)),
+    )
+    text = settings_text(
+        asked.settings,
+        plan,
+        resolve_plan(plan),
+        asked.provider,
+        str(asked.places.followers),
+    )
+    there = load(asked.settings) if asked.settings.exists() else None
+    unlike = (
+        *(_unlike(there, asked) if there else ()),
+        *_other_shapes(asked.config, asked.slots, groups),
+    )
+    added, copies = add_slots(asked.config, missing) if missing else ([], [])
+    written = _write_daemon_files(asked, text, there)
+    return AdoptedLead(
+        added=added,
+        copies=copies,
+        written=written,
+        kept=(asked.settings,) if there else (),
+        unlike=unlike,
+    )
+
+
+def _check_bootstrap(bootstrap: Mapping[str, Any], asked: AdoptRequest) -> None:
+    """Raise ConfigError where nothing could join by this [bootstrap]."""
+    if not bootstrap.get("curve_cert"):
+        raise ConfigError(
+            f"{asked.config}: [bootstrap] has no curve_cert, so nothing could join",
+            f"as {asked.places.user}: burst keygen FILE; then name FILE there",
+        )
+    _check_certificate(Path(str(bootstrap["curve_cert"])), asked.places.user)
+
+
+def _own_hosts(
+    config: Path, known: Sequence[str], groups: Sequence[HostGroup]
+) -> list[str]:
+    """Return the instance's hosts that are in none of these slots, in their order.
+
+    Raises ConfigError where there are none, or where R lacks hosts of the slots.
+    """
+    slots = {name for group in groups for name in group.names}
+    own = [host for host in known if host not in slots]
+    if not own:
+        raise ConfigError(
+            f"{config}: [bootstrap] hosts names no host of the instance itself",
+            "declare its own hosts first, the one of rank 0 at least:"
+            ' hosts = [{ host = "NAME" }], with the name that hostname prints',
+        )
+    if lacking := without_resources(config, slots & set(known)):
+        raise ConfigError(
+            f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in R",
+            "a command before was interrupted, or R is another host's: restore both"
+            " files from their copies, *.old, and type this again",
+        )
+    return own
+
+
+def _write_daemon_files(
+    asked: AdoptRequest, text: str, there: Settings | None
+) -> tuple[Path, ...]:
+    """Write the unit, and this text as settings unless there are some.
+
+    Returns which files were written. Raises ConfigError.
+    """
+    unit = asked.settings.with_name(DAEMON_UNIT)
+    # Local followers start guests' jobs by the IMP, as children of the daemon.
+    is_local = "local" in _types(there) if there else False
+    provider = "local" if is_local else asked.provider
+    try:
+        if there is None:
+            make_open_directory(asked.settings.parent)
+            write_atomically(asked.settings, text + intake_text(asked.mode))
+            asked.settings.chmod(0o644)
+        write_atomically(unit, daemon_unit(asked.places, asked.settings, provider))
+    except OSError as error:
+        raise ConfigError(
+            f"{asked.settings.parent}: cannot be written: {error.strerror}",
+            "run it as root, or name another file with --settings",
+        ) from error
+    return (unit,) if there else (asked.settings, unit)
+
+
+def _types(settings: Settings) -> frozenset[str]:
+    return frozenset(table.type for table in settings.providers.values())
+
+
+def _unlike(settings: Settings, asked: AdoptRequest) -> Iterator[str]:
+    """Yield what has to be changed in settings that stay as they are."""
+    mode, kind = settings.intake.mode, asked.provider
+    if mode != asked.mode:
+        yield f'[intake] mode is "{mode}" there; write "{asked.mode}", or give --mode'
+    if kind != "none" and kind not in _types(settings):
+        yield f"it has no provider of type {kind}; add one, or give --provider"
+
+
+def _other_shapes(
+    config: Path, slots: Sequence[PlannedSlot], groups: Sequence[HostGroup]
+) -> Iterator[str]:
+    """Yield which slots are in R with other nodes than it is asked for."""
+    known = resource_shapes(config)
+    for slot, group in zip(slots, groups, strict=True):
+        there = {str(known[host]) for host in group.names if host in known}
+        if there - {str(slot.shape)}:
+            yield (
+                f"{slot.hosts} stays as R has it, each {' or '.join(sorted(there))},"
+                f" not {slot.shape}; to change it, correct R by hand"
+            )
+
+
+def _check_certificate(path: Path, user: str) -> None:
+    """Raise ConfigError for a certificate that is not this user's, if it is here."""
+    try:
+        found = path.stat().st_uid
+    except OSError:
+        # `burst doctor` tells of one that is not there or is closed.
+        return
+    if found != pwd.getpwnam(user).pw_uid:
+        raise ConfigError(
+            f"{path} is owned by uid {found}, and the daemon as {user} could not read"
+            " it: only the user who runs the brokers can be the daemon's",
+            f"name that user by --user; or, if it is {user}: chown {user} {path}",
+        )
+
+
+def next_commands(asked: AdoptRequest) -> Iterator[tuple[str, ...]]:
+    """Yield what root has to run, in this order, until the instance can burst."""
+    settings, unit = str(asked.settings), asked.settings.with_name(DAEMON_UNIT)
+    yield ("burst", "setup", "--system", "--mode", asked.mode, "-c", settings)
+    yield install_unit(unit)
+    yield ("systemctl", "daemon-reload")
+    yield ("burst", "lead", "check", str(asked.config))
+    yield ("systemctl", "restart", "flux")
+    yield ("systemctl", "enable", "--now", "burst")
+    # What followers have is the owner's alone.
+    as_owner = ("runuser", "-u", asked.places.user, "--")
+    yield (*as_owner, "burst", "doctor", "-c", settings)

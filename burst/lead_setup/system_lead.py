@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Makes a lead that is a system instance: many users submit, `flux` owns it.
+
+The configuration is root's, so that the instance's owner can read it and not change it;
+the certificate is the owner's alone, and everything else is for all users to read.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from burst.errors import ConfigError, ProviderError
+from burst.kits.open_to_users import first_closed, make_open_directory
+from burst.kits.program import run
+from burst.lead_setup.init_lead import InitializedLead, init_lead
+from burst.lead_setup.lead_plan import LeadPlan
+from burst.lead_setup.system_files import (
+    BROKER_UNIT,
+    DAEMON_UNIT,
+    SystemChoice,
+    staged_name,
+)
+from burst.lead_setup.system_units import SystemPlaces
+
+_UNITS = Path("/etc/systemd/system")
+# A unit of the site by that name is kept as NAME.~1~, which systemd does not read;
+# what is the same already is left as it is.
+_PLACE = (
+    *("install", "-D", "-C", "--backup=numbered"),
+    *("-o", "root", "-g", "root", "-m", "644"),
+)
+
+
+def find_owner(name: str, run: Path, state: Path) -> SystemPlaces:
+    """Return the places of an instance of this user. Raises ConfigError.
+
+    Whoever runs this has to be root, or that user: only they can give it its files.
+    """
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise ConfigError(
+            f"there is no user {name!r} on this host",
+            f"make it: useradd --system --user-group --shell /usr/sbin/nologin {name};"
+            " or name another with --user",
+        ) from None
+    if not entry.pw_uid:
+        raise ConfigError(
+            "a system instance must not run as root: every job could become root's",
+            "make a user for it, such as flux",
+        )
+    if os.geteuid() not in {0, entry.pw_uid}:
+        raise ConfigError(
+            f"the files are to be {name}'s, and this user cannot give them away",
+            f"run it as root, or as {name}",
+        )
+    group = grp.getgrgid(entry.pw_gid).gr_name
+    return SystemPlaces(user=name, group=group, run=run, state=state)
+
+
+def init_system_lead(
+    directory: Path,
+    plan: LeadPlan,
+    provider: str,
+    choice: SystemChoice,
+    *,
+    replace: bool = False,
+) -> InitializedLead:
+    """Write the files of a system instance, as `init_lead`, with owners and modes."""
+    directory = directory.absolute()
+    _make_directory(directory)
+    ready = init_lead(directory, plan, provider, replace=replace, choice=choice)
+    _hand_over(ready, choice.places.user)
+    return ready
+
+
+def _make_directory(directory: Path) -> None:
+    """Make the lead's directory, which the instance and its users have to enter.
+
+    The broker reads broker.toml as its user, and users read plug-ins. Raises
+    ConfigError if others cannot; a directory that was there before stays as it is.
+    """
+    try:
+        make_open_directory(directory)
+    except OSError as error:
+        raise ConfigError(
+            f"{directory}: cannot be made: {error.strerror}",
+            "run it as root, or name a directory that you may write",
+        ) from error
+    closed = first_closed(directory)
+    if closed:
+        raise ConfigError(
+            f"{closed}: other users cannot enter it, so the instance and its users"
+            f" could not read {directory}",
+            f"name a directory elsewhere, such as /etc/flux/burst, or run"
+            f" `chmod o+x {closed}`",
+        )
+
+
+def _hand_over(ready: InitializedLead, user: str) -> None:
+    """Give the files that were written their modes, and the certificate to the user.
+
+    As root everything else stays root's: the owner of the instance has no reason to
+    change it. Raises ConfigError.
+    """
+    files = ready.files
+    top, private = files.config.parent, files.certificate
+    written = {files.config, files.resources, ready.settings, *ready.loaded}
+    inner = {path for file in written for path in file.parents}
+    try:
+        for path in written | {path for path in inner if top in path.parents}:
+            may_run = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if may_run else 0o644)
+        if not os.geteuid():
+            entry = pwd.getpwnam(user)
+            # Where the directory is another's, a link in it could name a file of root.
+            os.chown(private, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename}: its owner or mode cannot be set: {error.strerror}",
+            f"run it as root, or as {user} in a directory of its own",
+        ) from error
+
+
+def root_commands(directory: Path, choice: SystemChoice) -> Iterator[tuple[str, ...]]:
+    """Yield what root has to run before the instance can start, in this order."""
+    own = directory / "flux"
+    for target in choice.security.wanted:
+        yield (*_PLACE, str(own / staged_name(target)), str(target))
+    imp = str(choice.install.imp)
+    # chown first: it takes the setuid bit away.
+    yield ("chown", "root:root", imp)
+    yield ("chmod", "4755", imp)
+    for name in (BROKER_UNIT, DAEMON_UNIT):
+        yield install_unit(own / name)
+
+
+def install_unit(unit: Path) -> tuple[str, ...]:
+    """Return the command that gives systemd a unit."""
+    return (*_PLACE, str(unit), str(_UNITS / unit.name))
+
+
+def run_as_root(commands: Iterator[tuple[str, ...]]) -> None:
+    """Run what `root_commands` returns. Raises ConfigError."""
+    if os.geteuid():
+        raise ConfigError(
+            "only root can install these files", "leave --install out, or run as root"
+        )
+    for command in commands:
+        try:
+            run(command)
+        except ProviderError as error:
+            raise ConfigError(
+                f"`{shlex.join(command)}`: {error.what}",
+                "see why, then run the command again with --force",
+            ) from error

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Which calls of guests the service takes: so many of each user, by `[guests]`."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from burst.config import GuestSettings
+from burst.errors import CallsTooOften
+from burst.model.call_rate import CallRate, SavedCalls, take_calls
+from burst.request_threads import COMMANDS, FAST_METHODS
+
+KNOWN_USERS = 4096
+"""So many users who called last are remembered. One who is forgotten may call as often
+as one who is new, which is no more than others may."""
+# In calls. A command has the daemon take a tick; what is read from memory is cheap, and
+# `flux submit --burst` asks for it each time; an archive is read from disk.
+_COSTS: Mapping[str, float] = {
+    **dict.fromkeys(COMMANDS, 5.0),
+    **dict.fromkeys(FAST_METHODS, 0.25),
+    "cost": 2.0,
+    "report": 5.0,
+}
+
+
+class CallLimits:
+    """Remembers what each guest has left. From any thread."""
+
+    def __init__(
+        self,
+        settings: Callable[[], GuestSettings],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._saved: OrderedDict[int, SavedCalls] = OrderedDict()
+
+    def admit(self, method: str, userid: int, owner: bool) -> None:
+        """Count a call. Raises CallsTooOften for a guest's that is not taken."""
+        if owner:
+            return
+        settings = self._settings()
+        rate = CallRate(settings.calls_per_second, settings.calls_at_once)
+        with self._lock:
+            saved = self._saved.pop(userid, None)
+            left, wait = take_calls(saved, rate, _COSTS.get(method, 1.0), self._clock())
+            self._saved[userid] = left
+            if len(self._saved) > KNOWN_USERS:
+                self._saved.popitem(last=False)
+        if wait:
+            seconds = max(1, math.ceil(wait))
+            raise CallsTooOften(
+                f"you call the daemon too often: {settings.calls_per_second:g} calls a"
+                " second in the long run",
+                f"try again in {seconds} s",
+            )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The host's subuid(5), read anew whenever it is another."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from burst import log
+from burst.model.subuids import Subuids, parse_subuids
+
+SUBUIDS = Path("/etc/subuid")
+
+
+class SubuidFile:
+    """Reads one file. For one thread."""
+
+    def __init__(self, path: Path = SUBUIDS) -> None:
+        self._path = path
+        self._found = Subuids()
+        self._state: tuple[int, int, int] | str = ""
+        self._known = False
+        """Whether it could be read once."""
+
+    def current(self) -> Subuids:
+        """Return the ranges as they are now; none where there is no such file.
+
+        Where it cannot be read, the last ones or none, which the log says once.
+        """
+        try:
+            status = self._path.stat()
+            state = status.st_mtime_ns, status.st_size, status.st_ino
+            if state != self._state:
+                self._found = parse_subuids(self._path.read_text(errors="replace"))
+                self._state, self._known = state, True
+        except FileNotFoundError:
+            self._found, self._state = Subuids(), ""
+        except OSError as error:
+            if self._state != str(error):
+                what = "as they were" if self._known else "taken for users"
+                text = "subordinate user ids are %s: %s"
+                log.say(text, what, error, level=logging.WARNING)
+            self._state = str(error)
+        return self._found

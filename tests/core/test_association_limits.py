@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: MIT
+"""No burst is begun for a job that would pass a limit of flux-accounting."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burst.core.records import Records
+from burst.core.select.association_limits import LimitsInUse, use_of
+from burst.model.accounting import (
+    UNLIMITED,
+    AccountingFacts,
+    AssociationLimits,
+    AssociationUse,
+    QueueLimits,
+    describe_limits,
+)
+from burst.model.banks import Associations, Banks
+from burst.model.burst import State
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
+from burst.runtime.side_threads import SideThreads
+from tests.builders import T0, job, view, whole, world
+from tests.core.worth.money_sim import submit
+from tests.fakes import KnownBanks
+from tests.sim import Sim
+
+ANN, BEN = 1, 2
+BANKS = Banks(
+    Associations({ANN: frozenset({"physics", "maths"}), BEN: frozenset({"physics"})})
+)
+NO_LIMITS = AssociationLimits()
+
+
+def limited(queues=None, read_at=T0, **limits):
+    """Facts in which Ann is limited in physics, and nobody else anywhere."""
+    associations = {
+        (ANN, "physics"): AssociationLimits(**limits),
+        (ANN, "maths"): NO_LIMITS,
+        (BEN, "physics"): NO_LIMITS,
+    }
+    return AccountingFacts(
+        read_at=read_at, associations=associations, queues=queues or {}
+    )
+
+
+def sim(facts, **tables):
+    its = Sim(**tables)
+    its.beside = SideThreads(banks=KnownBanks(BANKS, facts))
+    its.boot()
+    return its
+
+
+def told(its, job_id):
+    return its.engine.snapshot.decisions[job_id]
+
+
+def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():
+    its = sim(limited(max_nodes=4))
+    first = submit(its, nodes=3, userid=ANN, bank="physics")
+    second = submit(its, nodes=2, userid=ANN, bank="physics")
+    its.tick(2)
+    assert [burst.jobs for burst in its.bursts] == [{first}]
+    why = told(its, second)
+    assert why.reason is Reason.ACCOUNTING_LIMIT
+    assert why.text() == (
+        "it waits for flux-accounting: limit max_nodes 4 of bank physics: 3 in use,"
+        " nodes that are rented included, and 2 needed; no more are rented for it"
+    )
+    memo = its.lead.memos[second]
+    assert memo["state"] == "over-limit"
+    assert memo["why"].startswith("it waits for flux-accounting: limit max_nodes 4")
+    its.until(lambda: its.lead.running() == [first])
+    its.tick(5)
+    assert [burst.jobs for burst in its.bursts] == [{first}]
+
+
+def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
+    its = sim(limited(max_nodes=4))
+    first = submit(its, nodes=3, userid=ANN, bank="physics")
+    second = submit(its, nodes=2, userid=ANN, bank="physics")
+    its.until(lambda: its.lead.running() == [first])
+    # It counts the job that runs now.
+    running = {
+        "running": AssociationUse(1, 3, 12),
+        "by_queue": {"": AssociationUse(1, 3)},
+    }
+    its.beside.banks.known = limited(max_nodes=4, read_at=its.now, **running)
+    its.tick(3)
+    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    its.lead.finish(first)
+    its.tick(3)
+    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    its.beside.banks.known = limited(max_nodes=4, read_at=its.now)
+    its.until(lambda: its.lead.running() == [second])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"userid": BEN, "bank": "physics"},
+        {"userid": ANN, "bank": "maths"},
+    ],
+)
+def test_a_limit_is_of_one_user_in_one_bank(fields):
+    its = sim(limited(max_running_jobs=0))
+    submit(its, **fields)
+    its.until(its.in_state(State.ONLINE))
+
+
+def test_where_no_limits_are_known_there_are_none():
+    its = sim(AccountingFacts())
+    submit(its, userid=ANN, bank="physics")
+    its.until(its.in_state(State.ONLINE))
+
+
+def test_a_job_over_a_limit_still_starts_on_own_nodes():
+    its = sim(limited(max_running_jobs=0))
+    its.lead.submit(whole(2), userid=BEN, bank="physics")
+    mine = its.lead.submit(whole(2), userid=ANN, bank="physics", duration=9.0)
+    its.tick(2)
+    assert told(its, mine).reason is Reason.ACCOUNTING_LIMIT
+    its.lead.finish(its.lead.running()[0])
+    its.until(lambda: its.lead.running() == [mine])
+    assert its.bursts == []
+
+
+QUEUES = {"debug": QueueLimits(max_running_jobs=2, max_nodes_per_assoc=6)}
+
+
+@pytest.mark.parametrize(
+    ("limits", "queue", "why"),
+    [
+        ({"max_running_jobs": 1}, "", "max_running_jobs 1 of bank physics: 1 in use"),
+        ({"max_nodes": 2}, "", "max_nodes 2 of bank physics: 1 in use"),
+        ({"max_cores": 11}, "", "max_cores 11 of bank physics: 4 in use"),
+        (
+            {"by_queue": {"debug": AssociationUse(2, 2)}},
+            "debug",
+            "max_running_jobs 2 of queue debug: 2 in use",
+        ),
+        (
+            {"by_queue": {"debug": AssociationUse(1, 5)}},
+            "debug",
+            "max_nodes_per_assoc 6 of queue debug: 5 in use",
+        ),
+        ({"max_running_jobs": 2, "max_nodes": 3, "max_cores": 12}, "debug", None),
+        ({"by_queue": {"debug": AssociationUse(2, 2)}}, "other", None),
+    ],
+)
+def test_each_limit_is_told_by_its_name(limits, queue, why):
+    running = AssociationUse(1, 1, 4)
+    facts = limited(QUEUES, running=running, **limits)
+    found = decide(facts, job(7, TWO, userid=ANN, bank="physics", queue=queue))
+    if why is None:
+        assert found is None
+    else:
+        assert f"limit {why}" in found.text()
+
+
+TWO = ResourceRequest(nodes=2, slots=2, cores_per_slot=4)
+
+
+def seen_with(facts, *jobs):
+    seen = world(view(*jobs))
+    return msgspec.structs.replace(seen, banks=BANKS, accounting=facts)
+
+
+def decide(facts, asked, jobs=()):
+    return LimitsInUse(Records(), seen_with(facts, *jobs, asked)).decide(
+        asked, asked.request
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "started", "counts"),
+    [
+        (JobState.RUN, T0 - 1, False),
+        (JobState.RUN, T0 + 1, True),
+        (JobState.RUN, 0.0, True),
+        (JobState.CLEANUP, T0 + 1, True),
+        (JobState.CLEANUP, T0 - 1, False),
+        (JobState.INACTIVE, T0 + 1, False),
+        (JobState.SCHED, 0.0, False),
+        (JobState.DEPEND, 0.0, False),
+    ],
+)
+def test_what_started_after_it_was_asked_counts(state, started, counts):
+    other = job(3, TWO, userid=ANN, bank="physics", state=state, t_start=started)
+    found = decide(
+        limited(max_nodes=3),
+        job(7, TWO, userid=ANN, bank="physics"),
+        [other, job(4, None, userid=ANN, bank="physics")],
+    )
+    assert (found is not None) is counts
+
+
+@pytest.mark.parametrize(
+    ("request_", "use"),
+    [
+        (TWO, AssociationUse(1, 2, 8)),
+        (ResourceRequest(nodes=0, slots=6, cores_per_slot=2), AssociationUse(1, 1, 12)),
+        (whole(3), AssociationUse(1, 3, 3)),
+    ],
+)
+def test_a_job_counts_as_flux_accounting_counts_it(request_, use):
+    assert use_of(request_) == use
+
+
+@given(
+    most=st.tuples(*[st.integers(0, 12)] * 3),
+    running=st.tuples(*[st.integers(0, 3)] * 3),
+    sizes=st.lists(st.integers(1, 4), max_size=8),
+)
+def test_what_is_let_through_is_never_over_a_limit(most, running, sizes):
+    limits = AssociationLimits(
+        max_running_jobs=most[0],
+        max_nodes=most[1],
+        max_cores=most[2],
+        running=AssociationUse(*running),
+    )
+    jobs = [
+        job(n + 1, whole(size), userid=ANN, bank="physics")
+        for n, size in enumerate(sizes)
+    ]
+    facts = AccountingFacts(associations={(ANN, "physics"): limits})
+    in_use = LimitsInUse(Records(), seen_with(facts, *jobs))
+    total = limits.running
+    for each in jobs:
+        with_it = total.plus(use_of(each.request))
+        fits = (
+            with_it.jobs <= most[0]
+            and with_it.nodes <= most[1]
+            and with_it.cores <= most[2]
+        )
+        assert (in_use.decide(each, each.request) is None) is fits
+        if fits:
+            in_use.count(each, each.request)
+            total = with_it
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "facts", "why"),
+    [
+        (
+            ("max-resources-user-limit",),
+            limited(max_nodes=4),
+            "limit max_nodes 4 of bank physics",
+        ),
+        (
+            ("max-run-jobs-queue", "max-running-jobs-user-limit"),
+            limited(QUEUES, max_running_jobs=5),
+            "limit max_running_jobs 2 of queue debug, limit max_running_jobs 5 of bank"
+            " physics",
+        ),
+        (
+            ("max-resources-user-limit",),
+            None,
+            "limit max_nodes and max_cores of bank physics",
+        ),
+    ],
+)
+def test_a_job_that_flux_accounting_holds_is_told_for_which_limit(
+    dependencies, facts, why
+):
+    its = sim(facts)
+    held = submit(its, userid=ANN, bank="physics", queue="debug")
+    its.lead.change(held, state=JobState.DEPEND, dependencies=dependencies)
+    its.tick(3)
+    assert its.bursts == []
+    found = told(its, held)
+    assert found.reason is Reason.ACCOUNTING_HOLD
+    assert found.text() == (
+        f"it waits for flux-accounting: {why}; no nodes are rented for it before"
+    )
+    assert its.lead.memos[held]["state"] == "over-limit"
+
+
+def test_a_limit_of_a_queue_that_is_not_known_is_told_by_its_name():
+    found = describe_limits(("max-sched-jobs-queue-limit",), "b", "q", NO_LIMITS, None)
+    assert found == "limit max_sched_jobs of queue q"
+    assert NO_LIMITS.max_sched_jobs == UNLIMITED
+
+
+def test_a_job_for_which_there_is_to_be_no_burst_takes_none_of_the_limit():
+    """Before, one to which nodes were not worth it kept its user's others waiting."""
+    first = job(1, whole(4), userid=ANN, bank="physics")
+    second = job(2, whole(3), userid=ANN, bank="physics")
+    in_use = LimitsInUse(Records(), seen_with(limited(max_nodes=4), first, second))
+    assert in_use.decide(first, first.request) is None
+    assert in_use.decide(second, second.request) is None
+    in_use.count(first, first.request)
+    refused = in_use.decide(second, second.request)
+    assert refused is not None
+    assert refused.reason is Reason.ACCOUNTING_LIMIT
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+def test_a_job_that_finds_no_nodes_keeps_the_limit_from_others_for_no_longer(mode):
+    """It counts while it is judged, in the tick that finds no offer for it."""
+    its = sim(limited(max_nodes=201), intake={"mode": mode})
+    its.lead.submit(whole(200), userid=ANN, bank="physics", burstable=True)
+    other = submit(its, nodes=2, userid=ANN, bank="physics")
+    its.until(lambda: any(other in burst.jobs for burst in its.bursts), ticks=5)

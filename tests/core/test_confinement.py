@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""On an instance with guests, a job has the lent nodes of its own bursts alone."""
+
+import msgspec
+import pytest
+
+from burst.core.actions import ConfineJobs, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.placement.capacity import own_ranks
+from burst.core.placement.growth import free_above
+from burst.core.placement.slots import find_slots, free_rests, free_slots
+from burst.core.records import Records
+from burst.core.select.confinement import confines_jobs, keeps_users_apart
+from burst.core.tick import run_tick
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import GuestAccess, JobState
+from burst.model.reason import Reason
+from tests.builders import T0, identity, job, settings, view, whole, world
+from tests.lifecycles import LEASE, WHOLE_WAY, run
+
+ONE = JobId(1)
+NONE: frozenset[int] = frozenset()
+ITS = frozenset(LEASE.ranks)
+QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
+LEAD = identity(queues=QUEUES, access=GuestAccess(allow_guest_user=True))
+ALONE = identity(queues=QUEUES)
+UP = run(*WHOLE_WAY[:4])
+"""A burst of two nodes for job 1, on ranks 2 and 3."""
+COMING = run(*WHOLE_WAY[:3])
+HELD = Hold(urgency=16, state=HoldState.HELD, since=T0)
+LENT = '{"properties":["burst"]}'
+
+
+def tick(waiting, *bursts, hold=None, lead=LEAD, online=(0, 1), mode="hold", **plan):
+    records = Records(
+        bursts={burst.id: burst for burst in bursts}, holds={ONE: hold} if hold else {}
+    )
+    seen = world(view(waiting, online=online, lead=lead), lead)
+    tables = {"intake": {"mode": mode}, "plan": plan}
+    return run_tick(records, seen, settings(**tables), T0 + 100)
+
+
+def held(**changes):
+    return job(1, whole(2), **{"urgency": 0, "confined_to": NONE, **changes})
+
+
+UP_NOW = (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
+def test_users_are_kept_apart_where_there_are_guests(mode):
+    asked = settings(intake={"mode": mode})
+    shared = settings(plan={"share_users": True}, intake={"mode": mode})
+    for_all = settings(intake={"mode": mode, "any_job": True})
+    assert keeps_users_apart(LEAD, asked)
+    assert confines_jobs(LEAD, asked) is (mode != "scheduler")
+    for site in shared, for_all:
+        assert not keeps_users_apart(LEAD, site)
+        assert not confines_jobs(LEAD, site)
+    assert not confines_jobs(ALONE, asked)
+
+
+def test_a_job_is_let_to_its_nodes_first_and_released_when_the_lead_shows_them():
+    first = tick(held(), UP, hold=HELD, online=UP_NOW)
+    assert first.actions == (ConfineJobs({ONE: ITS}),)
+    assert first.decisions[1].reason is Reason.RELEASED
+    after = held(confined_to=ITS)
+    assert tick(after, UP, hold=HELD, online=UP_NOW).actions == (
+        ReleaseJobs({ONE: 16}),
+    )
+
+
+def test_nothing_is_given_while_the_burst_comes():
+    assert tick(held(), COMING, hold=HELD).actions == ()
+
+
+def test_one_that_was_never_held_is_let_to_its_nodes_too():
+    made = tick(held(urgency=16), UP, online=UP_NOW)
+    assert made.actions == (ConfineJobs({ONE: ITS}),)
+
+
+def test_nodes_are_taken_from_a_job_after_it_is_held():
+    lost = job(1, whole(3), confined_to=ITS)
+    assert tick(lost).actions[-1] == HoldJobs((ONE,))
+    assert not any(isinstance(a, ConfineJobs) for a in tick(lost).actions)
+    taken = tick(job(1, whole(3), urgency=0, confined_to=ITS), hold=HELD)
+    assert ConfineJobs({ONE: NONE}) in taken.actions
+
+
+def test_they_are_taken_at_once_where_own_nodes_would_do():
+    """Flux denies a job only if no nodes would ever do."""
+    made = tick(held(urgency=16, confined_to=ITS, t_submit=T0 + 99))
+    assert ConfineJobs({ONE: NONE}) in made.actions
+
+
+def test_they_are_taken_from_a_job_that_its_user_took_back():
+    taken = msgspec.structs.replace(HELD, state=HoldState.TAKEN_BACK)
+    made = tick(job(1, whole(3), confined_to=ITS), hold=taken)
+    assert made.actions == (ConfineJobs({ONE: NONE}),)
+
+
+def test_a_job_that_cannot_be_read_or_is_not_ready_keeps_no_nodes():
+    unreadable = job(1, None, unreadable="no", confined_to=ITS)
+    assert tick(unreadable).actions == (ConfineJobs({ONE: NONE}),)
+    early = held(state=JobState.DEPEND, confined_to=ITS)
+    assert tick(early).actions == (ConfineJobs({ONE: NONE}),)
+
+
+def test_a_job_that_runs_is_left_alone():
+    runs = held(state=JobState.RUN, ranks=ITS, confined_to=ITS, urgency=16)
+    made = tick(runs)
+    assert not any(isinstance(action, ConfineJobs) for action in made.actions)
+
+
+def test_a_job_that_came_before_the_frobnicator_is_confined():
+    made = tick(held(confined_to=None), hold=HELD)
+    assert ConfineJobs({ONE: NONE}) in made.actions
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+def test_where_nobody_is_confined_nothing_is(mode):
+    alone = job(1, whole(2), urgency=0)
+    for lead, plan in (ALONE, {}), (LEAD, {"share_users": True}):
+        made = tick(alone, UP, hold=HELD, lead=lead, online=UP_NOW, mode=mode, **plan)
+        assert made.actions == (ReleaseJobs({ONE: 16}),)
+
+
+def test_one_that_is_confined_is_kept_up_to_date_whatever_the_mode():
+    waiting = held(urgency=16)
+    made = tick(waiting, UP, online=UP_NOW, mode="scheduler")
+    assert made.actions == (ConfineJobs({ONE: ITS}),)
+    late = job(1, whole(3), confined_to=ITS)
+    assert ConfineJobs({ONE: NONE}) in tick(late, mode="scheduler").actions
+
+
+def queued(queue="burst", **changes):
+    asked = whole(2, constraint=f'{{"and":[{LENT},{LENT}]}}')
+    return job(1, asked, queue=queue, **{"confined_to": NONE, **changes})
+
+
+def test_a_job_is_moved_with_its_nodes_in_one_step():
+    made = tick(queued(), UP, online=UP_NOW, mode="queue")
+    assert made.actions == (MoveJobs({ONE: "burst-ready"}, {ONE: ITS}),)
+
+
+def test_it_is_moved_back_without_any():
+    lost = tick(queued("burst-ready", confined_to=ITS), UP, online=(0, 1), mode="queue")
+    assert lost.actions == (MoveJobs({ONE: "burst"}, {ONE: NONE}),)
+
+
+@pytest.mark.parametrize("before", [None, ITS])
+def test_in_the_stopped_queue_a_job_has_none(before):
+    made = tick(queued(confined_to=before), COMING, mode="queue")
+    assert made.actions == (MoveJobs({ONE: "burst"}, {ONE: NONE}),)
+
+
+def test_one_that_its_user_holds_in_the_stopped_queue_waits_there():
+    made = tick(queued(urgency=0), UP, online=UP_NOW, mode="queue")
+    assert not any(isinstance(a, MoveJobs | ConfineJobs) for a in made.actions)
+
+
+def test_one_that_waits_for_another_job_stays_in_the_stopped_queue_as_it_is():
+    waiting = queued(state=JobState.DEPEND)
+    made = tick(waiting, UP, online=UP_NOW, mode="queue")
+    assert not any(isinstance(a, MoveJobs | ConfineJobs) for a in made.actions)
+
+
+def test_ranks_that_a_pending_job_may_have_are_leased_to_nobody():
+    waiting = held(confined_to=frozenset({2}))
+    seen = view(waiting, lead=LEAD)
+    slots = find_slots(LEAD)
+    assert seen.promised == {2}
+    assert [slot.name for slot in free_slots(slots, (), seen)] == ["burst-1"]
+    over = view(held(confined_to=frozenset({2}), state=JobState.RUN), lead=LEAD)
+    assert len(free_slots(slots, (), over)) == 2
+    records = Records(bursts={UP.id: UP})
+    spare = view(held(confined_to=frozenset({4})), online=UP_NOW, lead=LEAD)
+    assert free_above(UP, slots, records, spare).ranks == (5,)
+    assert free_rests(slots, [UP], spare) == []
+
+
+def test_a_lent_rank_without_a_lease_is_no_own_one_where_there_are_guests():
+    """Somebody started its broker by hand."""
+    seen = view(online=(0, 2))
+    assert own_ranks(Records(), seen, ALONE) == [0, 2]
+    assert own_ranks(Records(), seen, LEAD) == [0]

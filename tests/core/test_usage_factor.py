@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Users are told at which factor lent nodes count in their banks."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core.usage_factor import usage_line, usage_lines
+from burst.model.accounting import AccountingFacts, UsageWeights
+from burst.model.shape import Shape
+from tests.builders import identity, settings, view, world
+from tests.lifecycles import LEASE, run
+
+LENT = msgspec.structs.replace(LEASE, shape=Shape(8, 2))
+OWN = Shape(4), Shape(4)
+PLAIN = {"local": {"type": "fake"}}
+FACTOR = {"local": {"type": "fake", "usage_factor": 3}}
+NAME = f"{LEASE.provider}/{LEASE.offer}"
+BY_SITE = "the site counts it 3 times ([providers.local] usage_factor)"
+
+
+def told(facts, providers=PLAIN, lease=LENT, own=OWN, bank="physics"):
+    lead = identity()
+    shapes = (*own, *lead.shapes[len(own) :])
+    lead = msgspec.structs.replace(lead, shapes=shapes)
+    seen = msgspec.structs.replace(world(view(lead=lead), lead), accounting=facts)
+    return usage_line(lease, bank, seen, settings(providers=providers))
+
+
+@pytest.mark.parametrize(
+    ("weights", "own", "said"),
+    [
+        (
+            UsageWeights(),
+            OWN,
+            "1 an hour by flux-accounting, as an own node (node_weight 1, core_weight"
+            " 0, gpu_weight 0)",
+        ),
+        (
+            UsageWeights(1, 0.5, 10),
+            OWN,
+            "25 an hour by flux-accounting, an own node 3 (node_weight 1, core_weight"
+            " 0.5, gpu_weight 10)",
+        ),
+        (
+            UsageWeights(0, 1, 0),
+            (Shape(2), Shape(6)),
+            "8 an hour by flux-accounting, an own node 2 to 6 (node_weight 0,"
+            " core_weight 1, gpu_weight 0)",
+        ),
+        (
+            None,
+            OWN,
+            "by flux-accounting's weights, which are the same for own nodes",
+        ),
+    ],
+)
+def test_a_lent_node_counts_by_the_weights_of_all_nodes(weights, own, said):
+    line = told(AccountingFacts(weights=weights), own=own)
+    assert line == f"a node of {NAME}: counts in the usage of bank physics {said}"
+
+
+def test_the_factor_of_the_site_is_told_beside_it():
+    line = told(AccountingFacts(), FACTOR, bank="")
+    assert line == (
+        f"a node of {NAME}: counts in the usage by flux-accounting's weights, which"
+        f" are the same for own nodes; {BY_SITE}"
+    )
+    assert told(None, FACTOR) == f"a node of {NAME}: {BY_SITE}"
+
+
+def test_where_nobody_counts_nothing_is_told():
+    assert told(None) == ""
+    gone = msgspec.structs.replace(LENT, provider="gone")
+    assert told(None, FACTOR, gone) == ""
+
+
+def test_each_kind_of_nodes_is_told_once():
+    bursts = [run("provision-start"), run("provision-start")]
+    assert len(usage_lines(bursts, "b", world(view()), settings(providers=FACTOR))) == 1
+    assert usage_lines(bursts, "b", world(view()), settings()) == []

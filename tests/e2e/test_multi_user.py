@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Guests' jobs in real pods: as themselves, by a setuid IMP, and away from all keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from burst.model.ranks import parse_idset
+from tests.e2e.guest_tries import try_what_is_closed
+from tests.e2e.multi_user_site import MultiUserSite, site_on_nodes
+from tests.kubernetes.access import GivenCluster
+from tests.multiuser.apart import BY_USERS, TABLES, serve
+from tests.multiuser.lab import GUESTS, UIDS, Lab
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.multiuser]
+
+WHO = (
+    "sh",
+    "-c",
+    "id -un; id -u; flux getattr hostname; ls -d /burst/config;"
+    " flux submit --requires=burst true || echo refused",
+)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def extra() -> dict[str, Any]:
+    """Return tables for the lead's configuration; tests parametrize it."""
+    return {}
+
+
+@pytest.fixture
+def site(
+    lab: Lab, cluster: GivenCluster, namespace: str, extra: Mapping[str, Any]
+) -> Iterator[MultiUserSite]:
+    with site_on_nodes(lab, cluster, namespace, extra) as site:
+        yield site
+
+
+@pytest.mark.parametrize(
+    ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()], ids=TABLES
+)
+def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
+    site: MultiUserSite, cluster: GivenCluster, namespace: str, mode: str
+) -> None:
+    system = site.system
+    enforce = "pod-security.kubernetes.io/enforce=privileged"  # for host_paths
+    cluster.kubectl("label", "namespace", namespace, enforce)
+    with serve(system, mode, providers={"far": site.table}) as daemon:
+        asked = ("submit", "--burst", "-N2", "--cwd=/", "-c4", *WHO)
+        jobs = {guest: system.flux(guest, *asked, **BY_USERS) for guest in GUESTS}
+        for guest, job in jobs.items():
+            done = system.wait_for_end(guest, job)
+            assert done.returncode == 0, (str(done)[-1500:], daemon.log()[-3000:])
+            words = done.stdout.split()
+            assert words.count(str(UIDS[guest])) == 2
+            assert words.count(guest) == 2
+            assert words.count("/burst/config") == 2, "they ran in pods"
+            assert sum(word.startswith("burst-") for word in words) == 2
+            # Pods lack the frobnicator, without which a broker here takes no job.
+            assert words.count("refused") == 2, done.stderr
+            assert done.stderr.count("worker unexpectedly exited") == 2
+        ranks = [set(parse_idset(r)) for r in system.jobs("{ranks}", *jobs.values())]
+        assert not ranks[0] & ranks[1]
+        wait_until(
+            lambda: all(b["state"] == "inactive" for b in system.bursts()),
+            lambda: str(system.bursts()),
+        )
+
+
+def test_a_guests_job_reads_no_secret_in_a_pod(site: MultiUserSite) -> None:
+    try_what_is_closed(site)
+
+
+def test_the_doctor_tells_whether_a_guest_could_run_in_pods(
+    site: MultiUserSite,
+) -> None:
+    said = site.doctor("ann")
+    assert "ann is user 61001 there, as on this host" in said
+    assert "ann has no home there" in said
+    assert "flux-imp is setuid there, and starts signed jobs" in said
+    assert "a credential of this host's munge is accepted there" in said
+    site.write_own("munge.key", "0" * 64)
+    site.change(multi_user={"users": {"flux": "61000:61000"}})
+    said = site.doctor("ann")
+    assert "there is no user ann there" in said
+    assert "does not become root there: " in said
+    assert "flux-imp: Fatal: Failed to load configuration" in said, said
+    assert "munge is not accepted there: " in said

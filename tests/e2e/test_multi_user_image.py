@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Guests' jobs in pods of an image, where Kubernetes enforces PodSecurity baseline.
+
+The namespace of `test_multi_user.py` enforces nothing, as its pods see directories of
+their nodes. These have an image, as a site's would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.guest_tries import try_what_is_closed
+from tests.e2e.kindnear import LONG_S, NearCluster
+from tests.e2e.multi_user_site import MultiUserSite, serving
+from tests.kubelab.kind import hostimage
+from tests.multiuser.lab import GUESTS, UIDS, Lab, flux_etc, imp_path
+from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.kind, pytest.mark.multiuser, pytest.mark.timeout(600)]
+IMAGE = "local.test/multi-user:1"
+NAMESPACE = "guests"
+WHO = ("sh", "-c", "id -un; id -u; ls -d /burst/config; hostname; sleep 5")
+
+
+def change() -> str:
+    """Return what root changes in the image: a site's would have it so.
+
+    Pods bring flux-security's configuration, as the settings say, and need no other.
+    """
+    return f"""\
+chown root:root {imp_path()}; chmod 4755 {imp_path()}
+rm -rf {flux_etc()}/imp {flux_etc()}/security
+chmod a+x /root
+"""
+
+
+@pytest.fixture(scope="module")
+def near() -> Iterator[NearCluster]:
+    """Give a cluster with a namespace that enforces baseline."""
+    hostimage.make(IMAGE, ("munged", "munge", "unmunge"), change())
+    with short_directory() as directory:
+        cluster = NearCluster(directory, IMAGE)
+        try:
+            cluster.make()
+            cluster.kubectl("create", "namespace", NAMESPACE)
+            label = "pod-security.kubernetes.io/enforce=baseline"
+            cluster.kubectl("label", "namespace", NAMESPACE, label)
+            yield cluster
+        finally:
+            cluster.delete()
+
+
+@pytest.fixture
+def site(near: NearCluster) -> Iterator[MultiUserSite]:
+    pods = {"namespace": NAMESPACE, "image": IMAGE}
+    with Lab() as lab:
+        lead = near.host_address()
+        with serving(MultiUserSite(lab, near, {}, lead=lead, pods=pods)) as site:
+            yield site
+
+
+def test_a_pod_that_mounts_a_directory_of_its_node_is_refused(
+    near: NearCluster,
+) -> None:
+    """The namespace enforces the level that the site's settings name."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "refused", "namespace": NAMESPACE},
+        "spec": {
+            "containers": [{"name": "c", "image": IMAGE}],
+            "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
+        },
+    }
+    with pytest.raises(AssertionError, match='violates PodSecurity "baseline'):
+        near.kubectl("apply", "-f", "-", manifest=pod)
+
+
+def names(near: NearCluster) -> list[str]:
+    """Return the host names of the pods that there are."""
+    form = "jsonpath={.items[*].spec.hostname}"
+    return near.kubectl("get", "pods", "-n", NAMESPACE, "-o", form).split()
+
+
+def test_jobs_of_guests_run_as_themselves(
+    near: NearCluster, site: MultiUserSite
+) -> None:
+    system = site.system
+    with system.daemon() as daemon:
+        where = ("-N1", "-c4", "--cwd=/", "--requires=burst", "--setattr=burstable")
+        jobs = {guest: system.flux(guest, "submit", *where, *WHO) for guest in GUESTS}
+        wait_until(lambda: len(names(near)) == len(GUESTS), daemon.log, LONG_S)
+        there = names(near)
+        for guest, job in jobs.items():
+            done = system.wait_for_end(guest, job)
+            assert done.returncode == 0, (str(done)[-1500:], daemon.log()[-3000:])
+            name, uid, config, host = done.stdout.split()
+            assert (name, uid, config) == (guest, str(UIDS[guest]), "/burst/config")
+            assert host in there
+        wait_until(
+            lambda: all(b["state"] == "inactive" for b in system.bursts()),
+            lambda: str(system.bursts()),
+        )
+    assert names(near) == []
+
+
+def test_a_guests_job_reads_no_secret(site: MultiUserSite) -> None:
+    try_what_is_closed(site)
+
+
+def test_the_doctor_tells_that_a_guest_could_run(site: MultiUserSite) -> None:
+    said = site.doctor("ann")
+    assert "ann is user 61001 there, as on this host" in said
+    assert "flux-imp is setuid there, and starts signed jobs" in said
+    assert "a credential of this host's munge is accepted there" in said

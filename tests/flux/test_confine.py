@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""Constraints that the daemon changes, on a real Flux: what keeps, moves and forges."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from burst.config import IntakeSettings, Mode
+from burst.errors import ConfigError
+from burst.flux import FluxLead
+from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.lead import JobState
+from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.intake.user_cli import FROBNICATOR, UserCli
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+
+GUESTS = {"access": {"allow-guest-user": True}}
+ITS = frozenset({2, 3})
+
+
+def frob(**table: Any) -> dict[str, Any]:
+    plugins = ["defaults", FROBNICATOR, "constraints"]
+    return {"ingest": {"frobnicator": {"plugins": plugins, "burst": table}}}
+
+
+QUEUES = {
+    "batch": {"requires": ["local"]},
+    "burst": {"requires": ["burst"]},
+    "burst-ready": {"requires": ["burst"]},
+}
+SITES = {"batch": {"requires": ["local"]}, "debug": {"requires": ["local"]}}
+HOLD = {**GUESTS, **frob(mode="hold")}
+QUEUE = {
+    **GUESTS,
+    **frob(mode="queue", queue="burst", ready="burst-ready"),
+    "queues": QUEUES,
+}
+SCHEDULER = {**GUESTS, **frob(mode="scheduler")}
+
+
+@pytest.fixture
+def user(instance: FluxInstance) -> UserCli:
+    return UserCli(instance)
+
+
+def constraint(user: UserCli, job: str) -> Any:
+    spec = json.loads(user.do("job", "info", job, "jobspec"))
+    return spec["attributes"]["system"].get("constraints")
+
+
+def look(lead: FluxLead, job: str) -> Any:
+    return lead.observe().jobs[parse_jobid(job)]
+
+
+NEVER_LENT = {"or": [{"properties": ["^burst"]}]}
+
+
+@pytest.mark.parametrize("extra", [HOLD])
+def test_every_job_of_a_lead_with_guests_is_confined_when_it_comes(
+    user: UserCli,
+) -> None:
+    plain = user.submit("true")
+    asking = user.submit(
+        "--setattr=burstable", "--requires=burst", "--urgency=hold", "true"
+    )
+    assert constraint(user, plain) == {"and": [NEVER_LENT]}
+    own = {"properties": ["burst"]}
+    assert constraint(user, asking) == {"and": [NEVER_LENT, own]}
+    user.do("cancel", asking)
+
+
+@pytest.mark.parametrize("extra", [QUEUE])
+def test_in_its_queue_a_burst_job_cannot_be_moved_by_its_user(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    """Nor from any other queue; the daemon moves it, with its nodes."""
+    user.do("queue", "start", "-qburst-ready")
+    job = user.submit("--setattr=burstable", "-qburst", "--requires=burst-0", "true")
+    plain = user.submit("-qbatch", "true")
+    for each in job, plain:
+        said = user.type("update", each, "queue=burst-ready")
+        assert "non-queue constraints" in said.error
+    with closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        before = look(lead, job)
+        assert before.confined_to == frozenset()
+        number = parse_jobid(job)
+        assert not lead.move({number: "burst-ready"}, {number: ITS})
+        moved = look(lead, job)
+        assert (moved.queue, moved.confined_to) == ("burst-ready", ITS)
+        assert moved.request == before.request
+        assert not lead.move({number: "burst"}, {number: frozenset()})
+        back = look(lead, job)
+        assert (back.queue, back.confined_to) == ("burst", frozenset())
+        assert back.request == before.request
+        assert lead.move({JobId(7): "burst"}, {JobId(7): ITS}).keys() == {7}
+    # If somebody starts its queue, it waits for nodes, and is not denied.
+    user.do("queue", "start", "-qburst")
+    wait_until(lambda: user.state(job) == "SCHED", "the job to be shown to Flux")
+    assert user.type("job", "wait-event", "-t0.5", job, "exception").status != 0
+    user.do("cancel", job, plain)
+
+
+@pytest.mark.parametrize("extra", [HOLD])
+def test_a_restart_and_a_reload_keep_what_a_job_may_have(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    # By its own constraint it keeps off the own node that is up.
+    words = ("--setattr=burstable", "--urgency=hold", "--requires=burst", "-N2")
+    job = user.submit(*words, "true")
+    with closing(instance.lead()) as lead:
+        lead.confine({parse_jobid(job): ITS})
+    user.do("module", "reload", "-f", "sched-simple")
+    instance.stop()
+    instance.start()
+    with closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        assert look(lead, job).confined_to == ITS
+        lead.release({parse_jobid(job): 16})
+        for host in "burst-1-0", "burst-1-1":
+            instance.start_follower(host)
+        wait_until(lambda: {6, 7} <= lead.observe().online, "two other followers")
+        plain = user.submit("--urgency=31", "true")
+        user.ended(plain)
+        assert look(lead, job).state is JobState.SCHED
+        for host in "burst-0-0", "burst-0-1":
+            instance.start_follower(host)
+        user.ended(job)
+    assert user.do("jobs", "-ano{ranks}", job) == "[2-3]"
+
+
+@pytest.mark.parametrize("extra", [SCHEDULER])
+def test_in_mode_scheduler_nobody_may_write_what_the_daemon_writes(
+    user: UserCli,
+) -> None:
+    plain = json.loads(user.do("submit", "--dry-run", "true"))
+    spec = json.loads(user.do("submit", "--dry-run", "--setattr=burstable", "true"))
+    part = {"or": [{"properties": ["^burst"]}, {"ranks": ["2-9"]}]}
+    for forged in part, {"and": [part]}, {"and": [{"and": [part]}]}:
+        for each in plain, spec:
+            each["attributes"]["system"]["constraints"] = forged
+            said = user.type("job", "submit", stdin=json.dumps(each))
+            assert "for burst's daemon to set" in said.error
+    owns: list[Any] = [{"properties": ["a"]}, {"or": [{"properties": ["a"]}]}]
+    for own in (*owns, {"and": []}):
+        spec["attributes"]["system"]["constraints"] = own
+        assert user.type("job", "submit", stdin=json.dumps(spec)).status == 0
+
+
+DEEP: Any = {"properties": ["a"]}
+for _ in range(100):
+    DEEP = {"and": [DEEP]}
+NO_CONSTRAINTS: list[Any] = [
+    *({"not": []}, {"or": {"ranks": ["2"]}}, {"and": "x"}, {"and": [None]}, {"": []}),
+    *({"or": [{"properties": ["^burst"]}, {"not": []}]}, {"properties": ["a", 5]}),
+    *("x", [1], {"ranks": ["x"]}, {"hostlist": ["a[0-"]}, {"ranks": 2}, DEEP),
+    {"properties": ["a"], "or": [{"ranks": ["2"]}]},
+    # A scheduler would take long to evaluate these, for each rank.
+    *({"ranks": ["0-1000000"]}, {"not": [{"ranks": ["1000000"]}]}),
+    *({"ranks": ["0-9"] * 300}, {"or": [{"or": [{"ranks": ["2"]}] * 20}] * 20}),
+]
+
+
+@pytest.mark.parametrize("extra", [HOLD, SCHEDULER])
+def test_what_is_no_constraint_is_refused_where_there_are_guests(
+    user: UserCli, extra: dict[str, Any]
+) -> None:
+    """Flux's scheduler ends at some of these, and the lead with it."""
+    if extra is SCHEDULER:
+        user.use_scheduler()
+    spec = json.loads(user.do("submit", "--dry-run", "true"))
+    for wrong in NO_CONSTRAINTS:
+        spec["attributes"]["system"]["constraints"] = wrong
+        said = user.type("job", "submit", stdin=json.dumps(spec))
+        assert said.status, wrong
+    right: list[Any] = [{"and": []}, {"or": [{"not": [{"ranks": ["2-5"]}]}]}]
+    right += [{"hostlist": ["lead-[0-1]"]}, {"properties": ["^burst", "local"]}]
+    for own in right:
+        spec["attributes"]["system"]["constraints"] = own
+        said = user.type("job", "submit", stdin=json.dumps(spec))
+        assert said.status == 0, said.error
+        user.ended(said)
+
+
+def lend_rank_2(instance: FluxInstance) -> None:
+    """Start a follower, and wait until the lead has it."""
+    instance.start_follower("burst-0-0")
+    with closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        wait_until(lambda: 2 in lead.observe().online, "the follower")
+
+
+@pytest.mark.parametrize("extra", [SCHEDULER])
+def test_lent_nodes_without_a_lease_are_nobodys(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    user.use_scheduler()
+    lend_rank_2(instance)
+    job = user.submit("--setattr=burstable", "--requires=burst", "true")
+    user.ended(user.submit("--setattr=burstable", "true"))
+    assert user.stats()["burst_jobs"] == 1
+    assert user.state(job) == "SCHED"
+    user.do("cancel", job)
+
+
+@pytest.mark.parametrize("extra", [GUESTS])
+def test_what_came_around_the_frobnicator_gets_no_lent_nodes(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    """As by a broker whose own file lacks it; Flux's scheduler ends at one of these."""
+    user.use_scheduler()
+    lend_rank_2(instance)
+    spec = json.loads(user.do("submit", "--dry-run", "-N1", "true"))
+    lent: Any = {"properties": ["burst"]}
+    wrong: list[Any] = [{"properties": "^burst"}, {"not": []}, [lent]]
+    wrong += [{"ranks": ["0-1000000"]}]
+    for own in (lent, {"or": [lent]}, {"and": [lent]}, *wrong):
+        spec["attributes"]["system"]["constraints"] = own
+        said = user.type("job", "submit", stdin=json.dumps(spec))
+        if said.status == 0:  # the validator refuses some
+            user.do("job", "wait-event", "-t20", str(said), "exception")
+    own_nodes: list[Any] = [{"properties": ["^burst"]}, {}]
+    for own in (*own_nodes, {"and": [{"properties": ["local"]}]}):
+        spec["attributes"]["system"]["constraints"] = own
+        said = user.type("job", "submit", stdin=json.dumps(spec))
+        user.ended(str(said))
+        assert user.hosts(str(said)) == "lead-0"
+    too_many = user.submit("-N3", "true")
+    user.do("job", "wait-event", "-t20", too_many, "exception")
+
+
+@pytest.mark.parametrize("extra", [{**SCHEDULER, "queues": SITES}])
+def test_in_mode_scheduler_other_jobs_change_their_queue_as_ever(
+    user: UserCli,
+) -> None:
+    user.use_scheduler()
+    job = user.submit("-qbatch", "--urgency=hold", "true")
+    user.do("update", job, "queue=debug")
+    user.do("cancel", job)
+
+
+@pytest.mark.parametrize(
+    ("extra", "mode", "says"),
+    [
+        (GUESTS, "hold", "the burst frobnicator is not loaded"),
+        ({**GUESTS, **frob(mode="queue")}, "hold", "has mode = 'queue' instead"),
+        ({**GUESTS, **frob(any_job=True)}, "hold", "has any_job = True instead"),
+        ({**GUESTS, **frob(share_users=True)}, "hold", "has share_users = True"),
+        ({**GUESTS, **frob(mode="queue")}, "queue", "has queue = '' instead"),
+        (HOLD, "hold", ""),
+        (QUEUE, "queue", ""),
+        (SCHEDULER, "scheduler", ""),
+    ],
+)
+def test_a_lead_with_guests_has_to_keep_them_apart(
+    instance: FluxInstance, mode: Mode, says: str
+) -> None:
+    with closing(instance.lead()) as lead:
+        assert lead.identity().access.allow_guest_user
+        intake = IntakeSettings(mode=mode)
+        if not says:
+            lead.check_users_apart(intake)
+            return
+        with pytest.raises(ConfigError, match=says) as raised:
+            lead.check_users_apart(intake)
+        assert "share_users = true" in str(raised.value)
+
+
+def test_an_id_that_is_no_job_is_a_failure(instance: FluxInstance) -> None:
+    with closing(instance.lead()) as lead:
+        failures = lead.confine({JobId(7): ITS})
+    assert failures.keys() == {7}, format_f58(JobId(7))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Bursting at a lead with flux-accounting: its plugin decides what Flux starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import IO
+
+import pytest
+
+from tests.flux.real_accounting import (
+    INSTALLED,
+    MISSING,
+    RealAccounting,
+    real_accounting,
+)
+from tests.flux.site import HOSTNAME, Site
+from tests.flux_instance import FLUX
+from tests.flux_instance import MISSING as NO_FLUX
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=NO_FLUX),
+    pytest.mark.skipif(not INSTALLED, reason=MISSING),
+]
+USER = os.getuid()
+NAME = "me"
+LENT = "--requires=burst", "--bank=physics"
+HELD = "--urgency=0", "--setattr=burst.urgency=16"
+
+
+@pytest.fixture
+def accounting(site: Site) -> Iterator[RealAccounting]:
+    def start(*words: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        known = {**os.environ, "FLUX_URI": site.cli.uri}
+        return subprocess.Popen([FLUX, *words], env=known, stdout=log, stderr=log)
+
+    with real_accounting(site.flux, start, site.instance.directory) as its:
+        for bank in ("physics", "art"):
+            its.add_bank(bank)
+        its.add_user(NAME, USER, "physics")
+        its.add_user("other", 4242, "art")
+        its.update()
+        site.write(deadlines={"idle": "0.3s", "accounting": "5s"})
+        yield its
+
+
+def test_a_held_job_runs_on_lent_nodes_by_its_bank(
+    site: Site, accounting: RealAccounting
+) -> None:
+    with site.cli.daemon():
+        job = site.submit(
+            "--urgency=0", "--setattr=burst.urgency=16", "-N2", *LENT, *HOSTNAME
+        )
+        site.wait_for_job(job, "COMPLETED")
+        assert sorted(site.output(job)) == ["burst-0-0", "burst-0-1"]
+        # Refused by Flux itself, and so by nobody later.
+        refused = site.try_flux("submit", "--setattr=burstable", "--bank=art", "true")
+        assert refused.returncode != 0
+        assert "cannot find user/bank" in refused.stderr
+        site.check_that_nothing_is_left()
+
+
+def test_no_nodes_are_rented_for_a_job_that_a_limit_keeps_waiting(
+    site: Site, accounting: RealAccounting
+) -> None:
+    accounting.edit_user(NAME, "physics", "--max-nodes=2")
+    with site.cli.daemon():
+        first = site.submit("-N2", *LENT, "sleep", "60")
+        site.wait_for_job(first, "RUN")
+        second = site.submit("-N2", *LENT, *HOSTNAME)
+        why = "it waits for flux-accounting: limit max_nodes 2 of bank physics"
+        wait_until(lambda: why in site.explain(second), lambda: site.explain(second))
+        assert site.job(second) == "DEPEND"
+        wait_until(
+            lambda: site.jobs("{user.burst.state}", second) == "over-limit", "its memo"
+        )
+        assert len(site.bursts()) == 1
+        site.flux("cancel", first)
+        site.wait_for_job(second, "COMPLETED")
+        site.check_that_nothing_is_left()
+
+
+def test_jobs_that_wait_for_nodes_together_are_held_to_the_limit(
+    site: Site, accounting: RealAccounting
+) -> None:
+    """The plugin lets both through, as neither runs when they are submitted."""
+    accounting.edit_user(NAME, "physics", "--max-nodes=2")
+    site.close_gate("join")
+    with site.cli.daemon():
+        first = site.submit("-N2", *LENT, "sleep", "2")
+        second = site.submit("-N2", *LENT, *HOSTNAME)
+        why = "limit max_nodes 2 of bank physics: 2 in use"
+        wait_until(lambda: why in site.explain(second), lambda: site.explain(second))
+        assert site.job(second) == "SCHED"
+        (burst,) = site.bursts()
+        assert burst["nodes"] == 2
+        site.open_gate("join")
+        site.wait_for_job(first, "COMPLETED")
+        site.wait_for_job(second, "COMPLETED")
+        site.check_that_nothing_is_left()
+
+
+def test_who_has_too_many_active_jobs_is_told_by_flux(
+    site: Site, accounting: RealAccounting
+) -> None:
+    accounting.edit_user(NAME, "physics", "--max-active-jobs=1")
+    with site.cli.daemon():
+        site.close_gate("join")
+        first = site.submit("-N1", *LENT, *HOSTNAME)
+        refused = site.try_flux("submit", "--setattr=burstable", "-N1", *LENT, "true")
+        assert refused.returncode != 0
+        assert "user has max active jobs" in refused.stderr
+        site.open_gate("join")
+        site.wait_for_job(first, "COMPLETED")
+        site.check_that_nothing_is_left()
+
+
+def test_each_hold_and_release_counts_as_a_job_that_waits_for_ever(
+    site: Site, accounting: RealAccounting
+) -> None:
+    """What docs/cost.md warns of; where it fails, flux-accounting has mended it."""
+    with site.cli.daemon():
+        job = site.submit(
+            "-N2", "--urgency=0", "--setattr=burst.urgency=16", *LENT, *HOSTNAME
+        )
+        site.wait_for_job(job, "COMPLETED")
+        assert accounting.association(USER, "physics")["cur_run_jobs"] == 0
+        assert accounting.association(USER, "physics")["cur_sched_jobs"] == 1
+
+
+def test_lent_nodes_count_in_the_usage_as_own_ones(
+    site: Site, accounting: RealAccounting
+) -> None:
+    with site.cli.daemon():
+        job = site.submit("-N2", *LENT, "sleep", "3")
+        site.wait_for_job(job, "COMPLETED")
+    ran = float(site.jobs("{runtime}", job))
+    found = [line.split() for line in accounting.usage().splitlines()]
+    total = next(float(words[-1]) for words in found if words[0].startswith("TOTAL"))
+    assert total == pytest.approx(2 * ran, rel=0.2)
+
+
+def test_the_doctor_warns_of_a_limit_that_mode_hold_uses_up(
+    site: Site, accounting: RealAccounting
+) -> None:
+    def findings() -> list[dict[str, str]]:
+        found = json.loads(site.cli.run("doctor", "--json").stdout)["findings"]
+        return [each for each in found if each["about"] == "accounting"]
+
+    assert [each["level"] for each in findings()] == ["ok"]
+    accounting.edit_user(NAME, "physics", "--max-sched-jobs=50")
+    with site.cli.daemon():
+        for _ in range(2):
+            job = site.submit(*HELD, *LENT, *HOSTNAME)
+            site.wait_for_job(job, "COMPLETED")
+        (found,) = findings()
+    # No job is left, and the plugin has counted some that wait: what is warned of.
+    assert accounting.association(USER, "physics")["cur_sched_jobs"] > 0
+    assert found["level"] == "wrong"
+    assert f"max_sched_jobs of UID {USER} in bank physics" in found["what"]

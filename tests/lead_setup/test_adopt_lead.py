@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""A system instance that a site has: its files are added to, and else left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import stat
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.config import load
+from burst.errors import ConfigError
+from burst.lead_setup.add_slots import (
+    compare_with_running,
+    declared_hosts,
+    without_resources,
+)
+from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
+from burst.lead_setup.lead_config import find_files, read_config
+from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.system_units import SystemPlaces
+from burst.model.shape import Shape
+from tests.builders import identity, view
+from tests.support.fluxlead import short_directory
+
+BOOTSTRAP = """\
+# Of the site.
+[bootstrap]
+curve_cert = "/etc/flux/system/curve.cert"
+default_port = 8050
+hosts = [{ host = "test[1-3]" }]
+"""
+R = {
+    "version": 1,
+    "execution": {
+        "R_lite": [{"rank": "0-2", "children": {"core": "0-3"}}],
+        "starttime": 0.0,
+        "expiration": 0.0,
+        "nodelist": ["test[1-3]"],
+    },
+}
+SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
+
+
+@pytest.fixture
+def site() -> Iterator[Path]:
+    with short_directory() as directory:
+        (directory / "conf.d").mkdir()
+        (directory / "conf.d/net.toml").write_text(BOOTSTRAP)
+        resource = f'[resource]\npath = "{directory}/R"\nexclude = "test1"\n'
+        (directory / "conf.d/resource.toml").write_text(resource)
+        (directory / "R").write_text(json.dumps(R))
+        yield directory
+
+
+def request(site: Path, *slots: str, provider: str = "local") -> AdoptRequest:
+    return AdoptRequest(
+        config=site / "conf.d",
+        settings=site / "burst/burst.toml",
+        slots=tuple(parse_slot(slot, Shape(1)) for slot in slots) or (SLOT,),
+        provider=provider,
+        mode="scheduler",
+        places=SystemPlaces(user="flux", group="flux"),
+    )
+
+
+def test_ranks_come_after_the_sites_and_nothing_else_changes(site: Path) -> None:
+    found = adopt_lead(request(site))
+    assert [(slot.hosts, slot.ranks) for slot in found.added] == [
+        ("burst-0-[0-3]", "3-6")
+    ]
+    text = (site / "conf.d/net.toml").read_text()
+    assert text.startswith("# Of the site.\n")
+    names = ("test1", "test2", "test3", *(f"burst-0-{i}" for i in range(4)))
+    assert declared_hosts(tomllib.loads(text)) == names
+    execution = json.loads((site / "R").read_text())["execution"]
+    assert execution["R_lite"][0] == R["execution"]["R_lite"][0]  # type: ignore[index]
+    assert execution["properties"] == {"burst": "3-6", "burst-0": "3-6"}
+    assert {path.name for path in found.copies} == {"net.toml.old", "R.old"}
+    # Flux reads *.toml of the directory, so a copy must not have that name.
+    assert len(list((site / "conf.d").glob("*.toml"))) == 2
+    assert read_config(site / "conf.d")["resource"]["exclude"] == "test1"
+
+
+def test_the_daemon_gets_settings_and_a_unit(site: Path) -> None:
+    found = adopt_lead(request(site))
+    settings, unit = found.written
+    read = load(settings)
+    assert read.intake.mode == "scheduler"
+    assert read.providers["local"].options == {
+        "dir": "/run/burst/flux",
+        "max_nodes": 4,
+        "cores": 8,
+        "gpus": 0,
+    }
+    assert f"burst daemon -c {settings}\n" in unit.read_text()
+    assert settings.stat().st_mode & 0o777 == 0o644
+    commands = [" ".join(words) for words in next_commands(request(site))]
+    assert f"burst setup --system --mode scheduler -c {settings}" in commands
+    assert any(
+        line.endswith(f"{unit} /etc/systemd/system/burst.service") for line in commands
+    )
+
+
+def test_a_second_time_nothing_is_added_and_settings_are_kept(site: Path) -> None:
+    settings = adopt_lead(request(site)).written[0]
+    settings.write_text("# edited\n")
+    before = {path: path.read_text() for path in (site / "conf.d").glob("*.toml")}
+    found = adopt_lead(request(site))
+    assert (found.added, found.copies, found.kept) == ([], [], (settings,))
+    assert settings.read_text() == "# edited\n"
+    assert before == {path: path.read_text() for path in before}
+    more = adopt_lead(request(site, "burst-0-[0-3]:8", "burst-1-[0-1]:8"))
+    assert [slot.hosts for slot in more.added] == ["burst-1-[0-1]"]
+
+
+def test_a_slot_that_is_there_with_other_nodes_is_told(site: Path) -> None:
+    assert adopt_lead(request(site, "burst-0-[0-3]:8")).unlike == ()
+    before = (site / "R").read_text()
+    (told,) = adopt_lead(request(site, "burst-0-[0-3]:4:1")).unlike
+    assert told == (
+        "burst-0-[0-3] stays as R has it, each 8 cores, not 4 cores, 1 GPU; to change"
+        " it, correct R by hand"
+    )
+    assert (site / "R").read_text() == before
+    (site / "R").write_text(before.replace("burst-0-[0-3]", "burst-0-[0-2],burst-0-2"))
+    with pytest.raises(ConfigError, match="R"):
+        adopt_lead(request(site))
+
+
+def test_a_slot_that_is_partly_there_is_refused(site: Path) -> None:
+    adopt_lead(request(site))
+    with pytest.raises(ConfigError, match="burst-0-2 is declared twice"):
+        adopt_lead(request(site, "burst-0-[2-5]:8"))
+
+
+def test_a_provider_that_is_not_there_is_refused_before_anything(site: Path) -> None:
+    before = (site / "conf.d/net.toml").read_text()
+    with pytest.raises(ConfigError, match="type nope"):
+        adopt_lead(request(site, provider="nope"))
+    assert (site / "conf.d/net.toml").read_text() == before
+    assert not (site / "burst").exists()
+
+
+def test_an_instance_without_a_certificate_is_refused(site: Path) -> None:
+    path = site / "conf.d/net.toml"
+    path.write_text(BOOTSTRAP.replace("curve_cert", "# curve_cert"))
+    with pytest.raises(ConfigError, match="no curve_cert") as refused:
+        adopt_lead(request(site))
+    assert "burst keygen" in refused.value.advice
+
+
+def test_where_r_is_not_a_file_it_says_how_to_make_one(site: Path) -> None:
+    path = site / "conf.d/resource.toml"
+    path.write_text('[[resource.config]]\nhosts = "test[1-3]"\ncores = "0-3"\n')
+    with pytest.raises(ConfigError, match=r"no file has .resource. path") as refused:
+        adopt_lead(request(site))
+    assert "flux kvs get resource.R" in refused.value.advice
+    assert not (site / "burst").exists()
+
+
+def test_one_file_has_the_hosts(site: Path) -> None:
+    assert find_files(site / "conf.d") == (site / "conf.d/net.toml", site / "R")
+    (site / "conf.d/net2.toml").write_text(BOOTSTRAP)
+    with pytest.raises(ConfigError, match=r"2 files have .bootstrap. hosts"):
+        find_files(site / "conf.d")
+
+
+def test_a_directory_that_is_no_leads_is_refused(site: Path) -> None:
+    with pytest.raises(ConfigError, match=r"conf\.d"):
+        adopt_lead(msgspec.structs.replace(request(site), config=site / "none/conf.d"))
+
+
+def test_tables_of_several_files_are_one_configuration(site: Path) -> None:
+    (site / "conf.d/zz.toml").write_text("[resource]\nnoverify = true\n")
+    assert read_config(site / "conf.d")["resource"] == {
+        "path": f"{site}/R",
+        "exclude": "test1",
+        "noverify": True,
+    }
+
+
+def test_who_may_read_the_sites_files_does_not_change(site: Path) -> None:
+    """As root with umask 077 the broker could not start again without that."""
+    files = site / "conf.d/net.toml", site / "R"
+    for path in files:
+        path.chmod(0o644)
+        if not os.geteuid():
+            os.chown(path, 0, 12)
+    linked = files[1].rename(site / "R.json")
+    files[1].symlink_to(linked)
+    before = os.umask(0o077)
+    try:
+        adopt_lead(request(site))
+    finally:
+        os.umask(before)
+    for path in files:
+        found = path.stat()
+        assert stat.S_IMODE(found.st_mode) == 0o644
+        assert os.geteuid() or (found.st_uid, found.st_gid) == (0, 12)
+    assert files[1].is_symlink()
+    assert stat.S_IMODE((site / "burst").stat().st_mode) == 0o755
+    assert stat.S_IMODE((site / "burst/burst.toml").stat().st_mode) == 0o644
+
+
+def test_what_an_interrupted_command_left_is_no_safe_restart(site: Path) -> None:
+    before = (site / "R").read_text()
+    adopt_lead(request(site))
+    (site / "R").write_text(before)
+    with pytest.raises(ConfigError, match=r"burst-0-\[0-3\] are in .* and not in R"):
+        adopt_lead(request(site))
+    running = identity("test[1-3]")
+    said, safe = compare_with_running(site / "conf.d", running, view())
+    assert not safe
+    assert "R of the files lacks burst-0-[0-3]" in said[1]
+    # R that names no hosts, or is no file, tells nothing of it.
+    resources = json.loads(before)
+    del resources["execution"]["nodelist"]
+    (site / "R").write_text(json.dumps(resources))
+    assert without_resources(site / "conf.d", ["x"]) == []
+    (site / "conf.d/resource.toml").unlink()
+    assert without_resources(site / "conf.d", ["x"]) == []
+
+
+@pytest.mark.parametrize("slot", ["[[[:4", "burst-0-[0-3", "a b:4", ":4"])
+def test_a_slot_that_is_none_is_refused(site: Path, slot: str) -> None:
+    with pytest.raises(ConfigError, match=r"such as burst-0-\[0-3\]|host name"):
+        adopt_lead(request(site, slot))
+
+
+@pytest.mark.parametrize(
+    "hosts", ["hosts = []", "", 'hosts = [{ host = "burst-0-0" }]']
+)
+def test_an_instance_without_own_hosts_is_told_to_declare_them(
+    site: Path, hosts: str
+) -> None:
+    text = f'[bootstrap]\ncurve_cert = "/none"\n{hosts}\n'
+    (site / "conf.d/net.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r'host = "NAME"'):
+        adopt_lead(request(site, "burst-0-0:4"))
+
+
+def test_only_the_user_whose_certificate_it_is_is_the_daemons(site: Path) -> None:
+    path = site / "conf.d/net.toml"
+    path.write_text(
+        path.read_text().replace("/etc/flux/system/curve.cert", f"{site}/c")
+    )
+    (site / "c").touch()
+    user = "nobody" if pwd.getpwuid(os.geteuid()).pw_name != "nobody" else "root"
+    places = SystemPlaces(user=user, group="x")
+    asked = msgspec.structs.replace(request(site), places=places)
+    with pytest.raises(ConfigError, match=f"as {user} could not read it.*--user"):
+        adopt_lead(asked)
+    own = pwd.getpwuid(os.geteuid()).pw_name
+    adopt_lead(msgspec.structs.replace(asked, places=SystemPlaces(user=own, group="x")))
+
+
+def test_settings_that_are_kept_and_are_otherwise_are_told(site: Path) -> None:
+    settings = adopt_lead(request(site)).written[0]
+    assert adopt_lead(request(site)).unlike == ()
+    asked = msgspec.structs.replace(request(site, provider="none"), mode="hold")
+    assert adopt_lead(asked).unlike == (
+        '[intake] mode is "scheduler" there; write "hold", or give --mode',
+    )
+    # The unit is that of the provider which is there: guests' jobs need the IMP.
+    assert "NoNewPrivileges=no\n" in (site / "burst/burst.service").read_text()
+    settings.write_text('[intake]\nmode = "scheduler"\n')
+    (told,) = adopt_lead(request(site)).unlike
+    assert told == "it has no provider of type local; add one, or give --provider"
+    settings.write_text("no toml")
+    before = {path: path.read_text() for path in site.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError):
+        adopt_lead(request(site, "burst-1-[0-3]:8"))
+    assert before == {path: path.read_text() for path in before}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Leads and daemons that keep users apart, in each intake mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.intake.user_cli import FILES, FROBNICATOR, SCHEDULER
+from tests.multiuser.lab import OWNER
+from tests.multiuser.system_instance import DaemonRun, SystemInstance
+
+PLUGINS = ["defaults", FROBNICATOR, "constraints"]
+BY_USERS = {"FLUX_CLI_PLUGINPATH_OVERRIDE": str(FILES)}
+"""In the environment of users, for `flux submit --burst`."""
+QUEUES = {
+    "batch": {"requires": ["local"]},
+    "burst": {"requires": ["burst"]},
+    "burst-ready": {"requires": ["burst"]},
+}
+
+
+def frobnicator(**table: Any) -> dict[str, Any]:
+    return {"ingest": {"frobnicator": {"plugins": PLUGINS, "burst": table}}}
+
+
+TABLES: dict[str, dict[str, Any]] = {
+    "hold": frobnicator(mode="hold"),
+    "queue": {
+        **frobnicator(mode="queue", queue="burst", ready="burst-ready"),
+        "queues": QUEUES,
+        "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
+    },
+    "scheduler": frobnicator(mode="scheduler"),
+}
+"""Tables of the lead's configuration, by mode."""
+
+
+@contextmanager
+def serve(system: SystemInstance, mode: str, **tables: Any) -> Iterator[DaemonRun]:
+    """Have a daemon serve that keeps users apart, in this mode."""
+    plan = {"share_users": False}
+    system.write_settings(intake={"mode": mode}, plan=plan, **tables)
+    if mode == "scheduler":
+        system.flux(OWNER, "module", "remove", "sched-simple")
+        system.flux(OWNER, "module", "load", SCHEDULER)
+    if mode == "queue":
+        system.flux(OWNER, "queue", "start", "-qbatch")
+    with system.daemon() as daemon:
+        yield daemon

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""What guests can and cannot do at a daemon, by their own uids and connectors."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.model.jobid import EXAMPLE
+from tests.multiuser.apart import TABLES, serve
+from tests.multiuser.guest_calls import FORGED
+from tests.multiuser.lab import GUESTS, OWNER, UIDS
+from tests.multiuser.system_instance import SystemInstance
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.multiuser
+
+SEED = int(os.environ.get("BURST_GUESTS_SEED") or random.SystemRandom().getrandbits(32))
+SECONDS = float(os.environ.get("BURST_GUESTS_SECONDS") or 8.0)
+"""For how long guests do what they can; a soak test sets more."""
+KEPT: dict[str, Any] = {"deadlines": {"idle": "10m"}}
+_ID = re.compile(r"ƒ[1-9A-HJ-NP-Za-km-z]+")
+_BURST = re.compile(r"burst-\d-[0-9a-f]{6}")
+_CALLS = ("python", "-m", "tests.multiuser.guest_calls")
+_LONG = ("-N3", "--setattr=burstable", "sleep", "600")
+
+
+def states(system: SystemInstance) -> dict[str, str]:
+    """The state of each burst, as its owner sees it."""
+    return {row["id"]: row["state"] for row in system.bursts()}
+
+
+def running(system: SystemInstance, job: str) -> bool:
+    return system.jobs("{status_abbrev}", job) == ["R"]
+
+
+def wait_for_start(system: SystemInstance, job: str) -> None:
+    """Wait until a job runs."""
+    wait_until(
+        lambda: running(system, job),
+        lambda: system.flux(OWNER, "job", "eventlog", job),
+    )
+
+
+def forged_call(
+    system: SystemInstance, user: str, method: str, payload: dict[str, Any]
+) -> tuple[int, str]:
+    """Call the service by a bare RPC, which no command line has checked."""
+    script = (
+        "import sys, json, flux\n"
+        "try: print(json.dumps([0, flux.Flux().rpc(sys.argv[1],"
+        " json.loads(sys.argv[2])).get_str()]))\n"
+        "except OSError as e: print(json.dumps([e.errno, str(e)]))\n"
+    )
+    words = ("python", "-c", script, f"burst.{method}", json.dumps(payload))
+    found: list[Any] = json.loads(system.flux(user, *words))
+    return found[0], str(found[1])
+
+
+def test_a_guest_can_do_nothing_to_another_by_commands_or_bare_rpcs(
+    system: SystemInstance,
+) -> None:
+    system.write_settings(**KEPT)
+    with system.daemon():
+        job = system.flux("ann", "submit", *_LONG)
+        wait_for_start(system, job)
+        (burst,) = states(system)
+
+        mine = system.status("ann")
+        assert [row["jobs"] for row in mine["bursts"]] == [[job]]
+        assert system.status("bob")["bursts"] == []
+        told = system.burst("bob", "status", "-a", "--json")
+        assert job not in told
+        assert burst not in told
+        for words in (
+            *(("explain", job), ("explain", burst), ("output", job)),
+            *(("release", job), ("request", "--job", job), ("request", "-N1")),
+            *(("down", burst), ("down", "--force", burst), ("plan",)),
+            *(("resize", burst, "1"), ("gc",), ("gc", "--yes"), ("enable", "local")),
+            *(("reload",), ("ensemble", "status"), ("ensemble", "down", "x")),
+            ("request", "-N1", "--isolated", "id"),
+        ):
+            done = system.try_burst("bob", *words)
+            assert done.returncode != 0, (words, done.stdout)
+            assert "Traceback" not in done.stderr
+        pretended = {"userid": UIDS[OWNER], "owner": True, "rolemask": 1}
+        for method in ("down", "release", "request-job", "gc", "reload", "resize"):
+            payload = {"burst": burst, "id": job, "ids": [job], "nodes": 1, "yes": True}
+            number, text = forged_call(system, "bob", method, payload | pretended)
+            assert number in (errno.EPERM, errno.EINVAL), (method, text)
+        # Nor by saying that he is another: what Flux's own tests do, as the owner.
+        as_owner = {"FLUX_HANDLE_USERID": str(UIDS[OWNER]), "FLUX_HANDLE_ROLEMASK": "1"}
+        script = "import flux; flux.Flux().rpc('burst.gc', {'yes': True}).get()"
+        done = system.try_flux("bob", "python", "-c", script, **as_owner)
+        assert done.returncode != 0, done.stdout
+        memo = system.try_flux("bob", "job", "memo", job, "burst.state=gone")
+        assert memo.returncode != 0
+        assert states(system) == {burst: "online"}
+        assert running(system, job)
+        system.flux("ann", "cancel", job)
+
+
+def test_forged_attributes_and_environment_give_no_rights(
+    system: SystemInstance,
+) -> None:
+    system.write_settings(limits={"max_nodes_per_user": 3})
+    with system.daemon():
+        jobs = [
+            system.flux(
+                "bob", "submit", "-N3", "--setattr=burstable", forged, "id", "-u"
+            )
+            for forged in FORGED
+        ]
+        for _ in range(3):
+            live = [b for b in system.bursts() if b["state"] != "inactive"]
+            assert sum(b["nodes"] for b in live) <= 3
+            time.sleep(0.2)
+        # One that the daemon cannot read is left alone; it gets no more than others.
+        for job in jobs:
+            wait_until(partial(_is_known, system, job), f"{job} to be known")
+            found = json.loads(system.burst(OWNER, "explain", job, "--json"))
+            assert found["userid"] == UIDS["bob"]
+            assert not found.get("member")
+        system.flux(OWNER, "cancel", "--all", "--user=all")
+
+
+def test_a_guest_requests_a_burst_that_is_his_alone(system: SystemInstance) -> None:
+    system.write_settings(guests={"request_nodes": 2}, **KEPT)
+    with system.daemon():
+        system.burst("bob", "request", "-N2")
+        (burst,) = states(system)
+        assert states(system) == {burst: "online"}
+        over = system.try_burst("bob", "request", "-N1")
+        assert "you have 2, and ask for 1 more" in over.stderr
+        assert system.status("ann")["bursts"] == []
+        refused = system.try_burst("ann", "down", burst)
+        assert "is no burst that you requested" in refused.stderr
+        assert states(system) == {burst: "online"}
+        done = system.try_flux(
+            "bob", "run", "-N2", "--setattr=burstable", "--requires=burst", "id", "-u"
+        )
+        assert done.stdout.split() == [str(UIDS["bob"])] * 2, done
+        system.burst("bob", "down", burst)
+        assert states(system) == {burst: "inactive"}
+
+
+def test_a_flood_of_one_guest_delays_neither_the_owner_nor_another(
+    system: SystemInstance,
+) -> None:
+    with system.daemon() as daemon:
+        quiet = max(_seconds(system, user) for user in (OWNER, "bob"))
+        logs, floods = [], []
+        began = time.monotonic()
+        for number in range(3):
+            logs.append(Path(system.directory / f"flood-{number}"))
+            with logs[-1].open("wb") as log:
+                words = (*_CALLS, system.uri, "flood", "0", "12")
+                floods.append(system.lab.start("ann", *words, log=log))
+        time.sleep(1.0)
+        # A daemon that a flood holds up is late each time, a busy machine now and then.
+        asked = [(_seconds(system, OWNER), _seconds(system, "bob")) for _ in range(2)]
+        flooded = max(min(each) for each in zip(*asked, strict=True))
+        for flood in floods:
+            assert flood.wait(60.0) == 0, [log.read_text()[-500:] for log in logs]
+        lasted = time.monotonic() - began
+        found = [json.loads(log.read_text()) for log in logs]
+        assert daemon.process.poll() is None
+        refused = sum(each["found"].get(str(errno.EAGAIN), 0) for each in found)
+        sent = sum(each["sent"] for each in found)
+        # 200 calls at once and 20 a second are 40 reports and 4 a second.
+        assert sent - refused < 40 + 4 * lasted + 40
+        assert refused > 1000
+        assert flooded < 3 * quiet + 2.0, (quiet, flooded)
+        assert "Traceback" not in daemon.log()
+
+
+def test_subordinate_user_ids_of_a_guest_are_no_further_users(
+    system: SystemInstance,
+) -> None:
+    """Nodes would be rented for each of them, and the IMP would start no job there."""
+    system.lab.run("root", "sh", "-c", "echo ann:700000:65536 >> /etc/subuid")
+    asked = ("-N3", "--requires=burst", "--cwd=/", "--setattr=burstable", "true")
+    with system.daemon():
+        jobs = [system.flux(f"{700000 + n}", "submit", *asked) for n in range(2)]
+        whys = "its user 700000 is a subordinate user id of ann (subuid(5))"
+        wait_until(
+            lambda: whys in system.try_burst(OWNER, "explain", jobs[0]).stdout,
+            lambda: system.try_burst(OWNER, "explain", jobs[0]),
+        )
+        for method in ("intake", "status", "explain", "report"):
+            errnum, text = forged_call(system, "700000", method, {"id": jobs[0]})
+            assert errnum == errno.EPERM
+            assert "700000 is a subordinate user id of ann" in text
+        told = system.try_burst("700001", "status")
+        assert told.returncode == 1
+        assert "call outside of the user namespace" in told.stderr
+        job = system.flux("ann", "submit", *asked)
+        assert system.wait_for_end("ann", job).returncode == 0
+        wait_until(
+            lambda: [burst["jobs"] for burst in system.bursts()] == [[]],
+            lambda: f"its job to be over: {system.bursts()}",
+        )
+        assert len(system.bursts()) == 1, "ann's own"
+    for refused in jobs:
+        system.flux(OWNER, "cancel", refused)
+
+
+def _is_known(system: SystemInstance, job: str) -> bool:
+    return system.try_burst(OWNER, "explain", job).returncode == 0
+
+
+def _seconds(system: SystemInstance, user: str) -> float:
+    """How long `burst status` takes a user."""
+    began = time.monotonic()
+    system.status(user)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("extra", [TABLES["scheduler"]], ids=["users apart"])
+def test_hostile_guests_at_random(system: SystemInstance) -> None:
+    sys.stdout.write(f"BURST_GUESTS_SEED={SEED} BURST_GUESTS_SECONDS={SECONDS:g}\n")
+    limits = {"max_nodes_per_user": 4}
+    allowed = {"guests": {"request_nodes": 3}, "limits": limits}
+    with serve(system, "scheduler", **allowed) as daemon:
+        job = system.flux(OWNER, "submit", *_LONG)
+        wait_for_start(system, job)
+        (owners,) = states(system)
+        logs = {guest: system.directory / f"calls-{guest}" for guest in GUESTS}
+        users = []
+        for number, guest in enumerate(GUESTS):
+            words = (*_CALLS, system.uri, "random", f"{SEED + number}", f"{SECONDS}")
+            with logs[guest].open("wb") as log:
+                env = {"FLUX_URI": system.uri}
+                users.append(
+                    system.lab.start(guest, *words, job, owners, log=log, env=env)
+                )
+        slowest = 0.0
+        while any(user.poll() is None for user in users):
+            slowest = max(slowest, _seconds(system, OWNER))
+            for guest in GUESTS:
+                assert _nodes(system, guest) <= 4
+            assert running(system, job)
+            assert states(system)[owners] == "online"
+        assert slowest < 10.0
+        assert daemon.process.poll() is None, daemon.log()
+        assert "Traceback" not in daemon.log()
+        whose = dict(
+            line.split() for line in system.jobs("{id} {username}") if line.strip()
+        )
+        for guest in GUESTS:
+            told = json.loads(logs[guest].read_text())
+            assert told["found"].get("0"), told["found"]
+            assert told["found"].get(str(errno.EPERM)), told["found"]
+            text = "\n".join(told["texts"])
+            assert "internal error" not in text
+            assert {whose.get(name) for name in {*_ID.findall(text)} - {EXAMPLE}} <= {
+                guest
+            }
+            theirs = {row["id"] for row in system.bursts(guest)}
+            assert set(_BURST.findall(text)) <= theirs
+        shown = [{row["id"] for row in system.bursts(guest)} for guest in GUESTS]
+        assert not shown[0] & shown[1]
+        system.flux(OWNER, "cancel", "--all", "--user=all")
+        for name, state in states(system).items():
+            if state != "inactive":
+                system.try_burst(OWNER, "down", "--no-wait", name)
+        wait_until(
+            lambda: set(states(system).values()) == {"inactive"},
+            lambda: str(system.bursts()),
+        )
+    assert not list(Path(system.directory, "p").rglob("local"))
+
+
+def _nodes(system: SystemInstance, guest: str) -> int:
+    """How many nodes a guest is told of, once he has not called too often."""
+    told: list[str] = []
+
+    def is_told() -> bool:
+        done = system.try_burst(guest, "status", "-a", "--json")
+        assert not done.returncode or "too often" in done.stderr, done.stderr
+        told.append(done.stdout)
+        return not done.returncode
+
+    wait_until(is_told, "an answer to a guest")
+    rows = json.loads(told[-1])["bursts"]
+    live = [row for row in rows if row["state"] != "inactive"]
+    return sum(row["nodes"] for row in live)
+
+
+def test_the_doctor_warns_where_guests_share_nodes_that_run_none_of_their_jobs(
+    system: SystemInstance,
+) -> None:
+    pods = {
+        "type": "kube",
+        "kubeconfig": str(system.directory / "none"),
+        "image": "example.org/flux:1",
+        "offers": {"std": {"cores": 4, "max_nodes": 2}},
+    }
+    warning = "followers of pods/std run jobs of the owner alone, and users share"
+    for shared in (True, False):
+        plan = {"share_users": shared}
+        system.write_settings(plan=plan, providers={"pods": pods})
+        done = system.try_burst(OWNER, "doctor", "--json", "-c", str(system.settings))
+        found = [each["what"] for each in json.loads(done.stdout)["findings"]]
+        assert any(warning in what for what in found) == shared, "\n".join(found)

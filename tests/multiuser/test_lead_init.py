@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init --multi-user`: the lead that it wrote runs guests' jobs."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.multiuser.lab import OWNER, Lab, end_process, flux_etc, imp_path
+from tests.multiuser.unit_file import Unit
+from tests.support.ports import free_port
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.multiuser, pytest.mark.timeout(240)]
+
+WHO = ("sh", "-c", "id -un; flux getattr hostname")
+URI = "local:///run/flux/local"
+UP_DEADLINE_S = 60.0
+
+
+class TypedLead:
+    """A lead made and started by what `burst lead init --multi-user` says."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.place = Path(tempfile.mkdtemp(prefix="t-", dir=lab.directory))
+        self.place.chmod(0o755)
+        self.lead = self.place / "lead"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def make(self, *options: str) -> str:
+        own = ("--multi-user", "--hosts", "lead-0", "--cores", "2", "--gpus", "0")
+        port = ("--port", str(free_port()))
+        words = ("lead", "init", str(self.lead), *own, *port, *options)
+        return self.lab.run("root", "python", "-m", "burst", *words)
+
+    def settings(self) -> None:
+        """Have nothing wait longer than a test would."""
+        path = self.lead / "burst.toml"
+        text = path.read_text()
+        path.write_text(f'{text}\n[daemon]\ncadence = "0.2s"\nobserve = "0.1s"\n')
+
+    def start(self, name: str) -> None:
+        """Start a unit as systemd does: its directories, its user, its environment."""
+        unit = Unit.read(self.lead / "flux" / name)
+        with (self.place / f"{name}.log").open("ab") as log:
+            self.processes.append(unit.start(self.lab, log))
+
+    def start_all(self) -> None:
+        owner = ("-o", OWNER, "-g", OWNER)
+        state = str(self.place / "state")
+        self.lab.run("root", "install", "-d", *owner, "-m", "700", state)
+        self.start("flux.service")
+        wait_until(
+            lambda: not self.flux("ann", "jobs").returncode, self.log, UP_DEADLINE_S
+        )
+        self.start("burst.service")
+        wait_until(lambda: " serves " in self.log(), self.log, UP_DEADLINE_S)
+
+    def _is_up(self) -> bool:
+        return not self.flux("ann", "jobs").returncode
+
+    def log(self) -> str:
+        paths = sorted(self.place.glob("*.log"))
+        return "\n".join(path.read_text(errors="replace") for path in paths)
+
+    def flux(self, user: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.lab.try_run(user, "flux", *words, env={"FLUX_URI": URI})
+
+    def doctor(self) -> str:
+        words = ("doctor", "-c", f"{self.lead}/burst.toml", "--uri", URI)
+        return self.lab.try_run(OWNER, "python", "-m", "burst", *words).stdout
+
+    def end(self) -> None:
+        for process in reversed(self.processes):
+            end_process(process)
+
+
+@contextmanager
+def typed_lead(lab: Lab) -> Iterator[TypedLead]:
+    lead = TypedLead(lab)
+    try:
+        yield lead
+    finally:
+        lead.end()
+
+
+@pytest.fixture
+def bare() -> Iterator[Lab]:
+    """Give a lab of its own, whose flux-security is as a package leaves it."""
+    with Lab() as lab:
+        etc = flux_etc()
+        lab.run("root", "rm", "-r", f"{etc}/imp", f"{etc}/security")
+        lab.run("root", "chmod", "755", str(imp_path()))
+        yield lab
+
+
+def test_what_it_installs_runs_a_guests_job_on_a_burst(bare: Lab) -> None:
+    with typed_lead(bare) as lead:
+        own = "/etc/systemd/system/flux.service"
+        bare.run("root", "mkdir", "-p", "/etc/systemd/system")
+        bare.run("root", "sh", "-c", f"echo '# of the site' > {own}")
+        for again in ((), ("--force",)):
+            lead.make("--statedir", f"{lead.place}/state", "--install", *again)
+        kept = bare.run("root", "sh", "-c", f"cd /; tail -n+1 {own}.*")
+        assert kept == "# of the site\n"
+        lead.settings()
+        lead.start_all()
+        done = lead.flux("ann", "run", "-N2", "-c2", "--setattr=burstable", *WHO)
+        words = done.stdout.split()
+        assert done.returncode == 0, (done.stderr, lead.log())
+        assert words.count("ann") == 2
+        assert sum(word.startswith("burst-0-") for word in words) == 2
+        assert lead.flux("ann", "cancel", "--all", "--user=bob").returncode == 1
+        told = lead.doctor()
+        about = [line for line in told.splitlines() if " users " in line]
+        assert len(about) == 9, told
+        assert all(line.split()[0] == "ok" for line in about), told
+        assert "munge answers; this user is flux" in told
+
+
+def test_the_doctor_says_what_keeps_guests_jobs_from_running(bare: Lab) -> None:
+    with typed_lead(bare) as lead:
+        lead.make("--statedir", f"{lead.place}/state", "--install")
+        lead.settings()
+        lead.start_all()
+        imp, settings = str(imp_path()), str(lead.lead / "burst.toml")
+        allowed = f"{flux_etc()}/imp/conf.d/imp.toml"
+        bare.run("root", "chmod", "u-s", imp)
+        bare.run("root", "sed", "-i", 's/"flux"/"other"/', allowed)
+        bare.run("root", "chmod", "g+w", allowed)
+        bare.run("root", "chown", "bob", str(lead.lead / "burst.cert"))
+        bare.run("root", "chmod", "o+w", settings)
+        bare.run("root", "chmod", "o-x", "/run/flux")
+        bare.kill_munged()
+        told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
+        advice = [
+            (f"wrong users {imp} is owned by uid 0", f"chmod 4755 {imp}"),
+            ("wrong users the IMP does not let flux", 'add "flux" to allowed-users'),
+            (f"wrong users {allowed} is owned by uid 0", f"chmod go-w {allowed}"),
+            ("wrong users munge does not answer", "start munged"),
+            (f"wrong users {lead.lead}/burst.cert is owned", "chown flux"),
+            ("wrong users other users cannot enter /run/flux", "chmod o+x /run/flux"),
+            (f"wrong users {settings} is owned by uid 0", "chmod go-w"),
+        ]
+        for what, todo in advice:
+            (number,) = [i for i, line in enumerate(told) if line.startswith(what)]
+            assert todo in told[number + 1], told[number : number + 2]
+        words = ("lead", "check", str(lead.lead), "--uri", URI)
+        checked = bare.try_run(OWNER, "python", "-m", "burst", *words)
+        assert checked.returncode == 1
+        assert f"chmod 4755 {imp}" in checked.stdout
+        bare.run("root", "chmod", "600", allowed)
+        told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
+        closed = "note users the IMP's configuration is closed to this user"
+        assert any(line.startswith(closed) for line in told)

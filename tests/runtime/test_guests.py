@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""What guests see of the service, and what they may do there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from burst.errors import BurstError, Denied, LeadError, Refused
+from burst.model.burst import State
+from burst.model.jobid import format_f58
+from burst.model.lead import GuestAccess
+from burst.model.request import BurstPreferences
+from tests.builders import identity, whole
+from tests.fakes import FakeLead
+from tests.runtime.asking import GUEST, Asking
+from tests.runtime.hostile_guests import METHODS
+from tests.sim import Sim
+
+OTHER = GUEST + 1
+LENT_ONLY = whole(4, constraint='{"properties":["burst"]}')
+SECRET = "project fluffy-bunny-7: quota of account 0x99"
+
+
+def allowed(**tables):
+    """A site where guests may request bursts of three nodes."""
+    return Asking(guests={"request_nodes": 3}, **tables)
+
+
+def test_slots_say_that_they_are_leased_and_to_guests_not_to_whom():
+    asking = Asking()
+    asking.sim.lead.submit(whole(4), userid=OTHER)
+    asking.sim.lead.submit(whole(4), userid=GUEST)
+    asking.tick()
+    other, own = sorted(asking.sim.bursts, key=lambda burst: burst.lease.userids)[::-1]
+    assert {s["burst"] for s in asking.ask("status")["slots"]} == {other.id, own.id}
+    slots = asking.ask("status", guest=True)["slots"]
+    assert [slot["state"] for slot in slots] == ["leased", "leased"]
+    assert {slot["burst"] for slot in slots} == {own.id, ""}
+
+
+def test_guests_are_not_told_what_a_provider_says_of_its_account():
+    asking = Asking()
+    asking.sim.provider.next_provision_error = Refused(SECRET)
+    job = asking.sim.lead.submit(whole(4), userid=GUEST)
+    asking.sim.tick(4)
+    name = format_f58(job)
+
+    assert SECRET in json.dumps(asking.ask("explain", id=name))
+    assert SECRET in asking.ask("status")["providers"][0]["disabled"]
+    told = asking.ask("explain", guest=True, id=name)["refusals"]
+    assert "the owner of the instance sees why" in json.dumps(told)
+    for method in ("status", "explain", "report", "cost"):
+        told = asking.ask(method, guest=True, id=name, jobs=9)
+        assert SECRET not in json.dumps(told), method
+
+
+def test_memos_of_guests_jobs_have_none_of_it_either():
+    access = GuestAccess(allow_guest_user=True)
+    # The user of the job owns the instance himself, or another does.
+    for owner, told in (GUEST, True), (0, False):
+        sim = Sim(FakeLead(known=identity(access=access, owner_userid=owner)))
+        sim.tick(2)
+        sim.provider.next_provision_error = Refused(SECRET)
+        job = sim.lead.submit(whole(4), userid=GUEST)
+        sim.tick(4)
+        memo = json.dumps(sim.lead.memos[job])
+        assert "disabled" in memo
+        assert (SECRET in memo) is told
+
+
+def test_the_settings_file_is_not_named_to_guests():
+    asking = Asking()
+    assert asking.ask("ping")["config"] == "/site/burst.toml"
+    assert asking.ask("ping", guest=True)["config"] == ""
+    assert asking.ask("status", guest=True)["daemon"]["config"] == ""
+
+
+def test_a_burst_that_users_share_shows_each_his_own_jobs():
+    asking = Asking(plan={"share_users": True}, deadlines={"idle": "1h"})
+    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
+    own = asking.sim.lead.submit(LENT_ONLY, **held, userid=GUEST)
+    asking.sim.until(lambda: own in asking.sim.lead.running())
+    asking.sim.lead.finish(own)
+    other = asking.sim.lead.submit(LENT_ONLY, **held, userid=OTHER)
+    asking.sim.until(lambda: other in asking.sim.lead.running())
+    name = asking.sim.burst.id
+
+    assert asking.ask("explain", id=name)["jobs"] == [format_f58(other)]
+    for userid, its, not_its in (GUEST, own, other), (OTHER, other, own):
+        told = [
+            asking.send(userid, "explain", {"id": name}),
+            asking.send(userid, "status", {}),
+            asking.send(userid, "explain", {"id": format_f58(its)}),
+            asking.send(userid, "report", {}),
+        ]
+        text = json.dumps(told, ensure_ascii=False)
+        assert name in text
+        assert format_f58(its) in text
+        assert format_f58(not_its) not in text
+
+
+def test_guests_request_no_bursts_unless_the_site_allows_it():
+    asking = Asking()
+    with pytest.raises(Denied, match="users may not request bursts on this instance"):
+        asking.ask("request", guest=True, nodes=1)
+    assert not asking.sim.bursts
+
+
+def test_a_burst_that_a_guest_requests_is_his_alone():
+    asking = allowed(plan={"share_users": True}, deadlines={"idle": "1h"})
+    (name,) = asking.ask("request", guest=True, nodes=2)["bursts"]
+    lease = asking.sim.burst.lease
+    assert (lease.userids, lease.requester) == ((GUEST,), GUEST)
+    # It is kept though no job of his waits.
+    asking.sim.until(asking.sim.in_state(State.ONLINE))
+    asking.sim.tick(60)
+    assert asking.sim.state() is State.ONLINE
+    assert [b["id"] for b in asking.ask("status", guest=True)["bursts"]] == [name]
+    assert not asking.send(OTHER, "status", {})["bursts"]
+
+    # Another's job gets a burst of its own, though users share bursts here.
+    small = whole(2, constraint='{"properties":["burst"]}')
+    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
+    job = asking.sim.lead.submit(small, **held, userid=OTHER)
+    asking.sim.until(lambda: job in asking.sim.lead.running())
+    users = {burst.id: burst.lease.userids for burst in asking.sim.bursts}
+    assert sorted(users.values()) == [(GUEST,), (OTHER,)]
+    own = asking.sim.lead.submit(small, **held, userid=GUEST)
+    asking.sim.until(lambda: own in asking.sim.lead.running())
+    assert len(asking.sim.bursts) == 2
+
+
+def test_a_guest_takes_down_what_he_requested_and_nothing_else():
+    asking = allowed()
+    asking.sim.joins = False
+    job = asking.sim.lead.submit(whole(3), userid=GUEST)
+    asking.sim.tick(2)
+    made_for_job = asking.sim.burst.id
+    (his,) = asking.ask("request", guest=True, nodes=1)["bursts"]
+    (owners,) = asking.ask("request", nodes=1)["bursts"]
+    asking.sim.tick()
+    states = {burst.id: burst.state for burst in asking.sim.bursts}
+
+    for userid, burst in (
+        (OTHER, his),
+        (GUEST, made_for_job),
+        (GUEST, owners),
+        (GUEST, "burst-9-000000"),
+        (GUEST, ""),
+    ):
+        with pytest.raises(Denied, match="is no burst that you requested"):
+            asking.send(userid, "down", {"burst": burst, "force": True})
+    assert {b.id: b.state for b in asking.sim.bursts}.items() >= states.items()
+    assert job in next(b for b in asking.sim.bursts if b.id == made_for_job).jobs
+
+    assert asking.ask("down", guest=True, burst=his, note="\x1b[2J") == {"burst": his}
+    (ended,) = (b for b in asking.sim.bursts if b.id == his)
+    assert ended.state in (State.DRAIN, State.REAP, State.INACTIVE)
+    assert "\x1b" not in str(ended.events)
+
+
+@pytest.mark.parametrize(
+    ("tables", "nodes", "why"),
+    [
+        ({}, 4, "may have 3 nodes in all; you have 0, and ask for 4 more"),
+        ({}, 0, "0 nodes cannot be requested"),
+        ({}, -7, "-7 nodes cannot be requested"),
+        ({"limits": {"max_nodes_per_user": 2}}, 3, "limit"),
+        ({"limits": {"max_nodes": 2}}, 3, "limit"),
+        (
+            {"budget": [{"limit": 0.0, "match": {"user": GUEST}}]},
+            3,
+            "less is left of a budget",
+        ),
+    ],
+)
+def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
+    asking = allowed(prices={"local.nodes": 1.0}, **tables)
+    with pytest.raises((LeadError, BurstError), match=why):
+        asking.ask("request", guest=True, nodes=nodes)
+    assert not asking.sim.bursts
+
+
+def test_the_limit_counts_what_he_has_until_it_is_gone():
+    asking = allowed()
+    (first,) = asking.ask("request", guest=True, nodes=2)["bursts"]
+    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
+        asking.ask("request", guest=True, nodes=2)
+    asking.send(OTHER, "request", {"nodes": 2})
+    asking.sim.until(lambda: len(asking.sim.lead.online) == 6)
+    asking.ask("down", guest=True, burst=first)
+    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
+        asking.ask("request", guest=True, nodes=2)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"isolated": {"kind": "command", "command": ["id"]}},
+        {"isolated": {"kind": "service"}},
+        {"slot": "burst-0-[0-3]"},
+    ],
+)
+def test_a_guest_runs_nothing_as_the_owner_and_chooses_no_slot(more):
+    asking = allowed()
+    with pytest.raises(Denied, match="only the instance owner may do that"):
+        asking.ask("request", guest=True, nodes=1, **more)
+    assert not asking.sim.bursts
+
+
+NESTED: dict[str, object] = {}
+for _ in range(200):
+    NESTED = {"id": NESTED, "tables": NESTED}
+HOSTILE = [
+    {},
+    {"id": None, "ids": 7, "burst": [], "nodes": "many", "jobs": "x", "by": {}},
+    {"id": "ƒ" + "z" * 100_000, "burst": "\x00" * 300, "provider": "🌊" * 64},
+    {"ids": ["ƒ1"] * 20_000, "burst": "../../etc/passwd", "nodes": 2**70},
+    {"id": "1", "nodes": -(2**31), "jobs": -1, "since": "9999-99-99", "by": "job"},
+    {"userid": 0, "owner": True, "rolemask": 1, "all": True, "nodes": 1, "yes": True},
+    {"id": "{0.__class__}", "burst": "%s%n", "provider": "'; --", "since": "x\n"},
+    {"id": "ƒ\ud800", "isolated": {"kind": "job", "job": 1, "command": [""] * 999}},
+    NESTED,
+]
+
+
+@pytest.mark.parametrize("payload", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("method", METHODS)
+def test_a_payload_of_any_shape_is_answered_and_changes_nothing(method, payload):
+    asking = SHARED
+    before = asking.sim.engine.snapshot.records.bursts
+    told = ""
+    try:
+        told = json.dumps(asking.send(GUEST, method, payload), ensure_ascii=False)
+    except BurstError as error:
+        told = str(error)
+    assert len(told) < 20_000
+    for found in (OTHERS_JOB, asking.sim.burst.id, SECRET):
+        assert found not in told
+    asking.tick()
+    assert asking.sim.engine.snapshot.records.bursts.keys() == before.keys()
+
+
+def _site():
+    asking = Asking(deadlines={"idle": "10h"})
+    job = asking.sim.lead.submit(whole(4), userid=OTHER)
+    asking.sim.until(lambda: job in asking.sim.lead.running())
+    return asking, format_f58(job)
+
+
+SHARED, OTHERS_JOB = _site()
+
+
+def test_an_array_of_jobs_gets_its_user_no_more_than_his_limit():
+    sim = Sim(limits={"max_nodes_per_user": 2})
+    sim.tick(2)
+    lent = whole(1, constraint='{"properties":["burst"]}')
+    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
+    for _ in range(2000):
+        sim.lead.submit(lent, **held, userid=GUEST)
+    few = [sim.lead.submit(lent, **held, userid=OTHER) for _ in range(2)]
+    for _ in range(20):
+        sim.tick()
+        by_user = {GUEST: 0, OTHER: 0}
+        for burst in sim.engine.snapshot.records.live:
+            for userid in burst.lease.userids:
+                by_user[userid] += burst.lease.nodes
+        assert by_user[GUEST] <= 2
+        assert by_user[OTHER] <= 2
+    # Those of the other, behind all 2,000, do not wait for them.
+    assert set(few) <= set(sim.lead.running())
+
+
+def test_an_array_of_jobs_gets_its_user_no_more_than_his_budget():
+    sim = Sim(
+        prices={"local.nodes": 1.0},
+        budget=[{"limit": 1.0, "match": {"user": GUEST}}],
+        limits={"max_nodes": 100},
+    )
+    sim.tick(2)
+    for _ in range(2000):
+        sim.lead.submit(whole(1), userid=GUEST, duration=600.0)
+    sim.tick(20)
+    live = sim.engine.snapshot.records.live
+    assert live
+    entries = sim.engine.snapshot.records.entries.values()
+    assert 0 < sum(entry.reserved for entry in entries) <= 1_000_000

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""A week of users who do all they can at a daemon that is not theirs."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+from tests.runtime.hostile_guests import HostileGuests
+
+WEEK_S = 7 * 86400.0
+SEED = int(os.environ.get("BURST_GUESTS_SEED") or random.SystemRandom().getrandbits(32))
+
+
+def test_a_week_of_hostile_guests() -> None:
+    # Shown where it fails.
+    sys.stdout.write(f"BURST_GUESTS_SEED={SEED}\n")
+    guests = HostileGuests(SEED)
+    begin = guests.sim.now
+    while guests.sim.now < begin + WEEK_S:
+        guests.step()
+    guests.end()
+    done = guests.answered, guests.refused, guests.floods, guests.requested
+    assert min(done) > 0, done
