@@ -113,6 +113,11 @@ class Seed:
         path = "jsonpath={.items[0].metadata.name}"
         return self.cluster.kubectl("get", "pods", *where, "-o", path)
 
+    def delete_pod(self, *how: str) -> None:
+        """Delete the lead's pod, as an eviction does; its Job makes another."""
+        where = ("-l", "job-name=lead", "-n", self.near)
+        self.cluster.kubectl("delete", "pods", *where, *how)
+
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return the states of the containers of the lead's pod, by name."""
         where = ("pod", self.pod(), "-n", self.near, "-o", "json")

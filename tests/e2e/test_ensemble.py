@@ -148,13 +148,9 @@ def check_jobs(seed: EnsembleSeed, row: dict[str, Any]) -> None:
 
 
 def check_restart(seed: EnsembleSeed, before: dict[str, Any]) -> None:
-    """The next pod of the lead has the ensemble on record, and starts no other.
-
-    It is killed: a broker that has the time to end in order completes the Job.
-    """
+    """The next pod of the lead has the ensemble on record, and starts no other."""
     bursts = len(seed.status("--all")["bursts"])
-    pods = ("pods", "-l", "job-name=lead", "-n", seed.near)
-    seed.cluster.kubectl("delete", *pods, "--grace-period=0", "--force")
+    seed.delete_pod()
     wait_until(lambda: seed.ensemble() != {}, seed.look)
     wait_until(lambda: "on record" in seed.log(), seed.look)
     after = seed.ensemble()

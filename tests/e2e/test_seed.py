@@ -6,6 +6,7 @@ All that is done with the lead is `flux submit`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.e2e, needs_flux]
 
 
+@pytest.mark.parametrize(
+    "how", [("--grace-period=0", "--force"), ()], ids=["killed", "in_order"]
+)
 def test_a_lost_lead_pod_does_not_lose_its_burst(
-    cluster: GivenCluster, tmp_path: Path
+    cluster: GivenCluster, tmp_path: Path, how: Sequence[str]
 ) -> None:
     """The next pod has the records, so that the daemon takes the burst down."""
     with planted(Seed, cluster, tmp_path) as seed:
@@ -28,8 +32,7 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
         seed.flux("submit", "-N3", "--setattr=burstable", "--cwd=/tmp", "true")
         wait_until(lambda: live(seed) == ["online"], seed.look)
         before = seed.status()
-        pods = ("pods", "-l", "job-name=lead", "-n", seed.near)
-        seed.cluster.kubectl("delete", *pods, "--grace-period=0", "--force")
+        seed.delete_pod(*how)
         wait_until(lambda: seed.status() != {}, seed.look)
         after = seed.status("--all")
         assert after["lead"]["owner"] == before["lead"]["owner"]

@@ -69,10 +69,12 @@ def test_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
 
 def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
     script = (LEAD / "start.sh").read_text()
-    [line] = script.replace("\\\n", "").partition("exec ")[2].splitlines()
+    lines = script.replace("\\\n", "").splitlines()
+    [line] = [line for line in lines if line.startswith("flux broker ")]
     # The KVS is on a volume of its own.
     assert "\nstate=/var/lib/burst/state\n" in script
-    started = shlex.split(line.replace("$state", f"{OWN}/state").replace("$own", OWN))
+    line = line.removesuffix(" &").replace("$state", f"{OWN}/state")
+    started = shlex.split(line.replace("$own", OWN))
     place = str(planned.config.parent)
     expected = [
         word.replace(str(planned.config), "/etc/burst/lead/broker.toml")
