@@ -50,9 +50,15 @@ def _further(site: IsolatedSite) -> set[str]:
 
 
 def _pods(site: IsolatedSite) -> list[Any]:
-    """Return what tells whether a pod, or the broker in it, is another one."""
+    """Return what tells whether a pod, or the broker in it, is another one.
+
+    A broker joins before its node has told the API server of its container.
+    """
     found = [(item["metadata"], item["status"]) for item in site.objects("pods")]
     return [
-        (meta["uid"], status["containerStatuses"][0]["restartCount"])
+        (
+            meta["uid"],
+            sum(s["restartCount"] for s in status.get("containerStatuses", ())),
+        )
         for meta, status in found
     ]

@@ -81,6 +81,6 @@ def test_where_flux_drops_the_memo_the_job_is_told_again(
 def compile_plugin(path: Path) -> None:
     """Compile the jobtap plugin that says priorities late."""
     source = Path(__file__).with_name("late_priority.c")
-    include = Path(FLUX).parents[1] / "include"
+    include = Path(FLUX).resolve().parents[1] / "include"
     words = ["-shared", "-fPIC", f"-I{include}", str(source), "-o", str(path)]
     subprocess.run([str(COMPILER), *words], check=True, timeout=60)

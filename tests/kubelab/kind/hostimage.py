@@ -78,7 +78,7 @@ def contents(programs=()):
         found |= {lib / "flux", *(path / "lua" for path in (share, lib))}
         found |= set(pathlib.Path("/usr").glob("share/lua"))
         found |= set(pathlib.Path("/usr/lib").glob("*-linux-gnu/lua"))
-        found |= {pathlib.Path(flux).with_name("flux-python")}
+        found |= {pathlib.Path(flux).resolve().with_name("flux-python")}
         for root in pyenv_of(flux):
             found |= {pathlib.Path(root, name) for name in PYENV}
         found |= set(
