@@ -43,13 +43,12 @@ class LocalBackend(Backend):
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
-        """A link where the base directory was, as if another user had put it there."""
+        """Others may write in the base directory; followers that start still find it."""
         base = Path(self.settings.dir)
-        base.rename(base.with_name("away"))
-        base.symlink_to(base.with_name("away"))
+        mode = base.stat().st_mode
+        base.chmod(0o777)
         yield
-        base.unlink()
-        base.with_name("away").rename(base)
+        base.chmod(mode)
 
     def full(self, owner: str) -> Provider:
         settings = msgspec.structs.replace(self.settings, max_nodes=1)
