@@ -138,7 +138,9 @@ def request_member(
 
 def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
     """Return the demand of a guest's `burst request -N`. Raises BurstError."""
-    return msgspec.structs.replace(request_nodes(nodes, provider), userid=userid)
+    demand = request_nodes(nodes, provider)
+    preferences = msgspec.structs.replace(demand.preferences, guest=True)
+    return msgspec.structs.replace(demand, userid=userid, preferences=preferences)
 
 
 def check_guests_nodes(

@@ -115,6 +115,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
     isolated: Isolated | None = None
+    guests: bool = False
+    """Whether jobs of guests can run on its nodes, as its offer said when it was made.
+    False too where that is not known."""
     image: str = ""
     """Of its followers; empty for that of its provider's settings."""
     place: str = ""

@@ -107,6 +107,7 @@ def burst_capacities(
             userids=frozenset(burst.lease.userids),
             requester=burst.lease.requester,
             member=burst.lease.member,
+            guests=burst.lease.guests,
             provider=burst.lease.provider,
             price=burst.lease.price,
             nodes=burst.lease.nodes,

@@ -177,6 +177,8 @@ class LiveNodes:
             return False
         if capacity.requester not in (None, demand.userid):
             return False
+        if demand.preferences.guest and not capacity.guests:
+            return False  # it would fail there
         if not self._share_users and userids and userids != {demand.userid}:
             return False
         joins = bool(userids) and demand.userid not in userids

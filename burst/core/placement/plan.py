@@ -82,6 +82,8 @@ class BurstCapacity(msgspec.Struct, kw_only=True):
     """Who requested it, and alone may use it, even where users share bursts."""
     member: Membership | None = None
     """Of which ensemble it is; it takes no other jobs than those of the member."""
+    guests: bool = False
+    """Whether jobs of guests can run on its nodes."""
     provider: str
     price: float = 0.0
     """Per node and hour."""
@@ -212,6 +214,7 @@ class PlannedBurst:
             price=self.provider_offer.offer.price,
             fee=self.provider_offer.offer.fee,
             priced_by=self.provider_offer.priced_by,
+            guests=self.provider_offer.offer.guests,
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,
             member=self.member,

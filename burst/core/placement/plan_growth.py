@@ -126,6 +126,8 @@ class _GrowthFinder:
         same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
             return False
+        if lease.guests and not new.guests:
+            return False
         may = may_be_resized(burst, self._world, self._settings)
         if not may or burst.growth_failed:
             return False

@@ -93,6 +93,8 @@ class PlannedBursts:
         offer = planned.provider_offer.offer
         if planned.member != demand.member:
             return False
+        if demand.preferences.guest and not offer.guests:
+            return False  # it would fail there
         if not accepts(
             demand.preferences, planned.provider_offer.provider, offer.price
         ):
