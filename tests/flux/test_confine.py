@@ -156,6 +156,7 @@ def test_in_mode_scheduler_nobody_may_write_what_the_daemon_writes(
 DEEP: Any = {"properties": ["a"]}
 for _ in range(100):
     DEEP = {"and": [DEEP]}
+LONG = ",".join(f"lead-{n % 2}" for n in range(20))
 NO_CONSTRAINTS: list[Any] = [
     *({"not": []}, {"or": {"ranks": ["2"]}}, {"and": "x"}, {"and": [None]}, {"": []}),
     *({"or": [{"properties": ["^burst"]}, {"not": []}]}, {"properties": ["a", 5]}),
@@ -164,6 +165,10 @@ NO_CONSTRAINTS: list[Any] = [
     # A scheduler would take long to evaluate these, for each rank.
     *({"ranks": ["0-1000000"]}, {"not": [{"ranks": ["1000000"]}]}),
     *({"ranks": ["0-9"] * 300}, {"or": [{"or": [{"ranks": ["2"]}] * 20}] * 20}),
+    *({"hostlist": ["lead-[0-1]," * 1000]}, {"or": [{"hostlist": [LONG]}] * 60}),
+    # Each value is right, and all of them together are none.
+    *({"ranks": ["0", "0"]}, {"ranks": ["0-1", "1"]}, {"ranks": ["[0]", "1"]}),
+    {"or": [{"properties": ["a"]}, {"not": [{"ranks": ["0", "[]"]}]}]},
 ]
 
 
@@ -181,6 +186,7 @@ def test_what_is_no_constraint_is_refused_where_there_are_guests(
         assert said.status, wrong
     right: list[Any] = [{"and": []}, {"or": [{"not": [{"ranks": ["2-5"]}]}]}]
     right += [{"hostlist": ["lead-[0-1]"]}, {"properties": ["^burst", "local"]}]
+    right += [{"ranks": ["0", "1-2"]}, {"hostlist": ["lead-0", LONG]}]
     for own in right:
         spec["attributes"]["system"]["constraints"] = own
         said = user.type("job", "submit", stdin=json.dumps(spec))
@@ -219,7 +225,7 @@ def test_what_came_around_the_frobnicator_gets_no_lent_nodes(
     spec = json.loads(user.do("submit", "--dry-run", "-N1", "true"))
     lent: Any = {"properties": ["burst"]}
     wrong: list[Any] = [{"properties": "^burst"}, {"not": []}, [lent]]
-    wrong += [{"ranks": ["0-1000000"]}]
+    wrong += [{"ranks": ["0-1000000"]}, {"ranks": ["0", "0"]}]
     for own in (lent, {"or": [lent]}, {"and": [lent]}, *wrong):
         spec["attributes"]["system"]["constraints"] = own
         said = user.type("job", "submit", stdin=json.dumps(spec))

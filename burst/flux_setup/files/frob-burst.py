@@ -41,7 +41,10 @@ _LONGEST = 9
 """Digits of a rank."""
 _MOST_PARTS = 256
 """Operators and values in a constraint, all together."""
-_VALUES = {"properties": str, "hostlist": Hostlist, "ranks": IDset}
+_PART_LENGTH = 32
+"""Characters of a value that count as one part: what is long takes long to read."""
+_VALUES = {"properties": list, "hostlist": Hostlist, "ranks": IDset}
+"""What Flux's schedulers make of all values of an operator together."""
 
 
 def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
@@ -49,48 +52,69 @@ def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
 
     `size` is the number of ranks of the instance; `most` bounds operators and values.
     """
-    if _check_part(constraint, size, depth) > most:
-        raise ValueError(f"a constraint has more than {most} operators and values")
+    _check_parts(constraint, size, depth, most)
 
 
-def _check_part(constraint, size, depth):
-    """Return of how many operators and values a part consists."""
+def _check_parts(constraint, size, depth, most):
+    """Return how many parts are left of `most`."""
     if not isinstance(constraint, dict) or len(constraint) != 1:
         raise ValueError("a constraint is an object with one operator (RFC 31)")
     ((operator, operands),) = constraint.items()
     if not isinstance(operands, list):
         raise ValueError(f"constraint {operator}: needs a list")
-    parts = 1 + len(operands)
+    most -= 1
     if operator in _VALUES:
-        for value in operands:
-            _check_value(operator, value, size)
-    elif operator not in ("and", "or", "not"):
+        return _check_values(operator, operands, size, most)
+    if operator not in ("and", "or", "not"):
         raise ValueError(f"constraint {operator}: there is no such operator (RFC 31)")
-    elif not depth:
+    if not depth:
         raise ValueError(f"a constraint has more than {_DEEPEST} levels")
-    elif operator == "not" and not operands:
+    if operator == "not" and not operands:
         raise ValueError("constraint not: needs an operand")
-    else:
-        parts = 1 + sum(_check_part(each, size, depth - 1) for each in operands)
-    return parts
+    for each in operands:
+        most = _check_parts(each, size, depth - 1, most)
+    return _some(most)
 
 
-def _check_value(operator, value, size):
-    if operator == "ranks" and isinstance(value, str):
-        # Before it is read: what a set takes grows with its largest rank.
-        for rank in re.findall(r"\d+", value):
-            if len(rank) > _LONGEST or int(rank) >= size:
-                raise ValueError(
-                    f"constraint ranks: the instance has ranks 0-{size - 1}, and"
-                    f" {rank[:_LONGEST]} is none of them"
-                )
+def _some(most):
+    if most < 0:
+        raise ValueError(
+            f"a constraint has more than {_MOST_PARTS} operators and values, of which"
+            f" a long one counts once for {_PART_LENGTH} characters"
+        )
+    return most
+
+
+def _check_values(operator, values, size, most):
+    """Return how many parts are left of `most`. They are read together, as by Flux.
+
+    Values that are right, each by itself, may be none together: to Flux `["0", "0"]` is
+    the set `0,0`, which it refuses.
+    """
+    for value in values:
+        if not isinstance(value, str):
+            raise ValueError(f"constraint {operator}: cannot read {value!r}")
+        most = _some(most - 1 - len(value) // _PART_LENGTH)
+        if operator == "ranks":
+            _check_ranks(value, size)
     try:
-        if isinstance(value, str):
-            _VALUES[operator](value)
-            return
-    except (OSError, ValueError):
-        pass  # told below
-    raise ValueError(f"constraint {operator}: cannot read {value!r}")
+        _VALUES[operator](values)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"constraint {operator}: cannot read {values!r}") from error
+    return most
+
+
+def _check_ranks(value, size):
+    """Raise ValueError for ranks that the instance has not.
+
+    It is done before they are read: what a set takes grows with its largest rank.
+    """
+    for rank in re.findall(r"\d+", value):
+        if len(rank) > _LONGEST or int(rank) >= size:
+            raise ValueError(
+                f"constraint ranks: the instance has ranks 0-{size - 1}, and"
+                f" {rank[:_LONGEST]} is none of them"
+            )
 
 
 class Frobnicator(FrobnicatorPlugin):

@@ -28,9 +28,14 @@ def without_lent(jobspec, lent):
     old = system.get("constraints") or None
     if _keeps_off(old, lent):
         return jobspec
-    part = {"properties": [f"^{lent}"]}
+    part = keeping_off(lent)
     changed = {**system, "constraints": {"and": [part, old]} if old else part}
     return {**jobspec, "attributes": {**attributes, "system": changed}}
+
+
+def keeping_off(lent):
+    """Return the constraint of which no rank with this property is part."""
+    return {"properties": [f"^{lent}"]}
 
 
 def _keeps_off(constraint, lent):
@@ -84,7 +89,7 @@ class BurstJob:
         request = job.resource_request
         self.job = job
         self.lent = restricted(request, {"properties": [lent]})
-        self.own = restricted(request, {"properties": [f"^{lent}"]})
+        self.own = restricted(request, keeping_off(lent))
         # Jobs with an equal key fit or do not fit alike. Of a range of nodes or slots
         # all of it counts, so its text is taken.
         self.key = (

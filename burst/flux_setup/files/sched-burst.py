@@ -289,14 +289,16 @@ class Lending:
     def _for_own_ranks(self, jobspec):
         """Return the jobspec by which a job that does not burst is scheduled.
 
-        Raises ValueError where users are kept apart and its constraint is none: Flux's
-        scheduler ends at some of these.
+        Where users are kept apart, raises what its constraint raises when it is
+        evaluated, so that this never happens later: Flux's scheduler would end.
         """
         if not self._apart:
             return jobspec
         narrowed = jobs.without_lent(jobspec, self._lent)
         constraint = narrowed["attributes"]["system"]["constraints"]
-        self._check(constraint)
+        if constraint != jobs.keeping_off(self._lent):
+            self._check(constraint)
+            self.resources.to_resource_set().copy_constraint(constraint)
         return narrowed
 
     def _check(self, constraint):
