@@ -94,7 +94,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
         LiveBursts(),
         PlanSettings(),
     )
-    return planner.make(jobs, lead.owner, 0.0)
+    return planner.make(jobs, lead, 0.0)
 
 
 def best_of(

@@ -28,7 +28,7 @@ from burst.model.banks import Associations
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity, LeadView, LeasedRanks
+from burst.model.lead import GuestAccess, LeadIdentity, LeadView, LeasedRanks
 
 JobFailures = Mapping[JobId, str]
 """Jobs for which a request failed, and why: the job is gone, or it is not allowed."""
@@ -315,6 +315,13 @@ class SchedulerHints(Protocol):
 @runtime_checkable
 class Guests(Protocol):
     """An optional interface: users other than the owner, whose jobs are kept apart."""
+
+    def read_access(self) -> GuestAccess:
+        """Return who may use the lead now; `identity` tells the same from then on.
+
+        A lead that reads its configuration again may have let guests in.
+        """
+        ...
 
     def check_users_apart(self, intake: IntakeSettings) -> None:
         """Raise ConfigError unless no job can get lent nodes by itself.

@@ -143,6 +143,9 @@ class FakeLead:
         if self.scheduler != "sched-burst":
             raise ConfigError("sched-burst is not loaded", "load it")
 
+    def read_access(self):
+        return self.known.access
+
     def check_users_apart(self, intake):
         if self.not_apart:
             raise ConfigError(self.not_apart, "install it")

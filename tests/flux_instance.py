@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -117,6 +118,13 @@ class FluxInstance(LastingInstance, SharedInstance):
         bootstrap = _bootstrap(self.directory, self._hosts)
         tables = {"bootstrap": bootstrap, **self._extra, "resource": own}
         (self.directory / "broker.toml").write_text(tomli_w.dumps(tables))
+
+    def reload_config(self, extra: Mapping[str, Any]) -> None:
+        """Have the lead read its configuration again, with further tables."""
+        path = self.directory / "broker.toml"
+        tables = tomllib.loads(path.read_text())
+        path.write_text(tomli_w.dumps({**tables, **extra}))
+        self.flux("config", "reload")
 
     def start_follower(self, host: str) -> None:
         self._start(host)

@@ -27,7 +27,7 @@ from burst.core.unreadable_records import (
 )
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.errors import BurstError, Denied, JobspecError, LeadError, Unreadable
+from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Membership, State
 from burst.model.constraint import MOST_HOSTS, canonical
 from burst.model.decision import Decision
@@ -134,53 +134,6 @@ def request_member(
     demand = request_nodes(nodes, provider, slot)
     wanted = msgspec.structs.replace(demand.preferences, offer=name)
     return msgspec.structs.replace(demand, member=member, preferences=wanted)
-
-
-def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
-    """Return the demand of a guest's `burst request -N`. Raises BurstError."""
-    demand = request_nodes(nodes, provider)
-    preferences = msgspec.structs.replace(demand.preferences, guest=True)
-    return msgspec.structs.replace(demand, userid=userid, preferences=preferences)
-
-
-def check_guests_nodes(
-    records: Records, settings: Settings, userid: int, nodes: int
-) -> None:
-    """Raise BurstError where a guest may not request so many nodes more.
-
-    What is being taken down still counts, as it is still paid for.
-    """
-    most = settings.guests.request_nodes
-    has = sum(b.lease.nodes for b in records.live if b.lease.requester == userid)
-    if not most:
-        raise Denied(
-            "users may not request bursts on this instance",
-            "submit a job with flux submit --burst; the owner of the instance allows"
-            " requests by [guests] request_nodes",
-        )
-    if has + nodes > most:
-        raise BurstError(
-            f"bursts that you request may have {most} nodes in all; you have {has}, and"
-            f" ask for {nodes} more",
-            "burst down BURST ends one of yours",
-        )
-
-
-def take_down_guests(
-    records: Records, burst_id: str, userid: int, now: float
-) -> TickResult:
-    """Take down a burst that a guest requested himself. Raises Denied, BurstError.
-
-    What runs on it goes on to its end. A burst of another user is refused in the words
-    for one that does not exist.
-    """
-    burst = records.bursts.get(BurstId(burst_id))
-    if burst is None or burst.lease.requester != userid:
-        raise Denied(
-            f"{burst_id} is no burst that you requested",
-            "one that was made for a job ends with the job: flux cancel",
-        )
-    return take_down_burst(records, burst_id, "taken down by its user", now)
 
 
 def make_requested_burst(

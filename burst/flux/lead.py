@@ -18,7 +18,7 @@ from burst.flux.confine import confine_jobs
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
-from burst.flux.identity import read_identity
+from burst.flux.identity import parse_access, read_identity
 from burst.flux.intake import (
     QUEUE,
     backfills,
@@ -50,7 +50,13 @@ from burst.model.banks import Associations
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadIdentity, LeadView, LeasedRanks
+from burst.model.lead import (
+    GuestAccess,
+    JobState,
+    LeadIdentity,
+    LeadView,
+    LeasedRanks,
+)
 from burst.model.ranks import format_idset
 from burst.model.request import unreadable
 
@@ -233,6 +239,12 @@ class FluxLead:
     def check_scheduler(self) -> None:
         """See `burst.lead.SchedulerHints`."""
         check_scheduler(self._client)
+
+    def read_access(self) -> GuestAccess:
+        """See `burst.lead.Guests`."""
+        access = parse_access(self._client.ask("config.get"))
+        self._identity = msgspec.structs.replace(self.identity(), access=access)
+        return access
 
     def check_users_apart(self, intake: IntakeSettings) -> None:
         """See `burst.lead.Guests`."""

@@ -116,8 +116,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     never."""
     isolated: Isolated | None = None
     guests: bool = False
-    """Whether jobs of guests can run on its nodes, as its offer said when it was made.
-    False too where that is not known."""
+    """Whether jobs of guests can run on its nodes, as offer and lead said when it was
+    made. False too where that is not known."""
     image: str = ""
     """Of its followers; empty for that of its provider's settings."""
     place: str = ""

@@ -255,7 +255,7 @@ class Engine:
         log_new_budgets(self._records, config, self._snapshot.now, known)
         self._tracker.replace(config.providers, settings.daemon)
         self._action_runner = ActionRunner(self._lead, config.identity, self._tracker)
-        self._lead_upkeep.change(settings)
+        self._lead_upkeep.change(settings, config.identity)
         self._start_teller.change(settings)
         self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
         replace = msgspec.structs.replace

@@ -41,9 +41,10 @@ class LeadUpkeep:
         self._memos = MemoWriter(lead, identity)
         self._releases: dict[JobId, int] = {}
 
-    def change(self, settings: Settings) -> None:
+    def change(self, settings: Settings, identity: LeadIdentity) -> None:
         """Go on with other settings. The scheduler is sent the leases again."""
-        self._settings = settings
+        self._settings, self._identity = settings, identity
+        self._memos.change(identity)
         self._lent = self._lent[0], None
 
     def release_later(self, urgencies: Mapping[JobId, int]) -> None:

@@ -38,6 +38,10 @@ class MemoWriter:
         """Jobs whose memo is not to be written before a time, and that."""
         self._look_at = 0.0
 
+    def change(self, identity: LeadIdentity) -> None:
+        """Go by who is a guest of the lead now."""
+        self._identity = identity
+
     def send(
         self,
         decisions: Mapping[JobId, Decision],

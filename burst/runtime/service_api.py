@@ -17,6 +17,11 @@ from burst.config import Settings
 from burst.core import commands, report
 from burst.core.commands import TakeDown
 from burst.core.ensemble.over import members_with_jobs_here
+from burst.core.guest_requests import (
+    GuestLimits,
+    request_for_guest,
+    take_down_guests,
+)
 from burst.core.guest_view import status_for
 from burst.core.job_request import request_for_job
 from burst.core.placement.plan import Demand
@@ -222,14 +227,15 @@ class ServiceApi:
         self, asked: BurstRequest, userid: int, snapshot: Snapshot
     ) -> Row:
         """Make a burst that a guest alone uses, where the site allows that."""
-        commands.check_guests_nodes(
-            snapshot.records, snapshot.settings, userid, asked.nodes
+        seen = snapshot
+        GuestLimits(seen.records, seen.world, seen.settings, seen.now).check(
+            userid, asked.nodes
         )
         if asked.slot or asked.isolated is not None:
             # What runs in an isolated burst of a request runs as the instance owner.
             what = "request --isolated" if asked.isolated else "request --slot"
             raise Denied(f"{what}: only the instance owner may do that")
-        demand = commands.request_for_guest(asked.nodes, asked.provider, userid)
+        demand = request_for_guest(asked.nodes, asked.provider, userid)
         return self._make_burst(demand)
 
     def _make_burst(self, demand: Demand) -> Row:
@@ -241,7 +247,7 @@ class ServiceApi:
             if userid is not None:
                 # Again: several of his requests may be carried out in one tick.
                 nodes = demand.request.nodes
-                commands.check_guests_nodes(records, settings, userid, nodes)
+                GuestLimits(records, world, settings, now).check(userid, nodes)
             made, decision = commands.make_requested_burst(
                 records, world, settings, demand, now
             )
@@ -311,7 +317,7 @@ class ServiceApi:
             burst, userid = asked.burst, request.userid
             return self._carry_out(
                 lambda records, _, __, now: (
-                    commands.take_down_guests(records, burst, userid, now),
+                    take_down_guests(records, burst, userid, now),
                     {"burst": burst},
                 )
             )

@@ -12,13 +12,22 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from burst import log
 from burst.config import Settings
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
 from burst.core.worth.marks import marking
-from burst.errors import ConfigError, LeadGone, StoreError, Unreadable
-from burst.lead import Accounting, JobSubmitter, Lead, WholeQueue
+from burst.errors import (
+    ConfigError,
+    Denied,
+    LeadError,
+    LeadGone,
+    StoreError,
+    Unreadable,
+)
+from burst.lead import Accounting, Guests, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
@@ -94,6 +103,7 @@ class Session:
         self.lead = lead
         self.clock = Clock()
         self._wakeup = wakeup
+        self._looked = self.clock()
         seen = lead.identity()
         limit = max(_FIRST_LIMIT, settings.deadlines.reload)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
@@ -185,6 +195,7 @@ class Session:
         """
         began = time.monotonic()
         try:
+            self._follow_access()
             due = self.engine.tick(self.clock())
         except LeadGone:
             raise
@@ -246,6 +257,35 @@ class Session:
             self._banks.close()
         self.engine.close()
         self._archiver.close()
+
+    def _follow_access(self) -> None:
+        """Go by who may use the lead now, once per `[daemon] cadence`.
+
+        A site lets guests in by `flux config reload`, too. From then on they get no
+        isolated bursts, which would run their programs as the owner's user.
+        """
+        now, seen = self.clock(), self._config.identity
+        if not isinstance(self.lead, Guests):
+            return
+        if now - self._looked < self.settings.daemon.cadence:
+            return
+        self._looked = now
+        try:
+            access = self.lead.read_access()
+        except LeadGone:
+            raise
+        except (Denied, LeadError) as error:
+            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
+            return
+        if access == seen.access:
+            return
+        log.say(
+            "the lead has another [access], [exec] imp or [ingest] now; bursts that are"
+            " made from now on have it, too"
+        )
+        replace = msgspec.structs.replace
+        self._config = replace(self._config, identity=replace(seen, access=access))
+        self.engine.change(self._config)
 
     def _read_banks(self) -> None:
         if self._banks is not None:

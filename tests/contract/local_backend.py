@@ -43,7 +43,7 @@ class LocalBackend(Backend):
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
-        """Others may write in the base directory; followers that start still find it."""
+        """Others may write in its base directory, which followers still find."""
         base = Path(self.settings.dir)
         mode = base.stat().st_mode
         base.chmod(0o777)

@@ -55,7 +55,7 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
         LiveBursts(now=T0, capacities=capacities, slots=kw.pop("busy", {})),
         PlanSettings(**kw),
     )
-    return planner.make(demands, lead.owner, T0)
+    return planner.make(demands, lead, T0)
 
 
 def leases(made):

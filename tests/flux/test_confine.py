@@ -215,6 +215,25 @@ def test_lent_nodes_without_a_lease_are_nobodys(
     user.do("cancel", job)
 
 
+def test_where_guests_are_let_in_later_lent_nodes_are_nobodys_from_then_on(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    user.use_scheduler()
+    lend_rank_2(instance)
+    words = ("--setattr=burstable", "--requires=burst", "true")
+    user.ended(user.submit(*words))
+    with closing(instance.lead()) as lead:
+        assert not lead.identity().access.allow_guest_user
+        instance.reload_config(GUESTS)
+        assert lead.read_access().allow_guest_user
+        assert lead.identity().access.allow_guest_user
+    job = user.submit(*words)
+    user.ended(user.submit("--setattr=burstable", "true"))
+    assert user.stats()["burst_jobs"] == 1
+    assert user.state(job) == "SCHED"
+    user.do("cancel", job)
+
+
 @pytest.mark.parametrize("extra", [GUESTS])
 def test_what_came_around_the_frobnicator_gets_no_lent_nodes(
     user: UserCli, instance: FluxInstance

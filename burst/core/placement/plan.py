@@ -17,6 +17,7 @@ from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
 from burst.model.burst import BurstId, Isolated, Lease, Membership
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
 from burst.model.request import BurstPreferences, ResourceRequest
 
 
@@ -195,15 +196,16 @@ class PlannedBurst:
         if demand.userid is not None:
             self.userids.add(demand.userid)
 
-    def propose(self, owner: str, now: float) -> Proposal:
+    def propose(self, lead: LeadIdentity, now: float) -> Proposal:
         """Return it as it is to be made; its name ends in a hash of what it is."""
         hosts = self.slot.hosts[: self.nodes]
-        content = (owner, self.provider_offer.key, hosts, self.jobs, now)
+        offer = self.provider_offer.offer
+        content = (lead.owner, self.provider_offer.key, hosts, self.jobs, now)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
         lease = Lease(
             id=BurstId(f"{self.slot.name}-{digest}"),
             provider=self.provider_offer.provider,
-            offer=self.provider_offer.offer.name,
+            offer=offer.name,
             slot=self.slot.name,
             hosts=hosts,
             ranks=self.slot.ranks[: self.nodes],
@@ -211,10 +213,11 @@ class PlannedBurst:
             userids=tuple(sorted(self.userids)),
             requester=self.requester,
             created=now,
-            price=self.provider_offer.offer.price,
-            fee=self.provider_offer.offer.fee,
+            price=offer.price,
+            fee=offer.fee,
             priced_by=self.provider_offer.priced_by,
-            guests=self.provider_offer.offer.guests,
+            # Followers have the `[access]` that the lead has when they are made.
+            guests=offer.guests and lead.access.allow_guest_user,
             end=self.provider_offer.lease_end,
             place=self.provider_offer.place,
             member=self.member,

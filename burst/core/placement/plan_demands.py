@@ -59,7 +59,7 @@ def plan_demands(
         ),
         settings.plan,
     )
-    plan = planner.make(wanted.demands, world.identity.owner, tx.now)
+    plan = planner.make(wanted.demands, world.identity, tx.now)
     grounds = GrowthGrounds(tx, world, settings, constraints, usage.purchases)
     plan = with_growths(plan, grounds)
     if not world.identity.endpoint:

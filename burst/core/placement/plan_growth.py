@@ -126,10 +126,10 @@ class _GrowthFinder:
         same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
             return False
-        if lease.guests and not new.guests:
-            return False
         may = may_be_resized(burst, self._world, self._settings)
-        if not may or burst.growth_failed:
+        # Jobs of guests would fail on nodes that are for the owner's only.
+        unlike = lease.guests and not new.guests
+        if not may or burst.growth_failed or unlike:
             return False
         if any(growth.burst == burst.id for growth in self.found):
             return False

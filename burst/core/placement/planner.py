@@ -32,6 +32,7 @@ from burst.core.placement.trials import PlanTrials
 from burst.model.burst import PRICE_SOURCES, Lease
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 
 
@@ -70,7 +71,7 @@ class Planner:
         )
         self._sorter = OfferSorter(catalog)
 
-    def make(self, demands: Iterable[Demand], owner: str, now: float) -> Plan:
+    def make(self, demands: Iterable[Demand], lead: LeadIdentity, now: float) -> Plan:
         """Place all demands and return the plan. Deterministic."""
         ordered = list(demands)
         if self._live.any:
@@ -82,8 +83,8 @@ class Planner:
                 self._place(demand)
         self._fail_over_budget(ordered)
         races = Races(self._index, self._trials, self._run_times, self._reservations)
-        proposals = races.propose(self._planned.made, self._sorter, owner, now)
-        proposals += self._isolated.propose(owner, now)
+        proposals = races.propose(self._planned.made, self._sorter, lead, now)
+        proposals += self._isolated.propose(lead.owner, now)
         for proposal in proposals:
             decision = _decide_proposed(proposal)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]

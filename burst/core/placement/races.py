@@ -21,6 +21,7 @@ from burst.core.placement.slot_rests import SlotClass
 from burst.core.placement.slots import RankSlot
 from burst.core.placement.trials import PlanTrials
 from burst.model.decision import OfferRejection
+from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 
 _Place = tuple[SlotClass, RankSlot]
@@ -43,7 +44,11 @@ class Races:
         self._usage = reservations.usage
 
     def propose(
-        self, plan: Sequence[PlannedBurst], sorter: OfferSorter, owner: str, now: float
+        self,
+        plan: Sequence[PlannedBurst],
+        sorter: OfferSorter,
+        lead: LeadIdentity,
+        now: float,
     ) -> list[Proposal]:
         """Return the bursts of a plan as they are to be made, each race's together."""
         if any(planned.races for planned in plan):
@@ -51,7 +56,7 @@ class Races:
                 self._index.leave(planned.slot, planned.nodes)
         proposals: list[Proposal] = []
         for planned in plan:
-            first = planned.propose(owner, now)
+            first = planned.propose(lead, now)
             if not planned.races:
                 proposals.append(first)
                 continue
@@ -59,7 +64,7 @@ class Races:
             if isinstance(rival, str):
                 proposals.append(msgspec.structs.replace(first, race=rival))
                 continue
-            second, race = rival.propose(owner, now), first.lease.id
+            second, race = rival.propose(lead, now), first.lease.id
             proposals.append(_raced(first, second, race))
             proposals.append(_raced(second, first, race))
         return proposals

@@ -19,6 +19,7 @@ from burst.model.accounting import (
     QueueLimits,
     describe_limits,
 )
+from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
@@ -52,6 +53,28 @@ class LimitsInUse:
         if self._facts is not None:
             key, more = self._key(job), use_of(request)
             self._coming[key] = self._coming.get(key, AssociationUse()).plus(more)
+
+    def nodes_in_use(self, userid: int, bank: str) -> int:
+        """Return how many nodes count against a user in a bank, where limits are known.
+
+        With those of bursts that he requested, as far as no job of his uses them.
+        """
+        limits = self._facts and self._facts.associations.get((userid, bank))
+        running = limits.running.nodes if limits else 0
+        coming = (
+            use.nodes for key, use in self._coming.items() if key[:2] == (userid, bank)
+        )
+        spare = (
+            max(0, burst.lease.nodes - self._nodes_used(burst))
+            for burst in self._records.live
+            if burst.lease.requester == userid
+        )
+        return running + sum(coming) + sum(spare)
+
+    def _nodes_used(self, burst: Burst) -> int:
+        jobs = (self._jobs[job] for job in burst.jobs & self._jobs.keys())
+        going = (job for job in jobs if job.state is not JobState.INACTIVE)
+        return sum(use_of(job.request).nodes for job in going if job.request)
 
     def _key(self, job: JobView) -> _Key:
         return job.userid, self._banks.bank_of(job), job.queue

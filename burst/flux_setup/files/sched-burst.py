@@ -107,6 +107,14 @@ class Lending:
         self._starts = {}  # jobid to seconds since the epoch, as the daemon told
         self._starts_end = 0.0  # until when they are used, by the monotonic clock
 
+    @request_handler("config-reload")
+    def _handle_config_reload(self, msg):
+        """Take the configuration that the lead reads again; guests may be let in."""
+        self.keep_users_apart_by(msg.payload)
+        self._stale = True
+        self.handle.respond(msg)
+        self._request_schedule()
+
     @request_handler("starts")
     def _handle_starts(self, msg):
         try:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Bursts that guests request themselves, ahead of jobs. Pure, like the tick."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.commands import request_nodes, take_down_burst
+from burst.core.placement.plan import Demand
+from burst.core.records import Records
+from burst.core.select.association_limits import LimitsInUse
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.errors import BurstError, Denied
+from burst.model.burst import BurstId
+
+
+def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
+    """Return the demand of a guest's `burst request -N`. Raises BurstError."""
+    demand = request_nodes(nodes, provider)
+    preferences = msgspec.structs.replace(demand.preferences, guest=True)
+    return msgspec.structs.replace(demand, userid=userid, preferences=preferences)
+
+
+class GuestLimits:
+    """What a guest may request beside what he has."""
+
+    def __init__(
+        self, records: Records, world: World, settings: Settings, now: float
+    ) -> None:
+        self._records, self._world = records, world
+        self._settings, self._now = settings, now
+
+    def check(self, userid: int, nodes: int) -> None:
+        """Raise BurstError where a guest may not request so many nodes more."""
+        self._check_site(userid, nodes)
+        self._check_association(userid, nodes)
+
+    def _check_site(self, userid: int, nodes: int) -> None:
+        """What is being taken down still counts, as it is still paid for."""
+        most = self._settings.guests.request_nodes
+        live = self._records.live
+        has = sum(b.lease.nodes for b in live if b.lease.requester == userid)
+        if not most:
+            raise Denied(
+                "users may not request bursts on this instance",
+                "submit a job with flux submit --burst; the owner of the instance"
+                " allows requests by [guests] request_nodes",
+            )
+        if has + nodes > most:
+            raise BurstError(
+                f"bursts that you request may have {most} nodes in all; you have {has},"
+                f" and ask for {nodes} more",
+                "burst down BURST ends one of yours",
+            )
+
+    def _check_association(self, userid: int, nodes: int) -> None:
+        """His default bank counts, where flux-accounting tells of banks."""
+        banks, facts = self._world.banks, self._world.accounting
+        if self._now < banks.awaited_until:
+            raise BurstError(
+                "flux-accounting has not said yet which banks you may use",
+                "ask again in a minute",
+            )
+        if banks.associations is None:
+            return
+        if not banks.of_user(userid):
+            raise Denied(
+                "you have no active account in flux-accounting",
+                "ask who keeps the accounts of this instance; flux account view-user"
+                " shows yours",
+            )
+        bank = banks.associations.defaults.get(userid, "")
+        limits = facts.associations.get((userid, bank)) if facts else None
+        if limits is None or self._world.lead is None:
+            return
+        used = LimitsInUse(self._records, self._world).nodes_in_use(userid, bank)
+        if used + nodes > limits.max_nodes:
+            raise BurstError(
+                f"limit max_nodes {limits.max_nodes} of bank {bank} in flux-accounting:"
+                f" {used} in use, nodes that are rented included, and you ask for"
+                f" {nodes} more",
+                "ask for fewer, or wait until jobs or bursts of yours have ended",
+            )
+
+
+def take_down_guests(
+    records: Records, burst_id: str, userid: int, now: float
+) -> TickResult:
+    """Take down a burst that a guest requested himself. Raises Denied, BurstError.
+
+    What runs on it goes on to its end. A burst of another user is refused in the words
+    for one that does not exist.
+    """
+    burst = records.bursts.get(BurstId(burst_id))
+    if burst is None or burst.lease.requester != userid:
+        raise Denied(
+            f"{burst_id} is no burst that you requested",
+            "one that was made for a job ends with the job: flux cancel",
+        )
+    return take_down_burst(records, burst_id, "taken down by its user", now)
