@@ -56,8 +56,12 @@ class GuestLimits:
             )
 
     def _check_association(self, userid: int, nodes: int) -> None:
-        """His default bank counts, where flux-accounting tells of banks."""
-        banks, facts = self._world.banks, self._world.accounting
+        """One of his banks has to have room: a request names none.
+
+        Of several it is the default one, where that is known: the plugin of
+        flux-accounting does not tell it.
+        """
+        banks = self._world.banks
         if self._now < banks.awaited_until:
             raise BurstError(
                 "flux-accounting has not said yet which banks you may use",
@@ -65,24 +69,36 @@ class GuestLimits:
             )
         if banks.associations is None:
             return
-        if not banks.of_user(userid):
+        his = banks.of_user(userid)
+        if not his:
             raise Denied(
                 "you have no active account in flux-accounting",
                 "ask who keeps the accounts of this instance; flux account view-user"
                 " shows yours",
             )
-        bank = banks.associations.defaults.get(userid, "")
-        limits = facts.associations.get((userid, bank)) if facts else None
-        if limits is None or self._world.lead is None:
-            return
-        used = LimitsInUse(self._records, self._world).nodes_in_use(userid, bank)
-        if used + nodes > limits.max_nodes:
+        default = banks.associations.defaults.get(userid)
+        asked = [default] if default else sorted(his)
+        why = [self._full(userid, bank, nodes) for bank in asked]
+        if all(why):
             raise BurstError(
-                f"limit max_nodes {limits.max_nodes} of bank {bank} in flux-accounting:"
-                f" {used} in use, nodes that are rented included, and you ask for"
-                f" {nodes} more",
+                f"flux-accounting: {', '.join(why)}, nodes that are rented included;"
+                f" you ask for {nodes} more",
                 "ask for fewer, or wait until jobs or bursts of yours have ended",
             )
+
+    def _full(self, userid: int, bank: str, nodes: int) -> str:
+        """Return why so many nodes more are too many in a bank; empty if they are not.
+
+        Where the lead cannot be read, no burst is made either.
+        """
+        facts, lead = self._world.accounting, self._world.lead
+        limits = facts.associations.get((userid, bank)) if facts and lead else None
+        if limits is None:
+            return ""
+        used = LimitsInUse(self._records, self._world).nodes_in_use(userid, bank)
+        if used + nodes <= limits.max_nodes:
+            return ""
+        return f"limit max_nodes {limits.max_nodes} of bank {bank}: {used} in use"
 
 
 def take_down_guests(

@@ -86,6 +86,20 @@ def test_what_he_uses_in_another_bank_does_not() -> None:
     check(4, job(1, whole(2), bank="art", **started), max_nodes=4)
 
 
+def test_one_of_his_banks_has_to_have_room_where_no_default_is_known() -> None:
+    plugins = Banks(Associations(ACCOUNTS.banks))
+    check(5, banks=plugins, max_nodes=4)  # there is no limit in the other
+    only = Banks(Associations({ANN: frozenset({"physics"})}))
+    with pytest.raises(BurstError, match="max_nodes 4 of bank physics: 0 in use, "):
+        check(5, banks=only, max_nodes=4)
+
+
+def test_where_the_lead_cannot_be_read_that_is_told_in_its_place() -> None:
+    blind = msgspec.structs.replace(world(None), banks=KNOWN)
+    allowed = settings(guests={"request_nodes": 8})
+    GuestLimits(Records(), blind, allowed, T0).check(ANN, 8)
+
+
 def test_a_user_without_an_active_account_gets_none() -> None:
     with pytest.raises(Denied, match="no active account in flux-accounting"):
         check(1, userid=BEN)

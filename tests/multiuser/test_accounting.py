@@ -97,6 +97,31 @@ def test_guests_who_wait_for_nodes_together_are_held_to_their_limits(
             assert system.wait_for_end(user, job).returncode == 0
 
 
+def test_what_guests_request_is_within_their_limits_too(
+    system: SystemInstance, accounting: RealAccounting
+) -> None:
+    system.write_settings(guests={"request_nodes": 4})
+    accounting.delete_user("ann", "physics")
+    with system.daemon():
+        # The daemon may not have asked flux-accounting yet.
+        wait_until(
+            lambda: "max_nodes 2 of bank art" in request(system, "bob", 3),
+            lambda: request(system, "bob", 3),
+        )
+        assert "no active account" in request(system, "ann", 1)
+        system.burst("bob", "request", "-N2")
+        assert "2 in use" in request(system, "bob", 1)
+        (burst,) = system.bursts("bob")
+        assert burst["nodes"] == 2
+
+
+def request(system: SystemInstance, user: str, nodes: int) -> str:
+    """Return why a guest may not have so many nodes."""
+    done = system.try_burst(user, "request", f"-N{nodes}")
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
 def wait_until_told(system: SystemInstance, user: str, job: str, why: str) -> None:
     said = f"it waits for flux-accounting: {why}"
     wait_until(
