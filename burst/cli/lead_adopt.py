@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from burst.cli.lead_multi_user import place_options
+from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import check_flux_version
@@ -94,6 +94,8 @@ def adopt(
         click.echo(f"kept {path}")
     for line in found.unlike:
         click.echo(f"    {line}")
+    for line in warn_of_program(asked.places.user):
+        click.echo(line)
     click.echo("\nAs root:\n")
     for command in next_commands(asked):
         click.echo(f"    {shlex.join(command)}")

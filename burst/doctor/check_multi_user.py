@@ -36,6 +36,7 @@ def check_multi_user(facts: MultiUserFacts | ReadFailure) -> list[Finding]:
         _check_rundir(facts),
         *_check_python(facts.python),
         *_check_settings(facts),
+        *_check_deciding(facts),
         *_check_daemon(facts),
     ]
 
@@ -193,6 +194,25 @@ def _check_settings(facts: MultiUserFacts) -> Iterator[Finding]:
         )
     else:
         yield ok(f"{file.path} can be changed by root and {facts.user} alone")
+
+
+def _check_deciding(facts: MultiUserFacts) -> Iterator[Finding]:
+    files = facts.deciding
+    if isinstance(files, ReadFailure):
+        yield wrong(files.what, files.advice or "make it readable")
+        return
+    for part in dict.fromkeys(filter(None, files.values())):
+        whose = ", ".join(path for path, found in files.items() if found == part)
+        yield wrong(
+            f"{part} can be changed by others than root and {facts.user}, who decide by"
+            f" it what runs as {facts.user}: {whose}",
+            f"as root: chown root {part} && chmod go-w {part}, or install what is there"
+            " where only root can write",
+        )
+    if not any(files.values()):
+        yield ok(
+            f"what brokers and daemon run can be changed by root and {facts.user} alone"
+        )
 
 
 def _check_daemon(facts: MultiUserFacts) -> Iterator[Finding]:

@@ -8,17 +8,19 @@ import pwd
 import shutil
 import socket
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from burst.doctor.calls import try_call
+from burst.doctor.collect_facts import read_installed
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle
-from burst.flux.rpc import RpcClient, read_attribute
-from burst.kits.open_to_users import first_closed
+from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
+from burst.kits.open_to_users import first_changeable, first_closed
 from burst.kits.program import run
 from burst.lead import Lead
 from burst.lead_setup.flux_install import (
@@ -47,7 +49,7 @@ def read_multi_user(
     asked = try_call(lambda: _ask_broker(uri))
     if isinstance(asked, ReadFailure):
         return asked
-    owner, rundir = asked
+    owner, rundir, place = asked
     imp = str(config.get("exec", {}).get("imp", ""))
     security = try_call(lambda: _security(imp))
     sign = try_call(lambda: _table(security, "security", "sign"))
@@ -67,19 +69,47 @@ def read_multi_user(
         rundir_closed=first_closed(Path(rundir)),
         python=try_call(_python),
         settings=try_call(lambda: read_file(settings)) if settings else None,
+        deciding=try_call(lambda: _deciding(config, place, owner)),
         daemon=_daemon_uid(lead),
     )
 
 
-def _ask_broker(uri: str) -> tuple[int, str]:
-    """Return the UID of the instance's owner, and where its socket is."""
+def _ask_broker(uri: str) -> tuple[int, str, str]:
+    """Return the UID of the instance's owner, and where its socket is.
+
+    And the path of its configuration; empty if it has none.
+    """
     handle = Handle(uri)
     try:
         client = RpcClient(handle)
         path = read_attribute(client, "local-uri").removeprefix("local://")
-        return int(read_attribute(client, "security.owner")), str(Path(path).parent)
+        owner = int(read_attribute(client, "security.owner"))
+        return owner, str(Path(path).parent), _config_path(client)
     finally:
         handle.close()
+
+
+def _config_path(client: RpcClient) -> str:
+    try:
+        return read_attribute(client, "config.path")
+    except RequestFailed:
+        return ""
+
+
+def _deciding(config: Mapping[str, Any], place: str, owner: int) -> dict[str, str]:
+    """Return what decides which programs run as the owner, and who else changes it.
+
+    The daemon is taken to be started by the Python that this is.
+    """
+    table = config.get("ingest", {}).get("frobnicator", {})
+    plugins = [Path(name) for name in table.get("plugins", ()) if "/" in str(name)]
+    resources = config.get("resource", {}).get("path", "")
+    # `flux module load` is given the scheduler from beside the frobnicator.
+    beside = [path.with_name("sched-burst.py") for path in plugins]
+    paths = [sys.executable, str(Path(__file__).parents[1]), place, resources]
+    paths += [str(path) for path in (*plugins, *filter(Path.exists, beside))]
+    paths.append(read_installed(os.environ).plugin)
+    return {path: first_changeable(Path(path), owner) for path in paths if path}
 
 
 def read_file(path: str) -> FileFacts:

@@ -7,8 +7,8 @@ ranks and our records stay valid over the restart that is needed.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,16 +105,20 @@ def _keep(path: Path) -> Path:
     """
     numbers = itertools.count(2)
     copy = path.with_name(f"{path.name}.old")
-    while copy.exists():
-        copy = path.with_name(f"{path.name}.old.{next(numbers)}")
     try:
-        shutil.copy2(path, copy)
+        content, like = path.read_bytes(), path.stat()
+        while True:
+            # Where the directory is another user's, a link may have that name, which
+            # leads elsewhere: what exists is never written to.
+            with contextlib.suppress(FileExistsError):
+                write_atomically(copy, content, replace=False, like=like)
+                return copy
+            copy = path.with_name(f"{path.name}.old.{next(numbers)}")
     except OSError as error:
         raise ConfigError(
             f"{copy}: cannot be written: {error.strerror}",
             "nothing was changed; run it as a user who may write there",
         ) from error
-    return copy
 
 
 def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:

@@ -203,3 +203,16 @@ def test_nobody_else_than_root_can_give_files_away() -> None:
     )
     assert done.returncode == 1
     assert "run it as root, or as daemon" in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="another user's program takes root")
+def test_it_warns_where_others_can_change_what_the_daemon_is_started_by(
+    monkeypatch: pytest.MonkeyPatch, host: Host
+) -> None:
+    theirs = host.path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 61000, 61000)
+    monkeypatch.setattr(sys, "executable", str(theirs / "python"))
+    said = host.init()
+    assert f"{theirs} can be changed by others than root and {USER}" in said.stdout
+    assert f"burst.service runs {theirs}/python as {USER}" in said.stdout

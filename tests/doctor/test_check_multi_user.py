@@ -36,6 +36,7 @@ GOOD = MultiUserFacts(
     rundir_closed="",
     python={"/usr/bin/python3": ""},
     settings=FileFacts(path="/etc/flux/burst.toml", uid=0, mode=0o644),
+    deciding={"/usr/bin/python3": "", "/etc/flux/R": ""},
     daemon=FLUX,
 )
 
@@ -53,10 +54,23 @@ def change(file: FileFacts | ReadFailure | None, **values: Any) -> FileFacts:
     return msgspec.structs.replace(file, **values)
 
 
+def test_what_decides_what_runs_as_the_owner_is_changed_by_nobody_else() -> None:
+    home = "/home/ann"
+    deciding = {f"{home}/bin/python": home, f"{home}/burst": home, "/etc/R": ""}
+    facts = msgspec.structs.replace(GOOD, deciding=deciding)
+    (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
+    assert found.level is WRONG
+    assert "/home/ann can be changed by others than root and flux" in found.what
+    assert "as flux: /home/ann/bin/python, /home/ann/burst" in found.what
+    assert "chown root /home/ann" in found.advice
+    unread = msgspec.structs.replace(GOOD, deciding=ReadFailure("no", ""))
+    assert WRONG in levels(check_multi_user(unread))
+
+
 def test_a_lead_that_has_all_is_fine() -> None:
     found = check_multi_user(GOOD)
     assert levels(found) == [OK] * len(found)
-    assert len(found) == 9
+    assert len(found) == 10
 
 
 CANNOT_READ = ReadFailure("it cannot be read", "")
@@ -167,7 +181,7 @@ def test_a_daemon_of_root_is_worth_a_note() -> None:
 
 def test_what_is_not_there_is_not_judged() -> None:
     fewer = msgspec.structs.replace(GOOD, daemon=None, settings=None)
-    assert levels(check_multi_user(fewer)) == [OK] * 7
+    assert levels(check_multi_user(fewer)) == [OK] * 8
 
 
 def test_munge_may_be_away_where_jobs_are_signed_otherwise() -> None:

@@ -147,11 +147,21 @@ def test_hosts_in_tables_of_their_own_are_added_to(lead: Path) -> None:
 
 
 def test_nothing_is_changed_where_the_old_files_cannot_be_kept(lead: Path) -> None:
-    before = (lead / "broker.toml").read_text()
-    (lead / "broker.toml.old").symlink_to("/proc/none/x")
+    # No file can have its name and more.
+    config = (lead / "broker.toml").rename(lead / f"{'x' * 240}.toml")
+    before = config.read_text()
     with pytest.raises(ConfigError, match="nothing was changed"):
         add_slots(lead, [NEW])
-    assert (lead / "broker.toml").read_text() == before
+    assert config.read_text() == before
+
+
+def test_old_files_are_not_kept_through_a_link(lead: Path, tmp_path: Path) -> None:
+    """As root this would write a file anywhere, for whoever owns the directory."""
+    elsewhere = tmp_path / "elsewhere"
+    (lead / "R.old").symlink_to(elsewhere)
+    _, kept = add_slots(lead, [NEW])
+    assert kept == [lead / "broker.toml.old", lead / "R.old.2"]
+    assert not elsewhere.exists()
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_what_it_installs_runs_a_guests_job_on_a_burst(bare: Lab) -> None:
         assert lead.flux("ann", "cancel", "--all", "--user=bob").returncode == 1
         told = lead.doctor()
         about = [line for line in told.splitlines() if " users " in line]
-        assert len(about) == 9, told
+        assert len(about) == 10, told
         assert all(line.split()[0] == "ok" for line in about), told
         assert "munge answers; this user is flux" in told
 
