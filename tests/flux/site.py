@@ -60,6 +60,12 @@ class Site:
         }
         self.cli.write(**{"providers": {"local": local}, **tables})
 
+    def change(self, **tables: Any) -> None:
+        """Write the settings, and have a daemon that serves read them."""
+        self.write(**tables)
+        said = self.cli.run("reload").lines
+        assert said[0].startswith("reloaded; changed: "), said
+
     def replace_program(self, script: str) -> None:
         """Have followers run these lines of shell instead of a broker."""
         self._program.write_text(f"#!/bin/sh\n{script}\n")

@@ -15,6 +15,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
+SOON = {"idle": "0.3s"}
 REFUSED_FOR_S = 4.0
 """A follower connects again within a second, as Flux has it."""
 NOT_ACCEPTED = "the lead does not accept its certificate"
@@ -32,7 +33,7 @@ def change_certificate(site: Site) -> Path:
 def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
     site: Site,
 ) -> None:
-    site.write(deadlines={"join": "10s", "idle": "0.3s"})
+    site.write(deadlines=SOON)
     with site.cli.daemon():
         kept = change_certificate(site)
         job = site.submit("-N4", *HOSTNAME)
@@ -41,10 +42,11 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
             lambda: f"burst-0-0 {NOT_ACCEPTED}" in site.cli.row(burst_id)["note"],
             lambda: f"the reason, while there is time: {site.cli.row(burst_id)}",
         )
+        site.change(deadlines=SOON | {"join": "1s"})
         row = site.wait_for_end(burst_id)
         assert row["result"] == "timeout"
         assert row["note"].startswith(
-            "0 of 4 nodes joined within 10s; missing burst-0-0, burst-0-1, burst-0-2,"
+            "0 of 4 nodes joined within 1s; missing burst-0-0, burst-0-1, burst-0-2,"
             f" burst-0-3: burst-0-0 {NOT_ACCEPTED}, "
         )
         assert "put that one back, or restart the lead with this one" in row["note"]
@@ -55,6 +57,7 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
         assert not site.followers()
 
         kept.replace(kept.with_suffix(""))
+        site.change(deadlines=SOON)
         site.cli.run("enable", "local")
         site.wait_for_job(job, "COMPLETED")
         site.wait_for_end(site.bursts()[-1]["id"])
@@ -110,18 +113,26 @@ def test_the_job_is_placed_with_another_provider_where_there_is_one(
     site: Site,
 ) -> None:
     local = {"type": "local", "dir": str(site.cli.home), **site.cli.options}
-    site.cli.write(
-        providers={"cheap": local, "dear": local | {"price": 1.0}},
-        deadlines={"join": "10s", "idle": "0.3s"},
-    )
+    providers = {"cheap": local, "dear": local | {"price": 1.0}}
+    site.cli.write(providers=providers, deadlines=SOON)
     with site.cli.daemon():
         kept = change_certificate(site)
+        began = time.monotonic()
         job = site.submit("-N4", *HOSTNAME)
         first = site.wait_for_burst("join")
         wait_until(
             lambda: NOT_ACCEPTED in site.cli.row(first)["note"], "the first's reason"
         )
         kept.replace(kept.with_suffix(""))
+        # The second burst has this long, too, until the usual deadline is back.
+        soon = f"{time.monotonic() - began + 5:.0f}s"
+        site.change(providers=providers, deadlines=SOON | {"join": soon})
+        wait_until(
+            lambda: site.cli.row(first)["state"] in ("reap", "inactive"),
+            lambda: f"the deadline {soon} to end it: {site.cli.row(first)}",
+            limit=120.0,
+        )
+        site.change(providers=providers, deadlines=SOON)
         site.wait_for_job(job, "COMPLETED")
         second = site.bursts()[-1]["id"]
         site.wait_for_end(first)

@@ -290,7 +290,6 @@ def test_a_burst_whose_followers_have_a_wrong_port_ends_with_that_reason(
         f'sed -i \'s/127.0.0.1:[0-9]*"/127.0.0.1:{dead}"/\' "${{word#*=}}"\n'
         f'esac; done; exec {FLUX} "$@"'
     )
-    site.write(deadlines={"join": "10s", "idle": "0.3s"})
     with site.cli.daemon():
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")
@@ -299,6 +298,7 @@ def test_a_burst_whose_followers_have_a_wrong_port_ends_with_that_reason(
             lambda: words in site.cli.row(burst_id)["note"],
             lambda: f"the reason, while there is time: {site.cli.row(burst_id)}",
         )
+        site.change(deadlines={"join": "1s"})
         row = site.wait_for_end(burst_id)
         assert row["result"] == "timeout"
         assert words in row["note"]
