@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from contextlib import ExitStack
 
 import msgspec
@@ -152,10 +151,12 @@ def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
         burst_id = site.wait_for_burst("online")
         site.kill_follower("burst-0-1")
         site.cli.wait_for_state(burst_id, "reap")
-        time.sleep(2)
+        note = "jobs still run on ranks 2; they are not killed"
+        wait_until(
+            lambda: site.cli.row(burst_id)["note"].endswith(note),
+            lambda: f"the note: {site.cli.row(burst_id)}",
+        )
         assert site.job(job) == "RUN"
-        note = site.cli.row(burst_id)["note"]
-        assert note.endswith("jobs still run on ranks 2; they are not killed")
         (site.instance.directory / "go").touch()
         site.wait_for_job(job, "COMPLETED")
         site.wait_for_end(burst_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,23 @@ def up(site: Site, command: str, **changes: Any) -> None:
     assert said.status == 0, said
 
 
+def up_until_told(site: Site) -> Path:
+    """Start an ensemble whose jobs run until the file is made that is returned."""
+    step, go = (site.instance.directory / name for name in ("step.sh", "go"))
+    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
+    step.chmod(0o700)
+    up(site, str(step))
+    return go
+
+
+def put_on_disk(site: Site) -> None:
+    """Have on the lead's disk what it knows of the jobs that run: that lags behind."""
+    running = site.flux("jobs", "--filter=running", "-no", "{id}").split()
+    for job in running:
+        site.flux("job", "wait-event", "--timeout=60", job, "start")
+    site.flux("kvs", "put", "--sync", "test.on-disk=1")
+
+
 def member(site: Site) -> Any:
     return ensemble(site.cli)["members"]["md"]
 
@@ -77,10 +95,9 @@ def test_it_lives_through_a_lead_that_is_killed(
     site.write(deadlines={"rejoin": "1s"}, limits={"cooldown": "0.1s"})
     with ExitStack() as stack:
         daemon = stack.enter_context(site.cli.daemon())
-        up(site, "sleep 5")
+        go = up_until_told(site)
         wait_for_running(site, 2)
-        # What the lead has on its disk lags behind: it is to have these jobs.
-        time.sleep(1)
+        put_on_disk(site)
         if daemon_is_killed:
             daemon.process.kill()
             daemon.process.wait()
@@ -90,6 +107,7 @@ def test_it_lives_through_a_lead_that_is_killed(
             stack.enter_context(site.cli.daemon())
         asked = ("ensemble", "status")
         wait_until(lambda: site.cli.run(*asked).status == 0, "the daemon to be back")
+        go.touch()
         found = wait_for_end(site)
         assert found["success"] + found["failed"] == 4, "none is lost"
         # What ran has failed; what waited runs on new nodes.
@@ -99,10 +117,15 @@ def test_it_lives_through_a_lead_that_is_killed(
 
 def test_it_lives_through_the_loss_of_all_followers(site: Site) -> None:
     with site.cli.daemon():
-        up(site, "sleep 3")
+        go = up_until_told(site)
         wait_for_running(site, 2)
         for host in site.followers():
             site.kill_follower(host)
+        wait_until(
+            lambda: member(site)["jobs"]["step"]["tally"]["failed"] >= 2,
+            lambda: f"the end of the jobs on them: {ensemble(site.cli)}",
+        )
+        go.touch()
         found = wait_for_end(site)
         assert found["success"] + found["failed"] == 4
         # Jobs that Flux starts before it knows that a node is gone fail, too.

@@ -84,7 +84,11 @@ def test_a_job_larger_than_the_instance_waits_while_a_provider_has_the_nodes(
         why = "they are to be had, but no rank slots of the lead hold more than 8"
         wait_until(lambda: why in cli.run("explain", job).stdout, why)
         assert user.state(job) == "SCHED"
-        assert "no rank slots" in user.do("jobs", "-no{user.burst.why}", job)
+        memo = ("jobs", "-no{user.burst.why}", job)
+        wait_until(
+            lambda: "no rank slots" in user.do(*memo),
+            lambda: f"its memo to say why: {user.do(*memo)}",
+        )
 
 
 @FAILING
