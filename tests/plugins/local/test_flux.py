@@ -29,6 +29,8 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
 
+LEASE_S = 15.0
+"""In which brokers are online also where the machine is slow."""
 SLOT = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(2))
 
 
@@ -195,7 +197,11 @@ def test_at_the_end_of_its_lease_a_broker_leaves_by_itself(
 ) -> None:
     spec = example_spec(lead.identity(local.owner), 0, "local")
     provider = follower_provider(local)
-    provider.provision(msgspec.structs.replace(spec, lease_end=time.time() + 2))
+    lease_end = time.time() + LEASE_S
+    provider.provision(msgspec.structs.replace(spec, lease_end=lease_end))
+    # A broker that is asked to end while it starts does not hear it.
+    everybody = {"lead-0", "burst-0-0", "burst-0-1"}
+    wait_until(lambda: lead.online() == everybody, "them to join")
     wait_until(lambda: not local.pids(spec.burst_id), "the end of the lease")
     assert "at the end of its lease" in local.status(provider).why
     wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")
