@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import socket
 import stat
 import threading
@@ -29,6 +30,7 @@ from burst.http.routes import (
 from burst.http.server import HttpServer
 from tests.embedded_instance import short_directory
 from tests.http.clients import ask, ask_socket, bearer, read_all, send_raw, serving
+from tests.support.waiting import wait_until
 
 TOKEN = "0123456789abcdef-secret"
 
@@ -259,18 +261,24 @@ def test_a_flood_of_clients_starts_no_more_threads_than_there_are_places() -> No
     release, most = threading.Event(), 0
 
     def wait(_: HttpRequest) -> HttpResponse:
-        release.wait(20)
+        release.wait(200)
         return text_response("ok")
 
     with serving(Route(path="/", handler=wait, access=Access.ANYONE)) as server:
-        before = threading.active_count()
+        # Threads of servers that were closed before may still end.
+        before = set(threading.enumerate())
         clients = []
         for _ in range(100):
             client = socket.create_connection(("127.0.0.1", server.port))
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
             clients.append(client)
-        time.sleep(0.5)
-        most = threading.active_count() - before
+        turned_away = len(clients) - MOST_CONNECTIONS
+        wait_until(
+            lambda: len(select.select(clients, [], [], 0)[0]) >= turned_away,
+            f"{turned_away} clients to be turned away",
+            limit=120.0,
+        )
+        most = len(set(threading.enumerate()) - before)
         release.set()
         answered = sum(b" 200 " in read_all(client) for client in clients)
         for client in clients:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -64,6 +65,13 @@ class Watcher:
 
         wait_until(read, lambda: self.pods)
         assert self.lists == before
+
+    def wait_for_its_end(self) -> None:
+        """Wait until the end of the watch has come, which nobody reads yet."""
+        stream = self.kind._stream
+        assert stream is not None
+        readable, *_ = select.select([stream._socket], [], [], 60)
+        assert readable
 
     def begin(self, *pods: str, version: str = "7") -> Watch:
         """Read until a watch has begun."""
@@ -188,7 +196,7 @@ def test_what_was_not_read_for_long_and_has_ended_is_listed(watcher: Watcher) ->
     watch = watcher.begin("a")
     watcher.serve("b")
     watch.end()
-    time.sleep(0.1)
+    watcher.wait_for_its_end()
     watcher.clock.now += 16
     assert watcher.read().listed
     assert watcher.pods == {"b": "uid-b"}
