@@ -53,7 +53,7 @@ UIDS = {OWNER: 61000, "ann": 61001, "bob": 61002, "munge": 61009}
 """Of all users of a lab; the group of each has the same number."""
 
 COMMAND_DEADLINE_S = 60.0
-END_DEADLINE_S = 30.0
+END_DEADLINE_S = 90.0
 MUNGE_SOCKET = Path("/run/munge/munge.socket.2")
 
 _FLUX = shutil.which("flux") or ""

@@ -31,7 +31,7 @@ from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")
-UP_DEADLINE_S = 30.0
+UP_DEADLINE_S = 90.0
 
 # Of the daemon: nothing waits longer than a test would. What keeps users apart needs
 # the frobnicator in the lead's configuration (test_apart.py).
