@@ -19,8 +19,10 @@ PROTOCOL = "1.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
 """Seconds between two heartbeats."""
-SILENCE_MS = 2000
-"""ZeroMQ closes a connection over which nothing came for this long."""
+SILENCE_MS = 5000
+"""ZeroMQ closes a connection over which nothing came for this long. A process that ends
+closes it at once; this finds one that hangs, and a busy host may give one no turn for
+seconds."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one job, and sent of that of one task."""
 
