@@ -36,7 +36,7 @@ from burst.model.jobid import JobId
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
 from tests.support.ports import free_port
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 _LOOK_S = 0.02
 
 BROKER = """\

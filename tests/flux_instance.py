@@ -33,8 +33,8 @@ from tests.support.ports import free_port
 
 FLUX = shutil.which("flux") or ""
 MISSING = "no flux on PATH"
-UP_DEADLINE_S = 30.0
-END_DEADLINE_S = 30.0
+UP_DEADLINE_S = 90.0
+END_DEADLINE_S = 90.0
 
 _GUEST = {"FLUX_HANDLE_ROLEMASK": "0x2", "FLUX_HANDLE_USERID": "1234"}
 _HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")

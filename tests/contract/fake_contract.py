@@ -83,7 +83,7 @@ class FakeBackend(Backend):
 class FakeContract(ProviderContract):
     """The contract over one fake cloud a test."""
 
-    patience = 5.0
+    patience = 30.0
     pause = 0.0
     programs = True
     ends_leases = True

@@ -33,10 +33,10 @@ def _directory(pid: int) -> Sequence[Path]:
 
 
 class LocalContract(ProviderContract):
-    patience = 30.0
+    patience = 90.0
     pause = 0.02
     ends_leases = True
-    lease = 3.0
+    lease = 5.0
     command: Command = staticmethod(sleeper)
 
     @pytest.fixture

@@ -12,7 +12,7 @@ from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 # What no wake-up tells of (the end of an allocation) is looked at this often.
 _LOOK_S = 0.2
 
