@@ -81,14 +81,32 @@ def test_it_is_found_from_the_parent(user: User) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "time limit"])
 def test_nothing_is_left_of_one_that_is_ended(user: User, how: str) -> None:
-    words = () if how == "cancel" else ("-t", "12s")
+    words = () if how == "cancel" else ("-t", "10m")
     job = user.submit("-N1", *words, script=WAIT)
     wait_until((user.directory / "up").exists, user.output)
     assert len(user.followers()) >= 4
     if how == "cancel":
         user.flux("cancel", job)
+    else:
+        shorten(user, job)
     assert user.status(job) != 0
+    if how != "cancel":
+        assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
     user.ends_clean()
+
+
+def shorten(user: User, job: str) -> None:
+    """Let a job's time limit be three seconds from now, however long it took to be up.
+
+    Flux refuses one that is over by the time that it hears of it.
+    """
+
+    def is_set() -> bool:
+        runtime = float(user.flux("jobs", "-no", "{runtime}", job))
+        limit = f"duration={runtime + 3:.1f}s"
+        return user.run(FLUX, "update", job, limit).status == 0
+
+    wait_until(is_set, "the time limit to be set")
 
 
 def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> None:
