@@ -13,6 +13,12 @@ import pytest
 
 from tests.contract import broken_providers
 
+LONGEST_S = 900.0
+"""Of one run, on a machine that is very slow. It takes half a minute."""
+
+# The first test waits for all runs.
+pytestmark = pytest.mark.timeout(2 * LONGEST_S + 60)
+
 CAUGHT_BY = {
     "SellsNothing": "test_offers_are_sane",
     "NeverTellsTheEnd": "test_isolated_it_tells_how_its_program_ended",
@@ -120,12 +126,37 @@ CAUGHT_ONLY_BY = {
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Run for each of them what should tell; return who failed which."""
-    place = tmp_path_factory.mktemp("mutants")
+    tests = [f"{name}::{test}" for name, test in CAUGHT_BY.items()]
+    return run(tmp_path_factory.mktemp("mutants"), [*tests, *CAUGHT_ONLY_BY])
+
+
+@pytest.fixture(scope="module")
+def differences(
+    failures: dict[str, set[str]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, set[str]]:
+    """Return by whom which tests are failed, or are not, against what is said here.
+
+    Their times are short. What a stall of the machine did is not there a second time;
+    what a broken provider does is.
+    """
+    first = {
+        name: differs
+        for name, expected in CAUGHT_ONLY_BY.items()
+        if (differs := failures[name] ^ expected)
+    }
+    again = run(tmp_path_factory.mktemp("again"), list(first)) if first else {}
+    return {
+        name: differs & (again[name] ^ CAUGHT_ONLY_BY[name])
+        for name, differs in first.items()
+    }
+
+
+def run(place: Path, tests: list[str]) -> dict[str, set[str]]:
+    """Run broken providers, by name, or one test of each; return who failed which."""
     report = place / "report.xml"
     path = Path(broken_providers.__file__)
-    tests = [f"{path}::Test{name}::{test}" for name, test in CAUGHT_BY.items()]
-    tests += [f"{path}::Test{name}" for name in CAUGHT_ONLY_BY]
-    words = ["-p", "no:cacheprovider", "-q", f"--junitxml={report}", *tests]
+    names = [f"{path}::Test{test}" for test in tests]
+    words = ["-p", "no:cacheprovider", "-q", f"--junitxml={report}", *names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=path.parent.parent.parent,
@@ -133,7 +164,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         env={**os.environ, "TMPDIR": str(place)},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=LONGEST_S,
         check=False,
     )
     assert report.exists(), done.stdout + done.stderr
@@ -159,5 +190,7 @@ def test_a_broken_provider_fails_the_contract(
 
 
 @pytest.mark.parametrize("name", CAUGHT_ONLY_BY)
-def test_one_check_alone_catches_it(name: str, failures: dict[str, set[str]]) -> None:
-    assert failures[name] == CAUGHT_ONLY_BY[name]
+def test_one_check_alone_catches_it(
+    name: str, differences: dict[str, set[str]]
+) -> None:
+    assert differences.get(name, set()) == set()
