@@ -3,18 +3,23 @@
 
     python -m tests.multiuser.guest_calls URI MODE SEED SECONDS ID...
 
-MODE is `random` (calls one by one, and jobs with forged attributes) or `flood` (calls
-without waiting for an answer, as fast as they go). IDs are of others' jobs and bursts.
-It prints one JSON object: how many answers had which error number, and all texts.
+MODE is `random` (calls one by one, and jobs with forged attributes), `flood` (calls
+without waiting for an answer, as fast as they go, until SIGTERM comes; it says so once
+many were refused) or `ask` (for the status, until an answer comes within SECONDS). IDs
+are of others' jobs and bursts. It prints one JSON object: how many answers had which
+error number, and all texts; or how long each answer took.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -37,6 +42,8 @@ FORGED = (
 )
 _ANSWER_S = 30.0
 _IN_FLIGHT = 2000
+_MANY_REFUSED = 1000
+_ASKED_S = 25.0
 
 
 def _answer(handle: Handle) -> ResponseMessage:
@@ -97,19 +104,37 @@ def call_at_random(uri: str, seed: int, seconds: float, ids: list[str]) -> Any:
 
 
 def flood(uri: str, seconds: float) -> Any:
-    """Call without waiting for answers."""
-    handle = Handle(uri)
+    """Call without waiting for answers; for so many seconds at most."""
+    handle, enough = Handle(uri), threading.Event()
+    signal.signal(signal.SIGTERM, lambda _, __: enough.set())
     found: Counter[int] = Counter()
     waits = sent = 0
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends or waits:
-        if time.monotonic() < ends and waits < _IN_FLIGHT:
+    while (goes_on := time.monotonic() < ends and not enough.is_set()) or waits:
+        if goes_on and waits < _IN_FLIGHT:
             handle.send("burst.report", {})
             sent, waits = sent + 1, waits + 1
             continue
-        found[_answer(handle).errnum] += 1
+        errnum = _answer(handle).errnum
+        found[errnum] += 1
         waits -= 1
+        if errnum == errno.EAGAIN and found[errnum] == _MANY_REFUSED:
+            sys.stdout.write("many were refused\n")
+            sys.stdout.flush()
     return {"found": dict(found), "sent": sent}
+
+
+def ask(uri: str, limit: float) -> Any:
+    """Call until an answer comes within so many seconds."""
+    handle, took = Handle(uri), [math.inf]
+    ends = time.monotonic() + _ASKED_S
+    while took[-1] > limit and time.monotonic() < ends:
+        began = time.monotonic()
+        handle.send("burst.status", {})
+        answer = _answer(handle)
+        assert not answer.errnum, answer.payload
+        took.append(time.monotonic() - began)
+    return {"took": took[1:]}
 
 
 def main() -> None:
@@ -117,6 +142,8 @@ def main() -> None:
     uri, mode, seed, seconds, *ids = sys.argv[1:]
     if mode == "flood":
         told = flood(uri, float(seconds))
+    elif mode == "ask":
+        told = ask(uri, float(seconds))
     else:
         told = call_at_random(uri, int(seed), float(seconds), ids)
     sys.stdout.write(json.dumps(told))
