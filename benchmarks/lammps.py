@@ -103,7 +103,7 @@ def _burst(site: MpiLead, options: Sequence[str]) -> Round:
     began = time.time()
     wanted = ("--setattr=burstable", "--requires=burst")
     job = _flux(site, "submit", *wanted, *options).strip()
-    output = _flux(site, "job", "attach", job)
+    output = _flux(site, "job", "attach", "--read-only", job)
     times = _flux(site, "jobs", "-no", _TIMES, job)
     ends = time.monotonic() + _DEADLINE_S
     while site.bursts() or len(site.lead.online()) > 1:

@@ -222,7 +222,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         self.rpc("job-manager.urgency", {"id": job, "urgency": urgency})
 
     def output(self, job: JobId) -> str:
-        return self.run("job", "attach", format_f58(job)).stdout
+        return self.run("job", "attach", "--read-only", format_f58(job)).stdout
 
     def memo(self, job: JobId) -> dict[str, Any]:
         for entry in self.rpc("job-manager.list", {"max_entries": 0})["jobs"]:

@@ -174,7 +174,7 @@ def test_the_first_experiment(
         assert up.status == 0, up.stderr
         assert lead.online() >= set(HOSTS)
         job_id = job.stdout.strip()
-        assert lead.flux("job", "attach", job_id).returncode == 0
+        assert lead.flux("job", "attach", "--read-only", job_id).returncode == 0
         ran_on = lead.flux("jobs", "-no", "{nodelist}", job_id).stdout.strip()
         assert "burst-0-" in ran_on, "six nodes are more than the lead's own"
 

@@ -158,7 +158,7 @@ class FluxPodLead(PodLead):
         return self._flux("jobs", "-no", "{state}", job).stdout.strip() == "INACTIVE"
 
     def output(self, job: Any) -> str:
-        done = self._flux("job", "attach", job)
+        done = self._flux("job", "attach", "--read-only", job)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -364,7 +364,7 @@ def run_experiment(seed: Seed) -> None:
         return "clean" in seed.flux("job", "eventlog", job)
 
     wait_until(ran, seed.look)
-    output = set(seed.flux("job", "attach", job).split())
+    output = set(seed.flux("job", "attach", "--read-only", job).split())
     # One of them may be the lead's own node.
     assert len(output) == 3
     assert len({host for host in output if host.startswith("burst-")}) >= 2

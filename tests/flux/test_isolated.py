@@ -91,7 +91,7 @@ def test_it_has_the_result_of_its_run_and_never_had_nodes(
     fields = "{user.burst.state}|{user.burst.burst}|{status}|{returncode}|{ranks}"
     told = instance.flux("jobs", "-ano", fields, format_f58(job))
     assert told == f"exit {status}|{burst.id}|{result}|{status}|"
-    attached = instance.run("job", "attach", format_f58(job))
+    attached = instance.run("job", "attach", "--read-only", format_f58(job))
     assert (attached.returncode, attached.stdout) == (status, "some\nwords\ufffd\n")
     allocated = ("list", "-s", "allocated", "-no", "{nnodes}")
     assert instance.flux("resource", *allocated) == "0"

@@ -141,7 +141,7 @@ def burst(lead, seconds):
     seconds["created_to_online"] = time.monotonic() - start
     lead.flux("job", "wait-event", "-t", "30", job, "clean")
     seconds["created_to_job_done"] = time.monotonic() - start
-    output = sorted(lead.flux("job", "attach", job).split())
+    output = sorted(lead.flux("job", "attach", "--read-only", job).split())
     expected = sorted(["lead-0", *(f"burst-0-{rank}" for rank in range(FOLLOWERS))])
     if output != expected:
         raise RuntimeError(f"the job ran on {output}, not on {expected}")

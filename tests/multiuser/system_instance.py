@@ -32,6 +32,8 @@ from tests.support.waiting import wait_until
 
 HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")
 UP_DEADLINE_S = 90.0
+JOB_DEADLINE_S = 120.0
+_AWAIT = ("job", "wait-event", "--timeout=20")
 
 # Of the daemon: nothing waits longer than a test would. What keeps users apart needs
 # the frobnicator in the lead's configuration (test_apart.py).
@@ -180,9 +182,16 @@ class SystemInstance:
         return self.flux(OWNER, "jobs", "-A", "-a", "-n", "-o", form, *jobs).split("\n")
 
     def wait_for_end(self, user: str, job: str) -> subprocess.CompletedProcess[str]:
-        """Wait until a user's job has ended; return its output and how it ended."""
+        """Wait until a user's job has ended; return its output and how it ended.
+
+        A burst for it may have to come first.
+        """
         # While a job ends, attach may fail as it looks for the shell to send input to.
-        self.flux(user, "job", "wait-event", "--timeout=100", job, "clean")
+        wait_until(
+            lambda: not self.try_flux(user, *_AWAIT, job, "clean").returncode,
+            lambda: self.try_flux(user, "job", "eventlog", job),
+            JOB_DEADLINE_S,
+        )
         return self.try_flux(user, "job", "attach", "--read-only", job)
 
     @contextmanager

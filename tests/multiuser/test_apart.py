@@ -174,7 +174,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
         own = ("-N3", "-n3", "--burst=any", "--requires=burst")
         his = bob.submit(*own, "flux", "getattr", "hostname")
         assert his, bob.refused[-1]
-        done = bob.type("job", "attach", his)
+        done = system.wait_for_end("bob", his)
         assert done.returncode == 0, (done.stderr, daemon.log())
         assert len(done.stdout.split()) == 3
         assert all(host.startswith("burst-") for host in done.stdout.split())
