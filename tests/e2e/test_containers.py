@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, needs_flux]
@@ -138,8 +138,7 @@ def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
 @contextmanager
 def forwarded(site: IsolatedSite, pod: str, port: int) -> Iterator[str]:
     """Give the URL at which `kubectl port-forward` has a port of a pod."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        own = free.getsockname()[1]
+    own = free_port()
     where = ["kubectl", "--kubeconfig", str(site.cluster.kubeconfig)]
     words = ["-n", site.namespace, "port-forward", pod, f"{own}:{port}"]
     with running([*where, *words], site.place / "forward.log"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,6 +26,7 @@ from tests.e2e.programs import BURST, host_paths, run, running, says
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -44,14 +44,12 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture
 def ready(directory: Path) -> InitializedLead:
-    with socket.create_server((OUTSIDE_IP, 0)) as probe:
-        port: int = probe.getsockname()[1]
     plan = LeadPlan(
         hosts="lead-0",
         shape=Shape(1),
         slots=(PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1)),),
         address=OUTSIDE_IP,
-        port=port,
+        port=free_port(),
     )
     return init_lead(directory / "lead", plan, "none")
 

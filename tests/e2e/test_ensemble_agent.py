@@ -231,10 +231,18 @@ def check_report(seed: AgentSeed) -> str:
     assert shown["member"]["silent"] is False
     assert shown["member"]["bursts"] == []
     assert seed.status()["providers"] == []
-    log = seed.agent_log()
-    assert f"agent of {ABOUT} beside {SOCKET}" in log
-    assert "the token goes in the clear to burst-daemon.burst.svc" in log
-    assert "this is pod 1; the agent is beside rank 0" in log
+    said = (
+        f"agent of {ABOUT} beside {SOCKET}",
+        "the token goes in the clear to burst-daemon.burst.svc",
+        "this is pod 1; the agent is beside rank 0",
+    )
+
+    def all_said() -> bool:
+        log = seed.agent_log()
+        return all(words in log for words in said)
+
+    # The kubelet starts an agent's container after the broker's of its pod.
+    wait_until(all_said, lambda: f"{said} in {seed.agent_log()}")
     return str(shown["member"]["instance"])
 
 

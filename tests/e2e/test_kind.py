@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -135,6 +136,21 @@ def containers() -> set[str]:
     return set(run("docker", "ps", "--all", "--format", "{{.Names}}").split())
 
 
+def wait_for_end(lead: PodLead, job: Any) -> set[str]:
+    """Wait until a job has ended; return all containers that were there meanwhile.
+
+    Those of the far cluster go soon after.
+    """
+    seen: set[str] = set()
+
+    def ended() -> bool:
+        seen.update(containers())
+        return lead.is_done(job)
+
+    wait_until(ended, "the job's end", LONG_S)
+    return seen
+
+
 @pytest.mark.parametrize("lead", ["host"], indirect=True)
 def test_a_daemon_that_is_killed_meanwhile_goes_on(
     lead: PodLead, daemon: Daemon
@@ -145,11 +161,11 @@ def test_a_daemon_that_is_killed_meanwhile_goes_on(
         wait_until(lambda: len(containers()) > 1, "a node of the far cluster", LONG_S)
         daemon.kill()
         daemon.start()
-        wait_until(lambda: lead.is_done(job), "the job's end", LONG_S)
+        seen = wait_for_end(lead, job)
         assert len(set(lead.output(job).split())) == FOLLOWERS
-        workers = {name for name in containers() if "-worker" in name}
+        workers = {name for name in seen if "-worker" in name}
         assert len(workers) == FOLLOWERS
-        assert all("control-plane" in name for name in containers() - workers)
+        assert all("control-plane" in name for name in seen - workers)
         wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
 
 
@@ -165,13 +181,13 @@ def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
     volumes = run("docker", "volume", "ls", "-q")
     job = lead.submit(["hostname"])
     with reading(daemon):
-        wait_until(lambda: lead.is_done(job), "the job's end", LONG_S)
+        seen = wait_for_end(lead, job)
     # A pod of an indexed Job is called by its Job, which is called by the burst.
     hosts = lead.output(job).split()
     assert len(set(hosts)) == FOLLOWERS
     (stem,) = {host.rpartition("-")[0] for host in hosts}
     assert re.fullmatch(r"burst-0-[0-9a-f]{6}", stem)
-    (far,) = {name.removesuffix("-control-plane") for name in containers() - {NODE}}
+    (far,) = {name.removesuffix("-control-plane") for name in seen - {NODE}}
     assert re.fullmatch(r"far-[0-9a-f]{8}", far)
     with reading(daemon):
         wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
