@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
 from tests.kubernetes.api import Api
 
 _GROUP = "/apis/flux-framework.org/v1alpha2"
+_TRIED_AGAIN = (403, 404, 409)
+"""In a namespace that is being deleted nothing can be made; another may be faster."""
 
 
 class PlayedOperator:
@@ -50,20 +53,28 @@ class PlayedOperator:
                 "curve.cert": flux["curveCert"],
             }
             config = {"metadata": {**meta, "name": entry}, "data": data}
-            self._api.create(f"{core}/configmaps", config)
+            self._send("POST", f"{core}/configmaps", config)
         if self._api.get(f"{core}/services/{name}") is None:
             spec = {"clusterIP": "None", "selector": {"job-name": name}}
             service = {"metadata": {**meta, "name": name}, "spec": spec}
-            self._api.create(f"{core}/services", service)
+            self._send("POST", f"{core}/services", service)
         job = self._api.get(f"{jobs}/{name}")
         size = found["spec"]["size"]
         if job is not None and job["spec"]["parallelism"] != size:
             change = {"parallelism": size, "completions": size}
-            self._api.patch(f"{jobs}/{name}", {"spec": change})
+            self._send("PATCH", f"{jobs}/{name}", {"spec": change})
         if job is None:
             labels = found["spec"]["jobLabels"]
             job = {"metadata": {**meta, "name": name, "labels": labels}}
-            self._api.create(jobs, {**job, "spec": _job_spec(found)})
+            self._send("POST", jobs, {**job, "spec": _job_spec(found)})
+
+    def _send(self, method: str, path: str, manifest: Any) -> None:
+        kind = "merge-patch+json" if method == "PATCH" else "json"
+        headers = {"Content-Type": f"application/{kind}"}
+        status, _, body = self._api.send(
+            method, path, json.dumps(manifest).encode(), headers
+        )
+        assert status in (200, 201, *_TRIED_AGAIN), body
 
 
 def _owner(found: Any) -> dict[str, Any]:

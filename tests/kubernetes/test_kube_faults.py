@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from burst_kube import KubeProvider
 
@@ -14,6 +16,10 @@ from tests.kubernetes.proxy import Fault, Proxy
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
+
+
+def is_empty(bursts: Bursts, kind: str) -> bool:
+    return not bursts.objects(kind)
 
 
 @pytest.fixture
@@ -84,11 +90,11 @@ def test_a_list_from_before_does_not_pass_for_gone(
     provider.provision(bursts.spec)
     assert attempt(lambda: provider.reap(bursts.spec.burst_id)) is None
     reap_all(provider, bursts.spec)
-    for kind in ("jobs", "secrets"):
-        assert bursts.objects(kind) == []
-    # The Job's controller may make a pod as its Job goes. Kubernetes deletes it as its
-    # owner is gone; that it is there is seen by no stale list.
-    wait_until(lambda: not bursts.objects("pods"), lambda: bursts.objects("pods"))
+    assert bursts.objects("jobs") == []
+    # The Job's controller may make a pod as its Job goes. Kubernetes deletes it and the
+    # Secret as their owner is gone; that they are there is seen by no stale list.
+    for kind in ("pods", "secrets"):
+        wait_until(partial(is_empty, bursts, kind), partial(bursts.objects, kind))
 
 
 def test_a_deletion_that_did_nothing_is_not_believed(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider
 
-from burst.kits.kube.kinds import SECRET
+from burst.kits.kube.kinds import SECRET, name_of
 from burst.kits.pods.names import SPEC, spec_hash
 from burst.model.program import Program
 from burst.provider import Phase
@@ -20,6 +20,7 @@ from tests.kubernetes.rights import grant
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
+_OF_ALL = "kube-root-ca.crt"
 KINDS = ("jobs", "pods", "configmaps", "secrets", "services")
 
 
@@ -30,10 +31,11 @@ def running(provider: KubeProvider) -> None:
 def left(bursts: Bursts) -> dict[str, list[str]]:
     """Return what the namespace has, but for what Kubernetes puts into each."""
     found = {
-        kind: [item["metadata"]["name"] for item in bursts.objects(kind)]
+        kind: [
+            name for item in bursts.objects(kind) if (name := name_of(item)) != _OF_ALL
+        ]
         for kind in KINDS
     }
-    found["configmaps"].remove("kube-root-ca.crt")
     return {kind: names for kind, names in found.items() if names}
 
 

@@ -115,7 +115,8 @@ def test_for_a_guest_it_owns_what_its_pod_mounts(
 
     def hear(line: str) -> None:
         pods = bursts.objects("pods")
-        if pods and not owners:
+        # Before that, kwok would write over it that the pod runs.
+        if pods and pods[0]["status"].get("podIP") and not owners:
             owned = (o["metadata"].get("ownerReferences", []) for o in ours())
             owners.extend(owner["kind"] for refs in owned for owner in refs)
             bursts.patch_pod(pods[0], ended(0, "burst-guest-uid:\n"))

@@ -25,6 +25,7 @@ from tests.kubernetes.bursts import (
 )
 from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.rights import grant, grant_operator
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -160,10 +161,12 @@ def test_a_service_of_the_burst_before_is_waited_for(bursts: Bursts) -> None:
     wait_status(provider, lambda status: status.phase is Phase.RUNNING)
     (service,) = bursts.objects("services")
     assert service["metadata"]["name"] == "burst-0"
-    (slices,) = bursts.api.items(
-        f"/apis/discovery.k8s.io/v1/namespaces/{bursts.namespace}/endpointslices"
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{bursts.namespace}/endpointslices"
+    # A controller writes them after the pods run.
+    wait_until(
+        lambda: [len(s.get("endpoints") or []) for s in bursts.api.items(path)] == [1],
+        lambda: f"one endpoint: {bursts.api.items(path)}",
     )
-    assert len(slices["endpoints"]) == 1
     error = attempt(lambda: provider.provision(later))
     assert isinstance(error, Transient)
     assert spec.burst_id in error.what

@@ -85,7 +85,7 @@ class Account:
 
     def check(self, granted: list[Asked], denied: list[Asked]) -> None:
         """Roles take effect some milliseconds late."""
-        self.cluster.wait_for("rights", lambda: all(self.may(granted)), 10)
+        self.cluster.wait_for("rights", lambda: all(self.may(granted)))
         allowed = self.may(denied)
         assert not [what for what, may in zip(denied, allowed, strict=True) if may]
 

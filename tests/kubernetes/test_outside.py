@@ -141,7 +141,7 @@ def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
             return ""
 
     expected = f"10.9.0.1:{far.port()}"
-    far.cluster.wait_for("rights", lambda: told() == expected, 10)
+    far.cluster.wait_for("rights", lambda: told() == expected)
     with pytest.raises(Refused, match="may not get services another") as refused:
         far.learn("node", "another", token=token)
     assert "manifests/ has all" in refused.value.advice
