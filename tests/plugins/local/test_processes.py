@@ -7,3 +7,229 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from burst_local.processes import (
+    Process,
+    ProcessIdentity,
+    identity_of,
+    is_hidden,
+    scan,
+    send,
+)
+
+from burst.errors import Refused
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process in a session of its own, with a tag."""
+    process = subprocess.Popen(
+        ["sleep", "1000"],
+        env={"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x", "SECRET": "s"},
+        start_new_session=True,
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_is_seen_with_its_session_and_our_variables_only(
+    child: subprocess.Popen[bytes],
+) -> None:
+    wait_until(lambda: bool(scan()[child.pid].environ), "its exec")
+    found = scan()[child.pid]
+    assert found.pid == found.group == found.session == child.pid
+    assert found.environ == {"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x"}
+    assert found.identity == identity_of(child.pid)
+
+
+def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
+    tmp_path: Path,
+) -> None:
+    """Looked at alone, so that few are enough: on a busy host one may take long."""
+    script = tmp_path / "again.sh"
+    script.write_text(f"sleep 0.01; exec /bin/sh {script}\n")
+    (tmp_path / "sys").symlink_to("/proc/sys")
+    with subprocess.Popen(["/bin/sh", script], env={"BURST_ID": "x"}) as process:
+        pid, met = process.pid, 0
+        (tmp_path / f"{pid}").symlink_to(f"/proc/{pid}")
+        try:
+            wait_until(lambda: bool(scan(tmp_path)[pid].environ), "its first exec")
+            ends = time.monotonic() + 60
+            while met < 3:
+                assert scan(tmp_path)[pid].environ == {"BURST_ID": "x"}
+                # Of both reads it is chance whether they meet it within execve(2).
+                met += Path(f"/proc/{pid}/environ").read_bytes() == b""
+                assert time.monotonic() < ends, met
+        finally:
+            process.kill()
+
+
+def test_a_process_may_have_no_environment_at_all() -> None:
+    with subprocess.Popen(["sleep", "1000"], env={}) as process:
+        try:
+            assert scan()[process.pid].environ == {}
+        finally:
+            process.kill()
+
+
+def test_a_zombie_does_not_run_but_its_birth_is_known(
+    child: subprocess.Popen[bytes],
+) -> None:
+    before = identity_of(child.pid)
+    child.kill()
+    wait_until(lambda: child.pid not in scan(), "its end")
+    assert identity_of(child.pid) == before
+
+
+def test_a_name_with_spaces_and_parentheses_is_no_trouble(tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to(sys.executable)
+    code = "import sys; sys.stdin.read()"
+    with subprocess.Popen([program, "-c", code], stdin=subprocess.PIPE) as process:
+        assert scan()[process.pid].session == os.getsid(0)
+
+
+def test_a_signal_reaches_a_process(child: subprocess.Popen[bytes]) -> None:
+    send(signal.SIGTERM, [scan()[child.pid]])
+    assert child.wait(30) == -signal.SIGTERM
+
+
+def _reborn(process: Process) -> Process:
+    identity = process.identity
+    other = ProcessIdentity(identity.pid, identity.start + 1, identity.boot)
+    return msgspec.structs.replace(process, identity=other)
+
+
+def test_a_signal_reaches_nobody_who_merely_has_the_pid(
+    child: subprocess.Popen[bytes],
+) -> None:
+    send(signal.SIGKILL, [_reborn(scan()[child.pid])])
+    assert child.poll() is None
+    send(signal.SIGTERM, [scan()[child.pid]])
+    assert child.wait(30) == -signal.SIGTERM, "and not by the signal before"
+
+
+def test_a_signal_to_what_has_ended_is_nothing(
+    child: subprocess.Popen[bytes],
+) -> None:
+    process = scan()[child.pid]
+    child.kill()
+    child.wait()
+    send(signal.SIGTERM, [process])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_a_process_of_another_user_is_refused() -> None:
+    code = """
+import os, signal, sys
+from burst_local.processes import scan, send
+from burst.errors import Refused
+os.setuid(65534)
+mine = scan()[1]
+try:
+    send(signal.SIGTERM, [mine])
+except Refused as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "process 1 belongs to another user; run the daemon as" in done.stdout
+
+
+def test_without_proc_there_are_no_local_followers(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="need Linux"):
+        scan(tmp_path)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """Make a directory that looks like /proc, without a process."""
+    boot = tmp_path / "sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("this-boot\n")
+    return tmp_path
+
+
+def add(proc: Path, pid: int, state: str, threads: int) -> Path:
+    """Add a process in session 12 that started at tick 777."""
+    (proc / str(pid)).mkdir()
+    fields = f"{state} 1 12 12 " + "0 " * 13 + f"{threads} 0 777 0"
+    (proc / str(pid) / "stat").write_text(f"{pid} (x) {fields}")
+    return proc / str(pid)
+
+
+def test_what_ends_while_it_is_looked_at_is_passed_over(proc: Path) -> None:
+    add(proc, 12, "S", 1)
+    (proc / "13").mkdir()
+    (proc / "not-a-pid").mkdir()
+    (found,) = scan(proc).values()
+    assert found.identity == ProcessIdentity(12, 777, "this-boot")
+    assert found.session == 12
+    assert found.environ == {}
+
+
+def test_what_never_shows_an_environment_has_none(proc: Path) -> None:
+    (add(proc, 12, "S", 1) / "environ").touch()
+    assert scan(proc)[12].environ == {}
+
+
+@pytest.mark.parametrize(("threads", "runs"), [(2, True), (1, False)])
+def test_a_process_is_gone_when_its_last_thread_is(
+    threads: int, runs: bool, proc: Path
+) -> None:
+    add(proc, 12, "Z", threads)
+    assert (12 in scan(proc)) == runs
+
+
+AS_ANOTHER = """
+import os, sys
+from pathlib import Path
+from burst_local.processes import is_hidden, scan
+proc = Path(sys.argv[1])
+os.setuid(65534)
+print(sorted(scan(proc)), is_hidden(os.getpid(), proc), is_hidden(1, proc))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_with_hidepid_the_processes_of_others_are_left_out_and_ours_are_seen(
+    proc: Path,
+) -> None:
+    for directory in (proc, *proc.parents):
+        if Path(tempfile.gettempdir()) in directory.parents:
+            directory.chmod(0o755)
+    add(proc, 1, "S", 1)
+    add(proc, 12, "S", 1)
+    (proc / "1").chmod(0)
+    with subprocess.Popen(
+        [sys.executable, "-c", AS_ANOTHER, proc], stdout=subprocess.PIPE, text=True
+    ) as looker:
+        (proc / str(looker.pid)).mkdir(mode=0)
+        assert looker.communicate(timeout=60)[0] == "[12] True False\n"
+
+
+def test_a_process_of_ours_that_proc_does_not_show_is_hidden(
+    proc: Path, child: subprocess.Popen[bytes]
+) -> None:
+    assert is_hidden(child.pid, proc)
+    assert not is_hidden(child.pid)
+    child.kill()
+    child.wait()
+    assert not is_hidden(child.pid, proc)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a process of another user takes root")
+def test_a_process_of_another_user_is_seen_with_its_user() -> None:
+    drop = ["setpriv", "--reuid=61001", "--regid=61001", "--clear-groups"]
+    with subprocess.Popen([*drop, "sleep", "1000"]) as process:
+        try:
+            wait_until(lambda: scan()[process.pid].user == 61001, "its user")
+        finally:
+            process.kill()
