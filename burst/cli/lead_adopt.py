@@ -82,6 +82,8 @@ def adopt(
             places["user"], places["rundir"].absolute(), places["statedir"].absolute()
         ),
     )
+    for line in warn_of_program(asked.places.user):
+        click.echo(line, err=True)
     with show_wait("writing the files"):
         found = adopt_lead(asked)
     for added in found.added:
@@ -94,8 +96,6 @@ def adopt(
         click.echo(f"kept {path}")
     for line in found.unlike:
         click.echo(f"    {line}")
-    for line in warn_of_program(asked.places.user):
-        click.echo(line)
     click.echo("\nAs root:\n")
     for command in next_commands(asked):
         click.echo(f"    {shlex.join(command)}")

@@ -11,7 +11,12 @@ from typing import Any
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
-from burst.cli.lead_multi_user import multi_user_options, system_choice, tell_root
+from burst.cli.lead_multi_user import (
+    multi_user_options,
+    system_choice,
+    tell_root,
+    warn_of_program,
+)
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
@@ -110,6 +115,8 @@ def _init_system(
     """Write the files of a system instance, and tell what root has to do."""
     provider, installs = options["provider"], options["install"]
     choice = system_choice(_choice(mode), plan, options)
+    for line in warn_of_program(choice.places.user):
+        click.echo(line, err=True)
     with show_wait("writing the files"):
         ready = init_system_lead(
             directory, plan, provider, choice, replace=options["force"]

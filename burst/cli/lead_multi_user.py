@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from burst.flux_setup.setup_files import IntakeChoice
-from burst.kits.open_to_users import first_changeable
+from burst.kits.changeable import first_changeable
 from burst.lead_setup.flux_install import find_install
 from burst.lead_setup.init_lead import InitializedLead
 from burst.lead_setup.lead_plan import LeadPlan
@@ -103,12 +103,13 @@ def system_choice(
 def warn_of_program(user: str) -> Iterator[str]:
     """Yield a warning where others could change what burst.service starts as a user."""
     owner = pwd.getpwnam(user).pw_uid
-    for path in (Path(sys.executable), Path(__file__).parents[1]):
-        part = first_changeable(path, owner)
+    paths = (Path(sys.executable), Path(__file__).parents[1])
+    for part in dict.fromkeys(first_changeable(path, owner) for path in paths):
         if part:
-            yield f"\n{part} can be changed by others than root and {user}, and"
-            yield f"burst.service runs {path} as {user}: before you install it, install"
-            yield "burst where only root writes, and type this again by that one."
+            yield f"warning: {part} can be changed by others than root and {user},"
+            yield f"and burst.service runs {sys.executable} -m burst as {user}."
+            yield "Install burst where only root writes, and run this command again by"
+            yield "that one."
 
 
 def tell_root(
@@ -123,7 +124,6 @@ def tell_root(
     commands = root_commands(ready.files.config.parent, choice)
     yield "\nInstalled as root:\n" if installed else "\nAs root, install:\n"
     yield from (f"    {shlex.join(command)}" for command in commands)
-    yield from warn_of_program(choice.places.user)
     yield "\nAs root, start munge, the lead and the daemon, now and at each boot:\n"
     yield "    systemctl daemon-reload"
     yield "    systemctl enable --now munge flux burst"

@@ -24,7 +24,7 @@ def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
 
 
 class GuestLimits:
-    """What a guest may request beside what he has."""
+    """What guests may request beside what they have, as of one moment."""
 
     def __init__(
         self, records: Records, world: World, settings: Settings, now: float

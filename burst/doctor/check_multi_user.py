@@ -7,8 +7,10 @@ flux-config-security-imp(5).
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
@@ -35,8 +37,7 @@ def check_multi_user(facts: MultiUserFacts | ReadFailure) -> list[Finding]:
         _check_certificate(facts),
         _check_rundir(facts),
         *_check_python(facts.python),
-        *_check_settings(facts),
-        *_check_deciding(facts),
+        *_check_trusted(facts),
         *_check_daemon(facts),
     ]
 
@@ -180,38 +181,27 @@ def _check_python(python: Mapping[str, str] | ReadFailure) -> Iterator[Finding]:
         yield ok(f"all users can read Flux's Python: {', '.join(python)}")
 
 
-def _check_settings(facts: MultiUserFacts) -> Iterator[Finding]:
-    file = facts.settings
-    if file is None:
-        return
-    if isinstance(file, ReadFailure):
-        yield wrong(file.what, file.advice or "name the file with -c")
-    elif file.uid not in {0, facts.owner} or file.mode & (stat.S_IWGRP | stat.S_IWOTH):
-        yield wrong(
-            f"{file.path} is owned by uid {file.uid} with mode {file.mode:04o}: who can"
-            f" write it decides what {facts.user} runs and what is paid for",
-            f"as root: chown root {file.path} && chmod go-w {file.path}",
-        )
-    else:
-        yield ok(f"{file.path} can be changed by root and {facts.user} alone")
-
-
-def _check_deciding(facts: MultiUserFacts) -> Iterator[Finding]:
-    files = facts.deciding
+def _check_trusted(facts: MultiUserFacts) -> Iterator[Finding]:
+    files = facts.trusted
     if isinstance(files, ReadFailure):
         yield wrong(files.what, files.advice or "make it readable")
         return
     for part in dict.fromkeys(filter(None, files.values())):
-        whose = ", ".join(path for path, found in files.items() if found == part)
+        whose = [path for path, found in files.items() if found == part]
+        first, more = whose[0], f" and {len(whose) - 1} more" if whose[1:] else ""
+        advice = "install what is there where only root can write"
+        if part in (first, str(Path(first).parent)):
+            quoted = shlex.quote(part)
+            advice = f"as root: chown root {quoted} && chmod go-w {quoted}; or {advice}"
         yield wrong(
-            f"{part} can be changed by others than root and {facts.user}, who decide by"
-            f" it what runs as {facts.user}: {whose}",
-            f"as root: chown root {part} && chmod go-w {part}, or install what is there"
-            " where only root can write",
+            f"{part} can be changed by others than root and {facts.user}, so they"
+            f" decide what runs as {facts.user}: {first}{more}",
+            advice,
         )
     if not any(files.values()):
         yield ok(
-            f"what brokers and daemon run can be changed by root and {facts.user} alone"
+            f"only root and {facts.user} can change Flux's configuration, R, burst's"
+            " settings and plug-ins, burst and its Python"
         )
 
 

@@ -9,7 +9,7 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
-from burst.kits.open_to_users import first_changeable, first_closed
+from burst.kits.changeable import first_changeable
+from burst.kits.open_to_users import first_closed
 from burst.kits.program import run
 from burst.lead import Lead
 from burst.lead_setup.flux_install import (
@@ -68,8 +69,7 @@ def read_multi_user(
         rundir=rundir,
         rundir_closed=first_closed(Path(rundir)),
         python=try_call(_python),
-        settings=try_call(lambda: read_file(settings)) if settings else None,
-        deciding=try_call(lambda: _deciding(config, place, owner)),
+        trusted=try_call(lambda: _trusted(config, (place, settings), owner)),
         daemon=_daemon_uid(lead),
     )
 
@@ -96,20 +96,32 @@ def _config_path(client: RpcClient) -> str:
         return ""
 
 
-def _deciding(config: Mapping[str, Any], place: str, owner: int) -> dict[str, str]:
-    """Return what decides which programs run as the owner, and who else changes it.
+def _trusted(
+    config: Mapping[str, Any], places: Sequence[str], owner: int
+) -> dict[str, str]:
+    """Return what decides what runs as the owner, and who else changes it.
 
-    The daemon is taken to be started by the Python that this is.
+    `places` are paths of the lead's configuration and of the settings. The daemon is
+    taken to be started by the Python that this is. Raises LeadError.
     """
     table = config.get("ingest", {}).get("frobnicator", {})
     plugins = [Path(name) for name in table.get("plugins", ()) if "/" in str(name)]
-    resources = config.get("resource", {}).get("path", "")
-    # `flux module load` is given the scheduler from beside the frobnicator.
-    beside = [path.with_name("sched-burst.py") for path in plugins]
-    paths = [sys.executable, str(Path(__file__).parents[1]), place, resources]
-    paths += [str(path) for path in (*plugins, *filter(Path.exists, beside))]
-    paths.append(read_installed(os.environ).plugin)
-    return {path: first_changeable(Path(path), owner) for path in paths if path}
+    resources = str(config.get("resource", {}).get("path", ""))
+    command = read_installed(os.environ).plugin
+    paths = [Path(sys.executable), *Path(__file__).parents[1].rglob("*.py"), *plugins]
+    for plugin in plugins:  # beside the frobnicator is our scheduler, which Flux loads
+        paths += plugin.parent.glob("sched-burst*.py")
+    for name in (*places, resources, command):
+        if name:
+            path = Path(name).absolute()
+            paths += [path, *(path.glob("*.toml") if path.is_dir() else ())]
+    try:
+        return {str(path): first_changeable(path, owner) for path in paths}
+    except OSError as error:
+        raise LeadError(
+            f"{error.filename}: cannot be looked at: {error.strerror}",
+            "ask as root, or as the owner of the instance",
+        ) from error
 
 
 def read_file(path: str) -> FileFacts:

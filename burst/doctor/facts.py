@@ -170,9 +170,7 @@ class MultiUserFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What of its path other users cannot enter; empty if they can."""
     python: Mapping[str, str] | ReadFailure
     """Paths that Flux's Python commands read, and what of each others cannot read."""
-    settings: FileFacts | ReadFailure | None
-    """None where there is no settings file."""
-    deciding: Mapping[str, str] | ReadFailure
+    trusted: Mapping[str, str] | ReadFailure
     """Files that decide what brokers and daemon run as the owner, and what of the path
     of each others than root and the owner can change, empty for nothing."""
     daemon: int | None

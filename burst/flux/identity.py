@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is fixed while a Flux lead runs, read once; its owner tag is made here."""
+"""Reads what is fixed while a Flux lead runs, and `[access]`; makes the owner tag."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Whether users other than the owner reach or change a path; how they are let in."""
+"""Whether users other than the owner reach a path, and how they are let through."""
 
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from pathlib import Path
 
@@ -52,41 +51,3 @@ def first_closed(path: Path, root: Path = Path("/")) -> str:
                 if not found & needed:
                     return str(part)
     return ""
-
-
-def first_changeable(path: Path, owner: int, root: Path = Path("/")) -> str:
-    """Return the first part of a path that others than root and a user can change.
-
-    Empty if there is none. So they can if it is theirs, or if its mode lets them write,
-    as a directory's does where it is not sticky: then they can put another file there.
-    The group of root and the user's own group do not count as others. What is above
-    `root`, and what does not exist, is not looked at. A symbolic link is followed, and
-    the path that it is on is looked at too. `owner` is the UID of the user.
-    """
-    groups = {0, *_own_group(owner)}
-    for each in dict.fromkeys((path, path.resolve())):
-        for part in (*reversed(each.parents), each):
-            if root in part.parents or part == root:
-                try:
-                    found = part.stat()
-                except OSError:
-                    continue
-                if _is_changeable(found, owner, groups):
-                    return str(part)
-    return ""
-
-
-def _is_changeable(found: os.stat_result, owner: int, groups: set[int]) -> bool:
-    if found.st_uid not in {0, owner}:
-        return True
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
-        return False
-    others = stat.S_IWOTH if found.st_gid in groups else stat.S_IWOTH | stat.S_IWGRP
-    return bool(found.st_mode & others)
-
-
-def _own_group(userid: int) -> set[int]:
-    try:
-        return {pwd.getpwuid(userid).pw_gid}
-    except KeyError:
-        return set()

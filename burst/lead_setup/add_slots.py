@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
+from burst.kits.changeable import first_changeable
 from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.lead_config import find_files, read_config, read_file
 from burst.lead_setup.lead_files import slot_entries, with_group
@@ -76,11 +79,30 @@ def add_slots(
         )
     kept = []
     if not dry_run:
+        if not os.geteuid():
+            _check_places(config, resources)
         kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
         _rewrite(config, tomlkit.dumps(tables))
         _rewrite(resources, r.encode() + "\n")
     return added, kept
+
+
+def _check_places(*paths: Path) -> None:
+    """Raise ConfigError where root would write for whoever owns a directory.
+
+    He could put a link there at any moment, which leads to any file.
+    """
+    for path in paths:
+        for directory in (path.parent, path.resolve().parent):
+            part = first_changeable(directory.absolute(), 0)
+            if part:
+                raise ConfigError(
+                    f"{path}: others than root can change {part}, so they could have"
+                    " root write any file",
+                    f"run this as the user who owns {part}; or give it to root: chown"
+                    f" root {shlex.quote(part)} && chmod go-w {shlex.quote(part)}",
+                )
 
 
 def _rewrite(path: Path, text: str) -> None:
@@ -116,8 +138,9 @@ def _keep(path: Path) -> Path:
             copy = path.with_name(f"{path.name}.old.{next(numbers)}")
     except OSError as error:
         raise ConfigError(
-            f"{copy}: cannot be written: {error.strerror}",
-            "nothing was changed; run it as a user who may write there",
+            f"{path} cannot be kept as {copy.name}: {error.strerror}",
+            "nothing was changed; run it as a user who may read the one and write the"
+            " other",
         ) from error
 
 

@@ -115,9 +115,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""
     isolated: Isolated | None = None
-    guests: bool = False
+    guests: bool | None = None
     """Whether jobs of guests can run on its nodes, as offer and lead said when it was
-    made. False too where that is not known."""
+    made. None in records that are older, or were lost."""
     image: str = ""
     """Of its followers; empty for that of its provider's settings."""
     place: str = ""

@@ -53,7 +53,10 @@ class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is fixed for as long as the lead runs. Ranks are indices of `hosts`."""
+    """What is fixed for as long as the lead runs, but for `access`.
+
+    Ranks are indices of `hosts`.
+    """
 
     kind: Literal["flux", "embedded"]
     version: str
@@ -94,6 +97,15 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
         """
         others = userid not in (None, self.owner_userid)
         return self.access.allow_guest_user and others
+
+    def is_stranger(self, userid: int | None) -> bool:
+        """Tell whether a user is another than the owner, whatever `access` says.
+
+        A lead may have let users in since that was read.
+        """
+        owner = self.owner_userid
+        is_other = owner is not None and userid not in (None, owner)
+        return is_other or self.is_guest(userid)
 
 
 class JobState(enum.Enum):

@@ -227,10 +227,9 @@ class ServiceApi:
         self, asked: BurstRequest, userid: int, snapshot: Snapshot
     ) -> Row:
         """Make a burst that a guest alone uses, where the site allows that."""
-        seen = snapshot
-        GuestLimits(seen.records, seen.world, seen.settings, seen.now).check(
-            userid, asked.nodes
-        )
+        GuestLimits(
+            snapshot.records, snapshot.world, snapshot.settings, snapshot.now
+        ).check(userid, asked.nodes)
         if asked.slot or asked.isolated is not None:
             # What runs in an isolated burst of a request runs as the instance owner.
             what = "request --isolated" if asked.isolated else "request --slot"

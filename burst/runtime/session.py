@@ -228,6 +228,10 @@ class Session:
         are the same go over. Returns those whose last call has not returned yet, while
         they got other settings. Raises BurstError; then the old settings stay.
         """
+        # It was made from what was known then; a reload of Flux's may have come since.
+        identity, access = config.identity, self._config.identity.access
+        identity = msgspec.structs.replace(identity, access=access)
+        config = msgspec.structs.replace(config, identity=identity)
         self._check_left_out(config.settings)
         self._check_places(config)
         prepare_intake(self.lead, config.settings)
@@ -280,8 +284,8 @@ class Session:
         if access == seen.access:
             return
         log.say(
-            "the lead has another [access], [exec] imp or [ingest] now; bursts that are"
-            " made from now on have it, too"
+            "the lead has another [access], [exec] imp or [ingest] now; live bursts"
+            " keep what they were made with"
         )
         replace = msgspec.structs.replace
         self._config = replace(self._config, identity=replace(seen, access=access))

@@ -214,5 +214,5 @@ def test_it_warns_where_others_can_change_what_the_daemon_is_started_by(
     os.chown(theirs, 61000, 61000)
     monkeypatch.setattr(sys, "executable", str(theirs / "python"))
     said = host.init()
-    assert f"{theirs} can be changed by others than root and {USER}" in said.stdout
-    assert f"burst.service runs {theirs}/python as {USER}" in said.stdout
+    assert f"{theirs} can be changed by others than root and {USER}" in said.stderr
+    assert f"burst.service runs {theirs}/python -m burst as {USER}" in said.stderr

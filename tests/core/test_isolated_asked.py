@@ -170,6 +170,14 @@ def test_a_guests_job_gets_no_isolated_burst(guests, owner, made):
         assert refusal.reason is Reason.ISOLATED_OF_GUEST
 
 
+def test_a_user_who_is_let_in_meanwhile_gets_none_before_that_is_known():
+    sim = Sim(FakeLead(known=identity(owner_userid=1000)), modes=BOTH)
+    submit(sim, userid=1001)
+    submit(sim, userid=1000)
+    sim.tick(6)
+    assert [burst.lease.userids for burst in sim.bursts] == [(1000,)]
+
+
 @pytest.mark.parametrize("userid", [1000, 1001], ids=["owner", "guest"])
 @pytest.mark.parametrize("guests", [False, True])
 def test_no_nodes_are_made_for_a_guest_on_which_his_job_would_fail(userid, guests):

@@ -35,8 +35,7 @@ GOOD = MultiUserFacts(
     rundir="/run/flux",
     rundir_closed="",
     python={"/usr/bin/python3": ""},
-    settings=FileFacts(path="/etc/flux/burst.toml", uid=0, mode=0o644),
-    deciding={"/usr/bin/python3": "", "/etc/flux/R": ""},
+    trusted={"/usr/bin/python3": "", "/etc/flux/burst.toml": ""},
     daemon=FLUX,
 )
 
@@ -56,21 +55,25 @@ def change(file: FileFacts | ReadFailure | None, **values: Any) -> FileFacts:
 
 def test_what_decides_what_runs_as_the_owner_is_changed_by_nobody_else() -> None:
     home = "/home/ann"
-    deciding = {f"{home}/bin/python": home, f"{home}/burst": home, "/etc/R": ""}
-    facts = msgspec.structs.replace(GOOD, deciding=deciding)
+    trusted = {f"{home}/bin/python": home, f"{home}/burst": home, "/etc/R": ""}
+    facts = msgspec.structs.replace(GOOD, trusted=trusted)
     (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
     assert found.level is WRONG
     assert "/home/ann can be changed by others than root and flux" in found.what
-    assert "as flux: /home/ann/bin/python, /home/ann/burst" in found.what
-    assert "chown root /home/ann" in found.advice
-    unread = msgspec.structs.replace(GOOD, deciding=ReadFailure("no", ""))
+    assert "as flux: /home/ann/bin/python and 1 more" in found.what
+    assert "chown" not in found.advice, "who gave root a home?"
+    file = "/etc/flux/its R"
+    facts = msgspec.structs.replace(GOOD, trusted={file: file})
+    (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
+    assert "chown root '/etc/flux/its R' && chmod go-w '/etc" in found.advice
+    unread = msgspec.structs.replace(GOOD, trusted=ReadFailure("no", ""))
     assert WRONG in levels(check_multi_user(unread))
 
 
 def test_a_lead_that_has_all_is_fine() -> None:
     found = check_multi_user(GOOD)
     assert levels(found) == [OK] * len(found)
-    assert len(found) == 10
+    assert len(found) == 9
 
 
 CANNOT_READ = ReadFailure("it cannot be read", "")
@@ -146,13 +149,6 @@ WRONG_ONES: list[tuple[str, dict[str, Any], str]] = [
         "cannot read /root/py.*/root is closed.*chmod o.rX /root",
     ),
     ("no Python", {"python": ReadFailure("it failed")}, "failed -> see that `flux"),
-    (
-        "a guest's settings",
-        {"settings": change(GOOD.settings, uid=1000)},
-        "uid 1000 .*what is paid for -> as root: chown root",
-    ),
-    ("open settings", {"settings": change(GOOD.settings, mode=0o664)}, "mode 0664"),
-    ("no settings", {"settings": ReadFailure("gone")}, "gone -> name the file"),
 ]
 
 
@@ -180,7 +176,7 @@ def test_a_daemon_of_root_is_worth_a_note() -> None:
 
 
 def test_what_is_not_there_is_not_judged() -> None:
-    fewer = msgspec.structs.replace(GOOD, daemon=None, settings=None)
+    fewer = msgspec.structs.replace(GOOD, daemon=None)
     assert levels(check_multi_user(fewer)) == [OK] * 8
 
 

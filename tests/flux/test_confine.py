@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import time
 from contextlib import closing
 from typing import Any
 
@@ -16,6 +19,7 @@ from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import FROBNICATOR, UserCli
+from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -232,6 +236,32 @@ def test_where_guests_are_let_in_later_lent_nodes_are_nobodys_from_then_on(
     assert user.stats()["burst_jobs"] == 1
     assert user.state(job) == "SCHED"
     user.do("cancel", job)
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.1])
+def test_a_reload_while_the_scheduler_starts_holds_up_neither(
+    user: UserCli, instance: FluxInstance, pause: float
+) -> None:
+    """The module `config` waits for all others, and answers nobody meanwhile."""
+    user.do("module", "remove", "sched-simple")
+    words = [FLUX, "module", "load", SCHEDULER_FILE]
+    environment = {**os.environ, "FLUX_URI": instance.uri}
+    with subprocess.Popen(words, env=environment) as loading:
+        time.sleep(pause)
+        instance.reload_config(GUESTS)
+        assert loading.wait(60) == 0
+    user.ended(user.submit("true"))
+
+
+def test_a_configuration_that_cannot_be_read_is_refused_and_ends_no_scheduler(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    user.use_scheduler()
+    for wrong in "x", ["x"]:
+        tables = {**GUESTS, "ingest": {"frobnicator": {"burst": wrong}}}
+        with pytest.raises(AssertionError, match="cannot be read"):
+            instance.reload_config(tables)
+    user.ended(user.submit("true"))
 
 
 @pytest.mark.parametrize("extra", [GUESTS])

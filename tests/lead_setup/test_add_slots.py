@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,16 @@ def test_nothing_is_changed_where_the_old_files_cannot_be_kept(lead: Path) -> No
     with pytest.raises(ConfigError, match="nothing was changed"):
         add_slots(lead, [NEW])
     assert config.read_text() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's directory takes root")
+def test_root_changes_no_files_in_a_directory_of_another_user(lead: Path) -> None:
+    before = (lead / "broker.toml").read_text()
+    os.chown(lead, 61000, 0)
+    with pytest.raises(ConfigError, match=f"others than root can change {lead}"):
+        add_slots(lead, [NEW])
+    assert (lead / "broker.toml").read_text() == before
+    assert not (lead / "broker.toml.old").exists()
 
 
 def test_old_files_are_not_kept_through_a_link(lead: Path, tmp_path: Path) -> None:

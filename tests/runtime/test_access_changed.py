@@ -64,6 +64,17 @@ def test_its_users_are_guests_from_then_on(caplog: pytest.LogCaptureFixture) -> 
     session.close()
 
 
+def test_settings_that_were_read_before_do_not_bring_it_back() -> None:
+    lead, session = begin()
+    making = session.make_config(settings(**NOW))
+    made = making.result()
+    lead.open_to_guests()
+    tick_until(session, lambda: session.engine.snapshot.world.identity.access == OPEN)
+    session.replace(made)
+    assert session.engine.snapshot.world.identity.access == OPEN
+    session.close()
+
+
 def test_what_cannot_be_read_is_asked_for_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -177,7 +177,10 @@ class LiveNodes:
             return False
         if capacity.requester not in (None, demand.userid):
             return False
-        if demand.preferences.guest and not capacity.guests:
+        # An older record does not say it; nodes that were made for a guest are for him.
+        known = capacity.guests is not None
+        runs = capacity.guests if known else demand.userid in userids
+        if demand.preferences.guest and not runs:
             return False  # it would fail there
         if not self._share_users and userids and userids != {demand.userid}:
             return False

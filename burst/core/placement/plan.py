@@ -83,8 +83,8 @@ class BurstCapacity(msgspec.Struct, kw_only=True):
     """Who requested it, and alone may use it, even where users share bursts."""
     member: Membership | None = None
     """Of which ensemble it is; it takes no other jobs than those of the member."""
-    guests: bool = False
-    """Whether jobs of guests can run on its nodes."""
+    guests: bool | None = None
+    """Whether jobs of guests can run on its nodes; None where that is not known."""
     provider: str
     price: float = 0.0
     """Per node and hour."""

@@ -37,6 +37,7 @@ This file runs in a broker, by Flux's Python, where no other package of ours is.
 import errno
 import heapq
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -60,6 +61,8 @@ _STARTS_S = 150.0
 # Of constraints within constraints, and of all parts of one: the frobnicator allows 32
 # and 256 to users, and adds some.
 _DEEPEST, _MOST_PARTS = 40, 320
+# So many constraints are remembered as sound; users may write any number of them.
+_REMEMBERED = 10_000
 
 
 def _load(path):
@@ -102,7 +105,7 @@ class Lending:
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
         self._fits = {}  # key to whether it fits on those own ranks
-        self._sound = set()  # keys of which the constraints can be evaluated
+        self._sound = set()  # constraints that can be evaluated, or keys of burst jobs
         self._started = set()
         self._starts = {}  # jobid to seconds since the epoch, as the daemon told
         self._starts_end = 0.0  # until when they are used, by the monotonic clock
@@ -110,8 +113,12 @@ class Lending:
     @request_handler("config-reload")
     def _handle_config_reload(self, msg):
         """Take the configuration that the lead reads again; guests may be let in."""
-        self.keep_users_apart_by(msg.payload)
-        self._stale = True
+        try:
+            self.keep_users_apart_by(msg.payload)
+        except leases.WRONG as error:
+            why = f"[ingest.frobnicator.burst] cannot be read: {error!r}"
+            self.handle.respond_error(msg, errno.EINVAL, why)
+            return
         self.handle.respond(msg)
         self._request_schedule()
 
@@ -149,17 +156,31 @@ class Lending:
         self._request_schedule()
 
     def keep_users_apart_by(self, config):
-        """Read of the lead's configuration for whom lent ranks without a lease are."""
-        self._apart = leases.keeps_apart(config)
+        """Read of the lead's configuration for whom lent ranks without a lease are.
+
+        Raises one of leases.WRONG; then nothing is changed.
+        """
+        self._apart, self._stale = leases.keeps_apart(config), True
 
     def run(self):
-        self.keep_users_apart_by(self.handle.rpc("config.get").get())
+        # Not waited for: while the module `config` reads files again, it answers nobody
+        # before all modules have taken what it read.
+        self.handle.rpc("config.get").then(self._take_config)
         try:
             self._leases = self._memory.recall()
         except leases.WRONG as error:
             why = f"{leases.KEY} in the KVS cannot be read: {error!r}"
             self.log.error(why)  # noqa: TRY400 - not logging's
         super().run()
+
+    def _take_config(self, future):
+        try:
+            self.keep_users_apart_by(future.get())
+            self._request_schedule()
+        except leases.WRONG as error:
+            self.log.error(  # noqa: TRY400 - not logging's
+                f"users are kept apart, as the configuration cannot be read: {error!r}"
+            )
 
     # What Flux's Scheduler lets a subclass override.
 
@@ -206,6 +227,7 @@ class Lending:
 
     def resource_update(self):
         self._stale = True
+        self._sound.clear()
         super().resource_update()
 
     def feasibility_check(self, msg, jobspec):
@@ -305,9 +327,19 @@ class Lending:
         narrowed = jobs.without_lent(jobspec, self._lent)
         constraint = narrowed["attributes"]["system"]["constraints"]
         if constraint != jobs.keeping_off(self._lent):
-            self._check(constraint)
-            self.resources.to_resource_set().copy_constraint(constraint)
+            self._evaluate(constraint)
         return narrowed
+
+    def _evaluate(self, constraint):
+        """Raise what a constraint raises on any rank; remember those that are sound."""
+        text = json.dumps(constraint, sort_keys=True)
+        if text in self._sound:
+            return
+        self._check(constraint)
+        self.resources.to_resource_set().copy_constraint(constraint)
+        if len(self._sound) >= _REMEMBERED:
+            self._sound.clear()
+        self._sound.add(text)
 
     def _check(self, constraint):
         """Raise ValueError where users are kept apart and this constraint is none."""
