@@ -38,6 +38,7 @@ class _Broken(FakeContract):
     # test_provider_mutants.py judges what differs twice.
     patience = 0.4
     prompt = 0.5
+    lease = 0.2
 
     @pytest.fixture
     def cloud(self, request: pytest.FixtureRequest) -> FakeCloud:

@@ -87,7 +87,7 @@ class FakeContract(ProviderContract):
     pause = 0.0
     programs = True
     ends_leases = True
-    lease = 0.2
+    lease = 2.0
     kind: type[FakeProvider] = FakeProvider
 
     @pytest.fixture
