@@ -108,8 +108,7 @@ def warn_of_program(user: str) -> Iterator[str]:
         if part:
             yield f"warning: {part} can be changed by others than root and {user},"
             yield f"and burst.service runs {sys.executable} -m burst as {user}."
-            yield "Install burst where only root writes, and run this command again by"
-            yield "that one."
+            yield "Install burst where only root writes, and run it from there."
 
 
 def tell_root(

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +79,22 @@ def add_slots(
         )
     kept = []
     if not dry_run:
-        if not os.geteuid():
-            _check_places(config, resources)
-        kept = [_keep(path) for path in (config, resources)]
         # R last: a broker that finds more hosts than R has none the worse for it.
-        _rewrite(config, tomlkit.dumps(tables))
-        _rewrite(resources, r.encode() + "\n")
+        kept = _replace({config: tomlkit.dumps(tables), resources: r.encode() + "\n"})
     return added, kept
 
 
-def _check_places(*paths: Path) -> None:
+def _replace(texts: Mapping[Path, str]) -> list[Path]:
+    """Rewrite files, in this order; return where each is kept. Raises ConfigError."""
+    if not os.geteuid():
+        _check_places(texts)
+    kept = [_keep(path) for path in texts]
+    for path, text in texts.items():
+        _rewrite(path, text)
+    return kept
+
+
+def _check_places(paths: Iterable[Path]) -> None:
     """Raise ConfigError where root would write for whoever owns a directory.
 
     He could put a link there at any moment, which leads to any file.

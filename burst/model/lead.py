@@ -98,10 +98,10 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
         others = userid not in (None, self.owner_userid)
         return self.access.allow_guest_user and others
 
-    def is_stranger(self, userid: int | None) -> bool:
-        """Tell whether a user is another than the owner, whatever `access` says.
+    def may_be_guest(self, userid: int | None) -> bool:
+        """Tell whether a user is a guest, or may be one by now.
 
-        A lead may have let users in since that was read.
+        The lead may have let users in since its `access` was read.
         """
         owner = self.owner_userid
         is_other = owner is not None and userid not in (None, owner)

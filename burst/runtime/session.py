@@ -103,7 +103,7 @@ class Session:
         self.lead = lead
         self.clock = Clock()
         self._wakeup = wakeup
-        self._looked = self.clock()
+        self._access_read_at = self.clock()
         seen = lead.identity()
         limit = max(_FIRST_LIMIT, settings.deadlines.reload)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
@@ -271,9 +271,9 @@ class Session:
         now, seen = self.clock(), self._config.identity
         if not isinstance(self.lead, Guests):
             return
-        if now - self._looked < self.settings.daemon.cadence:
+        if now - self._access_read_at < self.settings.daemon.cadence:
             return
-        self._looked = now
+        self._access_read_at = now
         try:
             access = self.lead.read_access()
         except LeadGone:

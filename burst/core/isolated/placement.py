@@ -109,7 +109,7 @@ class IsolatedPlacement:
         self, candidate: ProviderOffer, demand: Demand, nodes: int
     ) -> OfferRejection | None:
         offer, key = candidate.offer, candidate.key
-        if self._identity.is_stranger(demand.userid):
+        if self._identity.may_be_guest(demand.userid):
             # Its program would have the rights of the owner's user, and could read what
             # that user may read there, such as a munge key.
             return OfferRejection(key, Reason.ISOLATED_OF_GUEST)

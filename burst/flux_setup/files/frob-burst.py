@@ -51,12 +51,8 @@ def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
     """Raise ValueError unless a constraint can be evaluated, and soon (RFC 31).
 
     `size` is the number of ranks of the instance; `most` bounds operators and values.
+    Returns how many more of these there might have been.
     """
-    _check_parts(constraint, size, depth, most)
-
-
-def _check_parts(constraint, size, depth, most):
-    """Return how many parts are left of `most`."""
     if not isinstance(constraint, dict) or len(constraint) != 1:
         raise ValueError("a constraint is an object with one operator (RFC 31)")
     ((operator, operands),) = constraint.items()
@@ -72,11 +68,12 @@ def _check_parts(constraint, size, depth, most):
     if operator == "not" and not operands:
         raise ValueError("constraint not: needs an operand")
     for each in operands:
-        most = _check_parts(each, size, depth - 1, most)
-    return _some(most)
+        most = check_constraint(each, size, depth - 1, most)
+    return _checked(most)
 
 
-def _some(most):
+def _checked(most):
+    """Return how many parts are left. Raises ValueError if there were too many."""
     if most < 0:
         raise ValueError(
             f"a constraint has more than {_MOST_PARTS} operators and values, of which"
@@ -94,7 +91,7 @@ def _check_values(operator, values, size, most):
     for value in values:
         if not isinstance(value, str):
             raise ValueError(f"constraint {operator}: cannot read {value!r}")
-        most = _some(most - 1 - len(value) // _PART_LENGTH)
+        most = _checked(most - 1 - len(value) // _PART_LENGTH)
         if operator == "ranks":
             _check_ranks(value, size)
     try:
