@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test soak e2e lint bench docs clean help
+.PHONY: demo test soak e2e mutants lint bench docs clean help
 help:
 	@echo "make demo   two whole bursts on this machine, in a minute"
-	@echo "make test   linters, tests without Kubernetes, coverage"
+	@echo "make test   linters, and the tests that need Python alone; five minutes"
+	@echo "            MEASURED=1 adds coverage and its gates, as in CI"
+	@echo "make e2e    the tests on what is real: Flux, many users, Kubernetes, nodes, kind;"
+	@echo "            STAGE=flux runs one stage, STAGE='flux kind' two; as root on Debian"
 	@echo "make soak   the state machine test with new seeds; SOAK=30m sets for how long"
-	@echo "make e2e    tests with Kubernetes, kind and real nodes; as root on Debian, with Go"
+	@echo "make mutants  which changes of the code no test notices"
 	@echo "make lint   ruff, mypy, import-linter only"
 	@echo "make docs   the settings page and man pages from the code; the site of docs"
 	@echo "make bench  all benchmarks; each prints ratios that were measured in one run"
@@ -32,15 +35,20 @@ lint: $(READY)
 	$(BIN)/mypy tests benchmarks
 	$(BIN)/lint-imports --no-cache
 
+MEASURED ?=
 test: lint
-	$(BIN)/python -m tests
+	$(BIN)/python -m tests $(if $(MEASURED),--measured)
 
 SOAK ?= 10m
 soak: $(READY)
 	$(BIN)/python -m tests.machine $(SOAK) $(SEED)
 
+STAGE ?=
 e2e: $(READY)
-	$(BIN)/python -m tests.e2e
+	$(BIN)/python -m tests.e2e $(STAGE)
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

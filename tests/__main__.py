@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The tests, then the coverage gates: `python -m tests`.
+"""The tests that need Python alone: `python -m tests [--measured] [OPTION ...]`.
 
-What needs a Kubernetes, or minutes for one test, is skipped and counted here;
-`make e2e` runs it.
+With --measured, as in CI, the coverage gates follow. The rest are pytest's options.
+`make e2e` runs the tests that need more (tests/stages.py).
 """
 
 from __future__ import annotations
@@ -10,30 +10,40 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+
+from tests.stages import PURE, workers
 
 # Branch coverage that must be reached, in percent, and of what.
 GATES: tuple[tuple[str, int, list[str]], ...] = (
     ("core and model", 100, ["--include=burst/core/*,burst/model/*"]),
     ("everything", 90, []),
 )
+_MEASURED = "--measured"
 
 
-def main() -> int:
-    """Run; return 0 if all passed and every gate is reached."""
+def main(words: Sequence[str]) -> int:
+    """Run; return 0 if all passed and, if it is measured, every gate is reached."""
+    measured = _MEASURED in words
     python = [sys.executable, "-m"]
-    # One more than there are processors, as many tests wait for processes. What shares
-    # instances stays together.
-    workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist=loadgroup"]
-    order = ["--no-loadscope-reorder"]  # tests/conftest.py has the longest come first
-    coverage = ["--cov", "--cov-report="]
     # Where this is set, each of the hundreds of processes would compile all anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    tests = [*python, "pytest", "-q", *workers, *order, *coverage, *sys.argv[1:]]
+    tests = [*python, "pytest", "-q", "-m", PURE, *workers()]
+    tests += ["--cov", "--cov-report="] if measured else []
+    tests += [word for word in words if word != _MEASURED]
     status = subprocess.run(tests, check=False).returncode
+    return (_pass_gates() or status) if measured else status
+
+
+def _pass_gates() -> int:
+    """Say what is covered; return 0 if it is enough."""
+    status = 0
     verdicts = []
     for what, least, only in GATES:
-        report = [*python, "coverage", "report", f"--fail-under={least}", *only]
-        done = subprocess.run(report, check=False, capture_output=True, text=True)
+        report = [sys.executable, "-m", "coverage", "report", f"--fail-under={least}"]
+        done = subprocess.run(
+            [*report, *only], check=False, capture_output=True, text=True
+        )
         lines = done.stdout.strip().splitlines() or [done.stderr.strip()]
         missed = done.returncode != 0
         if missed:
@@ -47,4 +57,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

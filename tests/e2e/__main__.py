@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tests that need a world made for them: `python -m tests.e2e [MARK ...] [OPTION ...]`.
+"""Tests that need more than Python: `python -m tests.e2e [STAGE ...] [OPTION ...]`.
 
-Those marked kubernetes get a control plane, those marked e2e real nodes, those marked
-kind a docker for kind's clusters, and those marked minutes a real Flux. What
-is missing is installed where it can be. What cannot be had is said and counted, and is
+A stage is a mark (tests/stages.py) and the world its tests run in. What is missing is
+installed where it can be. What cannot be had is said and counted, and is
 a failure where CI is set, but for Flux, which no package registry has.
 """
 
@@ -27,6 +26,7 @@ from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
 from tests.kubelab.kind import baseimage, lab
 from tests.kubernetes.access import CRD, GIVEN, WANTED
+from tests.stages import of_stage, workers
 
 # pytest's, where the arguments choose no test of this mark.
 _NO_TESTS = 5
@@ -38,7 +38,7 @@ class Stage(msgspec.Struct, frozen=True):
     mark: str
     run: Callable[[list[str]], int]
     """Run a command in it; return its exit status."""
-    needs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
     """Programs without which none of them can run."""
     wants: tuple[str, ...] = ()
     """Programs without which some of them are skipped, as each says itself."""
@@ -87,33 +87,37 @@ _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
 _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
+_USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 STAGES = (
+    Stage("machine", _run_here({})),
+    Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
+    Stage("flux", _run_here({}), ("flux",)),
+    Stage("multiuser", _run_here({}), _USERS),
     Stage("kubernetes", _run_with_kubernetes, _LAB),
-    Stage("e2e", _run_on_nodes, _NODES, ("flux", *_MPI)),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI)),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("minutes", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
+    Stage("month", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
 )
 
 
 def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int:
     """Run the stages that are named, or all; return 0 if nothing failed.
 
-    The marks of stages come first among the words; the rest are pytest's.
+    Stages come first among the words; the rest are pytest's options.
     """
     marks = {stage.mark for stage in stages}
     named = list(itertools.takewhile(marks.__contains__, words))
     options = words[len(named) :]
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
-    outcomes = []
+    outcomes, lines = [], []
     for stage in chosen:
         began = time.monotonic()
         outcome = _try(stage, machine, options)
         took = f"{time.monotonic() - began:.0f} s"
         outcomes.append(outcome)
-        sys.stderr.write(f"make e2e: {stage.mark}: {outcome.text} ({took})\n")
-    ran = zip(chosen, outcomes, strict=True)
-    lines = [f"{stage.mark:10}  {outcome.text}" for stage, outcome in ran]
+        lines.append(f"{stage.mark:10}  {took:>6}  {outcome.text}")
+        sys.stderr.write(f"make e2e: {lines[-1]}\n")
     sys.stdout.write("\n".join(["", *lines, ""]))
     return int(any(outcome.failed for outcome in outcomes))
 
@@ -124,9 +128,9 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
         fails = _in_ci() and bool(machine.lacks(_installable(stage.needs)))
         return _skipped(stage, "; ".join(lacking), options, fails)
     # Pods come and go in seconds, but a machine may have other work.
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", stage.mark]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", of_stage(stage.mark)]
     try:
-        status = stage.run([*command, "--timeout=300", *options])
+        status = stage.run([*command, *workers(), "--timeout=300", *options])
     except build.Unavailable as missing:
         return _skipped(stage, str(missing), options, _in_ci())
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
@@ -152,7 +156,7 @@ def _judge(status: int, wanting: Sequence[str], fails: bool) -> Outcome:
 
 def _skipped(stage: Stage, why: str, options: Sequence[str], fails: bool) -> Outcome:
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
-    collect += ["-m", stage.mark, *options]
+    collect += ["-m", of_stage(stage.mark), *options]
     said = subprocess.run(collect, capture_output=True, text=True, check=False).stdout
     found = re.search(r"^(\d+)(/\d+)? tests? collected", said, re.MULTILINE)
     count = f"{found[1]} tests" if found else "no test"

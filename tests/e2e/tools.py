@@ -16,6 +16,7 @@ import msgspec
 # person's to install: Debian's own Go is too old, and it has no Flux.
 PACKAGES = {
     "cc": ("gcc", "libc6-dev"),
+    "chromium": ("chromium",),
     "debootstrap": ("debootstrap",),
     "docker": ("docker.io",),
     "dockerd": ("docker.io",),
@@ -23,8 +24,11 @@ PACKAGES = {
     "iptables": ("iptables",),
     "lmp": ("lammps",),
     "mpicc.openmpi": ("libopenmpi-dev", "openmpi-bin"),
+    "munged": ("munge",),
     "nsenter": ("util-linux",),
     "openssl": ("openssl",),
+    "prometheus": ("prometheus",),
+    "promtool": ("prometheus",),
     "setpriv": ("util-linux",),
     "tar": ("tar",),
     "unshare": ("util-linux",),

@@ -21,7 +21,7 @@ from tests.manifests.monitoring import SERIES, queries, rule_groups
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.prometheus
+pytestmark = [pytest.mark.programs, pytest.mark.prometheus]
 TOKEN = "b" * 40
 
 

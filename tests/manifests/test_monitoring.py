@@ -136,6 +136,7 @@ def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> N
     assert json.loads(dashboard["data"]["flux-burst.json"])["panels"] == panels()
 
 
+@pytest.mark.programs
 @pytest.mark.prometheus
 def test_each_alert_fires_when_it_should_and_then_only(tmp_path: Path) -> None:
     (tmp_path / "rules.yml").write_text(json.dumps(rule_groups()))

@@ -15,7 +15,7 @@ from tests.report_page.report_answers import (
     waiting_job,
 )
 
-pytestmark = pytest.mark.chromium
+pytestmark = [pytest.mark.programs, pytest.mark.chromium]
 LONG = "projects/p/regions/europe-west4/quotas/" + "x" * 300
 
 

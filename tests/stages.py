@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Which tests run where: `make test` has what is pure, a stage of `make e2e` the rest.
+
+A stage is a mark. A test with several marks is in the stage that needs most: one marked
+flux and kind is in the stage kind.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Those that need most come first.
+STAGES = (
+    "kind",
+    "nodes",
+    "kubernetes",
+    "month",
+    "multiuser",
+    "flux",
+    "machine",
+    "programs",
+)
+
+PURE = " and ".join(f"not {mark}" for mark in STAGES)
+"""Of pytest's -m: the tests that need Python alone."""
+
+
+def of_stage(stage: str) -> str:
+    """Return what pytest's -m takes to choose the tests of a stage."""
+    more = STAGES[: STAGES.index(stage)]
+    return " and ".join([stage, *(f"not {mark}" for mark in more)])
+
+
+def workers() -> list[str]:
+    """Return pytest-xdist's options: tests that share a world stay in one worker.
+
+    There is one more than there are processors, as many tests wait for processes.
+    """
+    count = str((os.cpu_count() or 1) + 1)
+    # tests/conftest.py has the longest come first.
+    return ["-n", count, "--dist=loadgroup", "--no-loadscope-reorder"]
