@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.config import IntakeSettings
-from burst.errors import ConfigError, LeadError
+from burst.errors import ConfigError, LeadError, Unreadable
 from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeasedRanks
@@ -72,13 +72,22 @@ def backfills(client: RpcClient) -> bool:
 
 
 def check_scheduler(client: RpcClient) -> None:
-    """Raise ConfigError unless sched-burst is the scheduler that is loaded."""
+    """Raise ConfigError if another scheduler than sched-burst is loaded.
+
+    Raises Unreadable while there is none: the lead's rc1 loads it after the broker
+    answers, and `flux module reload` removes it for a moment.
+    """
     name = read_scheduler(client)
+    if not name:
+        raise Unreadable(
+            "[intake] mode is scheduler, and no scheduler is loaded yet",
+            f"if the lead has started, flux module load {SCHEDULER}",
+        )
     if name != SCHEDULER:
         raise ConfigError(
             f"[intake] mode is scheduler, but the loaded scheduler is"
-            f" {name or 'none'}: jobs that wait for absent nodes would block its queue",
-            f"burst setup installs {SCHEDULER}; then flux module remove {name or '-'}"
+            f" {name}: jobs that wait for absent nodes would block its queue",
+            f"burst setup installs {SCHEDULER}; then flux module remove {name}"
             f" and flux module load {SCHEDULER}, {_HOLD}",
         )
 

@@ -39,11 +39,15 @@ class NodeSet(msgspec.Struct, frozen=True):
         return Shape(len(self.cores.get(rank, ())), len(self.gpus.get(rank, ())))
 
 
-def parse_nodes(*resource_sets: Mapping[str, Any]) -> NodeSet:
-    """Return what is in any of these R objects. Raises ValueError."""
+def parse_nodes(*resource_sets: Mapping[str, Any] | None) -> NodeSet:
+    """Return what is in any of these R objects. Raises ValueError.
+
+    None is an empty R: Fluxion answers with null where nothing is allocated or down
+    (status_request_cb in flux-sched's resource/modules/resource.cpp).
+    """
     cores: dict[int, frozenset[int]] = {}
     gpus: dict[int, frozenset[int]] = {}
-    for each in resource_sets:
+    for each in filter(None, resource_sets):
         for group in resource_set(each).groups:
             for ids, found in ((group.ids("core"), cores), (group.ids("gpu"), gpus)):
                 for rank in group.ranks if ids else ():

@@ -113,6 +113,12 @@ def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
     assert ranks.free == {0: Shape(2), 1: Shape(2), 2: Shape(3), 3: Shape(4, 1)}
 
 
+def test_null_is_an_empty_set_as_an_idle_fluxion_answers():
+    idle = sched() | {"allocated": None, "down": None}
+    ranks = read(client(sched_resource__status=constant(idle)))
+    assert (ranks.allocated, ranks.free) == (frozenset(), read(client()).free)
+
+
 def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting():
     given = resources(("1", "0-2", "0"), ("2", "0-3", ""))
     ranks = read(
