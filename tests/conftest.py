@@ -24,7 +24,7 @@ COUNTS: Counter[str] = Counter()
 # Marks whose tests need more than Python, and what was counted of each.
 _PROGRAMS = ("flux", "multiuser", "prometheus", "chromium")
 _MARKED: dict[str, Counter[str]] = {
-    mark: Counter() for mark in (*_PROGRAMS, "kubernetes", "e2e", "kind", "minutes")
+    mark: Counter() for mark in (*_PROGRAMS, "kubernetes", "nodes", "kind", "minutes")
 }
 
 _LONGEST = "tests/machine/test_machine.py"
@@ -81,7 +81,7 @@ def _missing() -> dict[str, str]:
     if not find_chromium():
         missing["chromium"] = "want of a browser (chromium on PATH)"
     if "KUBELAB" not in os.environ:
-        missing["e2e"] = "want of real nodes (make e2e)"
+        missing["nodes"] = "want of real nodes (make e2e)"
     if "KINDLAB_IMAGE" not in os.environ:
         missing["kind"] = "want of a docker for kind (make e2e)"
     if MONTH not in os.environ:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests that need a world made for them: `python -m tests.e2e [MARK ...] [OPTION ...]`.
 
-Those marked kubernetes get a control plane, those marked e2e real nodes, those marked
+Those marked kubernetes get a control plane, those marked nodes real nodes, those marked
 kind a docker for kind's clusters, and those marked minutes a real Flux. What
 is missing is installed where it can be. What cannot be had is said and counted, and is
 a failure where CI is set, but for Flux, which no package registry has.
@@ -89,7 +89,7 @@ _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 STAGES = (
     Stage("kubernetes", _run_with_kubernetes, _LAB),
-    Stage("e2e", _run_on_nodes, _NODES, ("flux", *_MPI)),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI)),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
     Stage("minutes", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
 )

@@ -125,7 +125,7 @@ def test_what_cannot_be_had_is_counted_and_fails_in_ci(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ["kind", "tests/e2e/test_kind.py"]
+    words = ["kind", "tests/kind/test_kind.py"]
     assert main(words, Fake(uid=1000).machine, [stage]) == 0
     assert f"kind        SKIPPED, 5 tests: {why}" in capsys.readouterr().out
     monkeypatch.setenv("CI", "true")
@@ -136,7 +136,7 @@ def test_what_cannot_be_had_is_counted_and_fails_in_ci(
 def test_some_that_were_skipped_are_told_and_fail_in_ci(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stages = [Stage("e2e", passes, (), ("lmp",))]
+    stages = [Stage("nodes", passes, (), ("lmp",))]
     assert main([], Fake().machine, stages) == 0
     told = "passed, but some were SKIPPED: lmp is not on PATH"
     assert told in capsys.readouterr().out
@@ -147,7 +147,7 @@ def test_some_that_were_skipped_are_told_and_fail_in_ci(
 @pytest.mark.parametrize(
     ("stage", "told"),
     [
-        (Stage("e2e", passes, (), ("flux",)), "passed, but some were SKIPPED"),
+        (Stage("nodes", passes, (), ("flux",)), "passed, but some were SKIPPED"),
         (Stage("minutes", passes, ("flux",)), "SKIPPED, "),
     ],
 )
@@ -174,11 +174,15 @@ def test_marks_choose_stages_and_the_rest_is_pytests(
         commands.append(command)
         return 5
 
-    stages = [Stage("kind", run, ()), Stage("e2e", run, ()), Stage("month", fails, ())]
-    assert main(["kind", "e2e", "-k", "month"], Fake().machine, stages) == 0
+    stages = [
+        Stage("kind", run, ()),
+        Stage("nodes", run, ()),
+        Stage("month", fails, ()),
+    ]
+    assert main(["kind", "nodes", "-k", "month"], Fake().machine, stages) == 0
     assert [command[-2:] for command in commands] == [["-k", "month"]] * 2
     assert [command[command.index("-m", 3) + 1] for command in commands] == [
         "kind",
-        "e2e",
+        "nodes",
     ]
     assert "no test of this mark was chosen" in capsys.readouterr().out
