@@ -12,10 +12,10 @@ from typing import Any
 
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import JOB, POD, Manifest
-from tests.e2e.mpilead import CORES, PODS
 from tests.e2e.programs import ENVIRONMENT, host_paths, run
 from tests.kubelab.pods import pod_spec
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.mpilead import CORES, PODS
 
 _LOOK_S = 0.1
 _DEADLINE_S = 300.0

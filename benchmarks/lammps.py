@@ -42,9 +42,9 @@ from benchmarks.handpods import HandPods
 from benchmarks.real_nodes import given_cluster, main_on_nodes
 from benchmarks.table import Goal, Measure, Skipped
 from burst.kits.kube import Cluster, Kubeconfig
-from tests.e2e.mpilead import CORES, EXAMPLE, PODS, MpiLead, mpi_lead
 from tests.e2e.tools import PACKAGES
 from tests.kubernetes.access import new_namespace
+from tests.nodes.mpilead import CORES, EXAMPLE, PODS, MpiLead, mpi_lead
 
 _DEADLINE_S = 300.0
 _TIMES = "{t_run:f} {t_cleanup:f}"

@@ -71,4 +71,4 @@ def test_tests_are_found_where_no_program_is(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "tests/e2e/test_view.py::" in done.stdout
+    assert "tests/nodes/test_view.py::" in done.stdout

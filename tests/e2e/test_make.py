@@ -128,7 +128,7 @@ def test_what_cannot_be_had_is_counted_and_fails_in_ci(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ["kind", "tests/e2e/test_kind.py"]
+    words = ["kind", "tests/kind/test_kind.py"]
     assert main(words, Fake(uid=1000).machine, [stage]) == 0
     assert f"SKIPPED, 5 tests: {why}" in capsys.readouterr().out
     monkeypatch.setenv("CI", "true")

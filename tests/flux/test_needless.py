@@ -31,7 +31,7 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.minutes,
+    pytest.mark.month,
     pytest.mark.timeout(240),
 ]
 

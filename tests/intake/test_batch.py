@@ -13,7 +13,7 @@ from tests.conftest import COUNTS
 from tests.flux_instance import FLUX, MISSING
 
 pytestmark = [
-    pytest.mark.minutes,
+    pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),

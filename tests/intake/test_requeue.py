@@ -17,7 +17,7 @@ from tests.intake.user_cli import SCHEDULER, UserCli
 from tests.support.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.minutes,
+    pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),

@@ -17,7 +17,7 @@ from tests.month.month import Month
 from tests.month.sizes import check_sizes
 
 pytestmark = [
-    pytest.mark.minutes,
+    pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(1800),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.kindlead import FluxPodLead
-from tests.e2e.kindnear import NearCluster
+from tests.kind.kindlead import FluxPodLead
+from tests.kind.kindnear import NearCluster
 from tests.kubelab.kind import hostimage
 
 _SETTINGS = {

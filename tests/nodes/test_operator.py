@@ -22,19 +22,22 @@ from burst.kits import certificate
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from tests.e2e.fluxbursts import burst, reap_all
-from tests.e2e.isolated_site import isolated_site
-from tests.e2e.miniclusters import (
+from tests.e2e.programs import provider_table
+from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
+from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.kubernetes.access import GivenCluster
+from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.isolated_site import isolated_site
+from tests.nodes.miniclusters import (
     directories,
     flux_operator,
     mounted_directories,
     needs_operator,
     patch_of,
 )
-from tests.e2e.programs import provider_table
-from tests.e2e.resizing import SLOT as SLOT_OF_FOUR
-from tests.e2e.resizing import check_resizes
-from tests.e2e.seed import (
+from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
+from tests.nodes.resizing import check_resizes
+from tests.nodes.seed import (
     LEAD_ENVIRONMENT,
     Seed,
     planted,
@@ -42,13 +45,10 @@ from tests.e2e.seed import (
     some_user,
     upgrade_daemon,
 )
-from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
-from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux, needs_operator]
+pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 

@@ -19,20 +19,20 @@ import pytest
 import tomli_w
 import yaml
 
-from tests.e2e.miniclusters import (
+from tests.e2e.programs import BURST
+from tests.e2e.shellimage import SHELL_IMAGE
+from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.nodes.miniclusters import (
     flux_operator,
     mounted_directories,
     needs_operator,
     patch_of,
 )
-from tests.e2e.programs import BURST
-from tests.e2e.seed import LEAD_ENVIRONMENT, MANIFESTS, Seed, some_user, uproot
-from tests.e2e.shellimage import SHELL_IMAGE
-from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.nodes.seed import LEAD_ENVIRONMENT, MANIFESTS, Seed, some_user, uproot
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux, needs_operator]
+pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
 LONG_S = 150.0
 FILES = MANIFESTS / "ensemble-agent"
 TOKEN = "0123456789abcdef0123456789abcdef"

@@ -18,9 +18,9 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from tests.e2e.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
-from tests.e2e.kindnear import LONG_S, NODE, NearCluster, run
 from tests.e2e.programs import ROOT
+from tests.kind.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
+from tests.kind.kindnear import LONG_S, NODE, NearCluster, run
 from tests.kubelab.kind import hostimage
 from tests.support.fluxlead import needs_flux, short_directory
 from tests.support.waiting import wait_until

@@ -14,12 +14,12 @@ import pytest
 
 from burst.model.ranks import parse_hostlist
 from tests.e2e.programs import ENVIRONMENT
-from tests.e2e.seed import MANIFESTS, Seed, uproot
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.seed import MANIFESTS, Seed, uproot
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 LONG_S = 240.0
 """What the ensemble takes at most on a machine that is busy."""
 OF_NAMESPACE = ("kube-root-ca.crt", "burst-gc-")

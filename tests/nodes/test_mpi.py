@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.mpilead import EXAMPLE, MpiLead, mpi_lead
 from tests.e2e.tools import PACKAGES
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
 _PROGRAMS = ("mpicc.openmpi", "lmp")
 pytestmark = [
-    pytest.mark.e2e,
+    pytest.mark.nodes,
     needs_flux,
     *(
         pytest.mark.skipif(

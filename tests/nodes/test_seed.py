@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.seed import Seed, planted, run_experiment, upgrade_daemon
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.nodes
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from tests.e2e.isolated_site import KINDS, IsolatedSite, isolated_site
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.isolated_site import KINDS, IsolatedSite, isolated_site
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 ISOLATED = (
     *("--setattr=burstable", "--setattr=burst.mode=isolated"),
     *("--setattr=burst.wait=0", "--cwd=/tmp"),

@@ -29,7 +29,7 @@ from tests.kubernetes.access import GivenCluster
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.nodes
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner", "-o", "json")
 

@@ -12,7 +12,7 @@ from tests.kubelab.pods import pod_spec, python_mounts
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.nodes
 CALL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))"
 
 

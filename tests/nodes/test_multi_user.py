@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from burst.model.ranks import parse_idset
-from tests.e2e.guest_tries import try_what_is_closed
-from tests.e2e.multi_user_site import MultiUserSite, site_on_nodes
 from tests.kubernetes.access import GivenCluster
 from tests.multiuser.apart import BY_USERS, TABLES, serve
 from tests.multiuser.lab import GUESTS, UIDS, Lab
+from tests.nodes.guest_tries import try_what_is_closed
+from tests.nodes.multi_user_site import MultiUserSite, site_on_nodes
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.multiuser]
+pytestmark = [pytest.mark.nodes, pytest.mark.multiuser]
 
 WHO = (
     "sh",

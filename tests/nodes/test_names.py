@@ -12,14 +12,14 @@ from burst.config import convert
 from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.programs import provider_table
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 

@@ -11,18 +11,18 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
-from tests.e2e.fluxbursts import burst, reap_all
 from tests.e2e.programs import host_paths
 from tests.e2e.shellimage import VIEW_IMAGE, VIEW_MARK, flux_prefix
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.waiting import wait_until
 
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 pytestmark = [
-    pytest.mark.e2e,
+    pytest.mark.nodes,
     needs_flux,
     pytest.mark.skipif(
         str(flux_prefix()) == "/usr",

@@ -23,17 +23,17 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import convert, load
 from burst.provider import Phase
-from tests.e2e.fluxbursts import burst, reap_all
-from tests.e2e.isolated_site import SLOT, IsolatedSite, isolated_site
 from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table, running
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 EXAMPLES = ROOT / "examples"
 TOKEN = "not-a-secret"
 # It does not end by itself, nor when it is told to.

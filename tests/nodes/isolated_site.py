@@ -18,9 +18,9 @@ import tomli_w
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, provider_table, run, running, says
-from tests.e2e.seed import some_user
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.seed import some_user
 from tests.support.fluxlead import FluxLead, flux_lead
 from tests.support.waiting import wait_until
 

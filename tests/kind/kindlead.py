@@ -21,8 +21,8 @@ from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import JobState
 from burst.model.shape import Shape
-from tests.e2e.kindnear import LONG_S, NearCluster
 from tests.embedded_instance import EmbeddedInstance
+from tests.kind.kindnear import LONG_S, NearCluster
 from tests.support.fluxlead import broker_environment
 from tests.support.waiting import wait_until
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.isolated_site import IsolatedSite, isolated_site
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.isolated_site import IsolatedSite, isolated_site
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 FILE = """
 name = "far"
 checkSeconds = "0.5s"

@@ -20,17 +20,17 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
-from tests.e2e.fluxbursts import burst, check_hosts, reap_all
-from tests.e2e.isolated_site import isolated_site
 from tests.e2e.programs import BURST, provider_table, run
-from tests.e2e.resizing import SLOT as SLOT_OF_FOUR
-from tests.e2e.resizing import check_resizes
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.kubernetes.access import GivenCluster
+from tests.nodes.fluxbursts import burst, check_hosts, reap_all
+from tests.nodes.isolated_site import isolated_site
+from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
+from tests.nodes.resizing import check_resizes
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, needs_flux]
+pytestmark = [pytest.mark.nodes, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
