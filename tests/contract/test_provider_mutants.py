@@ -158,14 +158,17 @@ def must_fail(test: Callable[..., None], only: str) -> Callable[..., None]:
         with pytest.raises((Exception, pytest.fail.Exception)):
             test(*given, **fixtures)
 
-    marks = [mark for mark in getattr(test, "pytestmark", []) if only]
     turned_round.__dict__["pytestmark"] = [
-        pytest.mark.parametrize(
-            mark.args[0], [value for value in mark.args[1] if str(value) == only]
-        ).mark
-        for mark in marks
+        _narrowed(mark, only) if mark.name == "parametrize" else mark
+        for mark in getattr(test, "pytestmark", [])
     ]
     return turned_round
+
+
+def _narrowed(parametrized: pytest.Mark, only: str) -> pytest.Mark:
+    name, values = parametrized.args
+    chosen = [value for value in values if str(value) == only]
+    return pytest.mark.parametrize(name, chosen).mark
 
 
 def test_every_broken_provider_is_listed_here() -> None:
