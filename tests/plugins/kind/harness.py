@@ -32,7 +32,7 @@ from tests.support.fluxlead import short_directory
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
 
-# The list of containers is asked for at each call of a provider, so no Python is started.
+# A provider lists containers at each call, so no Python is started for it.
 _PROGRAM = """\
 #!/bin/sh
 cd {world}
