@@ -16,7 +16,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from burst.kits import certificate
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
+from tests.support.forked import Forked
 from tests.support.ports import free_port
 
 DEADLINE_S = 90.0
@@ -116,7 +116,7 @@ class EmbeddedInstance(LastingInstance):
         self.uri = f"embedded://{directory}/r/control"
         self.config = directory / "broker.toml"
         self._statedir = ["--statedir", str(directory / "s")] if statedir else []
-        self._brokers: dict[str, subprocess.Popen[bytes]] = {}
+        self._brokers: dict[str, Forked] = {}
 
     def lead(self) -> Lead:
         return connect(self.uri)
@@ -160,12 +160,12 @@ class EmbeddedInstance(LastingInstance):
     def kill_follower(self, host: str) -> None:
         self._end(host, signal.SIGKILL)
 
-    def start_second(self, role: str, host: str) -> subprocess.Popen[bytes]:
+    def start_second(self, role: str, host: str) -> Forked:
         """Start one more broker as that host; its log is that of `second`."""
         self._spawn(role, host, "second", name="second")
         return self._brokers["second"]
 
-    def process(self, host: str) -> subprocess.Popen[bytes]:
+    def process(self, host: str) -> Forked:
         """Return the process of that host's broker."""
         return self._brokers[host]
 
@@ -220,13 +220,12 @@ class EmbeddedInstance(LastingInstance):
         self, role: str, host: str, rundir: str, *options: str, name: str = ""
     ) -> None:
         name = name or host
-        command = [sys.executable, "-m", "burst.embedded", role]
+        command = ["-m", "burst.embedded", role]
         command += ["--config", str(self.config), "--hostname", host]
         command += ["--rundir", str(self.directory / rundir), *options]
-        with open(self.directory / f"{name}.log", "ab") as log:
-            self._brokers[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        log = str(self.directory / f"{name}.log")
+        files = ("/dev/null", log, log)
+        self._brokers[name] = Forked(command, files, os.environ, os.getcwd())
 
     def _wait_for_lead(self) -> None:
         deadline = time.monotonic() + DEADLINE_S

@@ -54,7 +54,7 @@ def play(mode: str, *, flux: bool, as_json: bool) -> int:
         left["files"] = 1 + _count(story.directory)
     else:
         shutil.rmtree(story.directory)
-    _report(story, left, ok=not faults, as_json=as_json)
+    report(story, left, ok=not faults, as_json=as_json)
     for fault in faults:
         say(f"burst demo: ERROR: {fault}")
     if faults:
@@ -111,7 +111,8 @@ def _faults(story: Story, failure: str, left: dict[str, int]) -> list[str]:
     return found + [f"{left[what]} {what} were left" for what in left if left[what]]
 
 
-def _report(story: Story, left: dict[str, int], *, ok: bool, as_json: bool) -> None:
+def report(story: Story, left: dict[str, int], *, ok: bool, as_json: bool) -> None:
+    """Print what happened and what was left, for people or for programs."""
     if not as_json:
         counts = f"{left['followers']} followers, {left['slots']} slots leased"
         text = f"{story.timelines}left: {counts}, {left['files']} files"

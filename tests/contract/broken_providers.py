@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Providers that break their word in one way each. The contract must tell every one.
-
-Not collected by itself: test_provider_mutants.py runs it and reads who failed what.
-"""
+"""Providers that break their word in one way each: the contract must tell every one."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from burst.errors import (
     InsufficientCapacity,
@@ -29,30 +25,7 @@ from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
-from burst.testing import FakeCloud, FakeProvider
-from tests.contract.fake_contract import FakeContract
-
-
-class _Broken(FakeContract):
-    # Short, as most of them use it up. A stall of the machine may pass for a failure:
-    # test_provider_mutants.py judges what differs twice.
-    patience = 0.4
-    prompt = 0.5
-    lease = 0.2
-
-    @pytest.fixture
-    def cloud(self, request: pytest.FixtureRequest) -> FakeCloud:
-        cloud = FakeCloud()
-        if "two_bursts_at_a_time" in request.node.name:
-            cloud.__dict__["together"] = threading.Barrier(2)
-        return cloud
-
-
-_OWN_TIMES: dict[str, dict[str, float]] = {
-    "MixesCallsAtATime": {"prompt": 20.0},
-    "EndsBeforeItsLease": {"lease": 20.0},
-}
-"""Of those that do not use them up."""
+from burst.testing import FakeProvider
 
 
 class SellsNothing(FakeProvider):
@@ -465,7 +438,7 @@ class MixesCallsAtATime(FakeProvider):
         # As for a request, where another call comes meanwhile.
         together = self.cloud.__dict__.get("together")
         if together:
-            together.wait(10.0)
+            together.wait(60.0)
         super().provision(self._present)
 
 
@@ -649,6 +622,3 @@ BROKEN = {
     for kind in FakeProvider.__subclasses__()
     if kind.__module__ == __name__
 }
-for _name, _kind in BROKEN.items():
-    _fields = {"kind": _kind, **_OWN_TIMES.get(_name, {})}
-    globals()[f"Test{_name}"] = type(f"Test{_name}", (_Broken,), _fields)

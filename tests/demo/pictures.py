@@ -124,8 +124,13 @@ def make_pictures(directory: Path) -> None:
             seen.stop()
             story.take_down()
             story.processes.kill_all()
-    (directory / "watch.svg").write_text(_screen(seen.screen), "utf-8")
-    (directory / "timeline.svg").write_text(_timeline(seen.report), "utf-8")
+    draw_pictures(directory, seen.screen, seen.report)
+
+
+def draw_pictures(directory: Path, screen: Row, report: Row) -> None:
+    """Write both pictures, of the daemon's answers to `status` and to `report`."""
+    (directory / "watch.svg").write_text(_screen(screen), "utf-8")
+    (directory / "timeline.svg").write_text(_timeline(report), "utf-8")
 
 
 def _screen(found: Row) -> str:

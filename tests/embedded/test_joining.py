@@ -224,7 +224,7 @@ def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> 
     join(instance, watch)
     process = instance.process(HOST)
     instance.stop_follower(HOST)
-    assert process.returncode == 0
+    assert process.poll() == 0
     watch.until(lambda view: RANK not in view.online, "offline")
     assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
@@ -302,7 +302,7 @@ def test_followers_leave_with_a_lead_that_stops(
 ) -> None:
     join(instance, watch)
     process = instance.process("lead-0")
-    process.terminate()
+    process.send_signal(signal.SIGTERM)
     assert process.wait(DEADLINE_S) == 0
     assert code(instance) == 0
     assert "the lead is stopping" in instance.log(HOST)

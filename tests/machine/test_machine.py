@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What never happens, whatever happens: the interleavings of the first seeds.
+"""What never happens, whatever happens: interleavings that are others each day.
 
-A seed that failed in `make soak` and is mended becomes a test in `test_replays.py`.
+All who test on one day (in UTC) try the same. What breaks is printed with its seed, and
+as a replay that breaks alike on any day; once mended, it becomes a test in
+`test_replays.py`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -16,7 +19,12 @@ from tests.machine.explore import explore
 
 # In parts, so that several workers of pytest-xdist have a share.
 PARTS = 8
-SEEDS = 5_200
+A_DAY = 10_000
+"""Seeds between one day's first and the next day's."""
+FEW = range(1_000)
+"""Of a day's seeds, those of `make test`."""
+MANY = range(1_000, 6_000)
+"""Of a day's seeds, those of `make e2e`."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +35,25 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+def run(seeds: Sequence[int]) -> None:
+    first = datetime.now(UTC).toordinal() * A_DAY
+    for seed in seeds:
+        failure = explore(first + seed)
+        COUNTS["interleavings of users, faults and crashes"] += 1
+        assert failure is None, failure.show()
+
+
 # With coverage it would take twice as long; each line has a test that is nearer to it.
 @pytest.mark.no_cover
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_invariant_breaks(part: int) -> None:
-    for seed in range(part, SEEDS, PARTS):
-        failure = explore(seed)
-        COUNTS["interleavings of users, faults and crashes"] += 1
-        assert failure is None, failure.show()
+    run(FEW[part::PARTS])
+
+
+@pytest.mark.machine
+@pytest.mark.no_cover
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_invariant_breaks_in_five_thousand(part: int) -> None:
+    run(MANY[part::PARTS])

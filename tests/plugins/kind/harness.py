@@ -32,8 +32,22 @@ from tests.support.fluxlead import short_directory
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
 
+# A provider lists containers at each call, so no Python is started for it.
 _PROGRAM = """\
 #!/bin/sh
+cd {world}
+if [ "$1" = ps ] && ! [ -e docker-error ]; then
+    echo "docker $*" >> calls
+    for word; do case $word in label=*) cluster=${{word##*=}} ;; esac; done
+    for box in containers/*; do
+        read -r its 2> /dev/null < "$box/cluster"
+        [ "$its" = "$cluster" ] || continue
+        read -r id < "$box/id"
+        read -r state < "$box/state"
+        echo "${{box#containers/}} $id $state"
+    done
+    exit
+fi
 exec {python} -IS {script} {world} {name} "$@"
 """
 

@@ -3,9 +3,10 @@
 
 What exists is in the directory WORLD: a container is a directory in `containers`, with
 the files id, cluster, role and state, and its own files below `root`; an image of
-docker is a file in `images`. A file `docker-error` is what docker says instead of
-working; `create-error` is what kind says after half of its work, `create-killed` that
-it is killed there; while there is a file `gate`, kind waits there.
+docker is a file in `images`. `docker ps` is in harness.py. A file `docker-error` is
+what docker says instead of working; `create-error` is what kind says after half of its
+work, `create-killed` that it is killed there; while there is a file `gate`, kind waits
+there.
 """
 
 from __future__ import annotations
@@ -30,11 +31,7 @@ class World:
         """Do as docker does."""
         self._fail_if("docker-error")
         text = " ".join(words)
-        if words[0] == "ps":
-            for box in self._boxes(text.partition("kind.cluster=")[2].split()[0]):
-                said = (box / name for name in ("id", "state"))
-                say(box.name, *(file.read_text() for file in said))
-        elif words[0] == "exec":
+        if words[0] == "exec":
             rest = [word for word in words[1:] if word != "-i"]
             self._exec(self.containers / rest[0], rest[1:])
         elif words[0] == "inspect":
