@@ -136,17 +136,31 @@ class FluxInstance(LastingInstance, SharedInstance):
         self._end(host, signal.SIGKILL)
 
     def stop(self) -> None:
-        for host in [host for host in self._brokers if host != "lead-0"]:
+        for host in self.followers():
             self.stop_follower(host)
         self._end("lead-0", signal.SIGTERM)
 
     def kill(self) -> None:
         self._end("lead-0", signal.SIGKILL)
 
-    def end(self) -> None:
-        """Kill all that is left, and let go of what tests changed here."""
+    @property
+    def is_running(self) -> bool:
+        """Tell whether the lead's process lives."""
+        lead = self._brokers.get("lead-0")
+        return lead is not None and lead.poll() is None
+
+    def followers(self) -> list[str]:
+        """Return the hosts whose followers were started and not ended."""
+        return [host for host in self._brokers if host != "lead-0"]
+
+    def play_owner(self) -> None:
+        """Let later handles be the owner's again, whoever asked for a guest's."""
         for name in _GUEST:
             os.environ.pop(name, None)
+
+    def end(self) -> None:
+        """Kill all that is left, and let go of what tests changed here."""
+        self.play_owner()
         for host in list(self._brokers):
             self._end(host, signal.SIGKILL)
         kill_all_with(str(self.directory))
@@ -198,7 +212,8 @@ class FluxInstance(LastingInstance, SharedInstance):
 
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, as the owner."""
-        return self._handle.rpc(topic, dict(payload)).get()
+        asked = self._handle.rpc(topic, dict(payload))
+        return asked.wait_for(UP_DEADLINE_S).get()
 
     def submit_job(self, job: Submission) -> JobId:
         bindings = flux_bindings().job

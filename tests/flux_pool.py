@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Real Flux instances that tests have one after another, each as it was at its start.
+
+To start a lead costs a second of processor, to empty one some milliseconds. A test that
+leaves one which cannot be emptied, or that ends it, costs the next test a new one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.flux_instance import FluxInstance, flux_instance
+from tests.support.waiting import wait_until
+
+# Idle leads take memory: those that were used last are kept.
+_KEPT = 4
+_ANYBODY = 0xFFFFFFFF - (1 << 32)
+_ANY_STATE = 0x7F
+_KVS_DIR = 1
+
+
+class FluxPool:
+    """Lends instances, and keeps them for the next test that wants the same."""
+
+    def __init__(self) -> None:
+        self._kept: list[_Kept] = []
+        self.discarded: list[str] = []
+        """Why instances were not lent again."""
+
+    @contextmanager
+    def lend(
+        self, extra: Mapping[str, Any] | None = None, *options: str
+    ) -> Iterator[FluxInstance]:
+        """Yield an instance as `flux_instance` does; only its lead is up."""
+        key = repr((extra or {}, options))
+        kept = next((each for each in self._kept if each.key == key), None)
+        if kept:
+            self._kept.remove(kept)
+        else:
+            ends = ExitStack()
+            instance = ends.enter_context(flux_instance(extra, *options))
+            kept = _Kept(key, instance, _Fresh(instance), ends)
+        try:
+            yield kept.instance
+        finally:
+            self._take_back(kept)
+
+    def end(self) -> None:
+        """End all that are kept."""
+        while self._kept:
+            self._kept.pop().ends.close()
+
+    def _take_back(self, kept: _Kept) -> None:
+        try:
+            kept.fresh.restore()
+        except (OSError, AssertionError, KeyError, ValueError) as error:
+            self.discarded.append(f"{kept.key}: {error!r}")
+            kept.ends.close()
+            return
+        self._kept.append(kept)
+        while len(self._kept) > _KEPT:
+            self._kept.pop(0).ends.close()
+
+
+class _Fresh:
+    """What an instance has when it has started, and how it is made to be so again."""
+
+    def __init__(self, instance: FluxInstance) -> None:
+        self._instance = instance
+        self._config = self._path("broker.toml").read_bytes()
+        self._files = set(instance.directory.iterdir())
+        self._keys = self._kvs_keys()
+        self._modules = self._loaded()
+        self._plugins = self._ask("job-manager.jobtap", query_only=True)
+        self._queues = self._queue_states()
+
+    def restore(self) -> None:
+        """Make it as it was. Raises if that cannot be."""
+        self._instance.play_owner()
+        assert self._instance.is_running, "its lead was ended"
+        self._end_jobs()
+        for host in self._instance.followers():
+            self._instance.kill_follower(host)
+        wait_until(lambda: self._status()["online"] == "0", "followers to be offline")
+        self._restore_config()
+        self._restore_modules()
+        if drained := self._status()["drain"]:
+            self._ask("resource.undrain", targets=",".join(drained))
+        for key in self._kvs_keys() - self._keys:
+            unlink = {"key": key, "flags": 0, "dirent": None}
+            self._ask("kvs.commit", namespace="primary", flags=0, ops=[unlink])
+        self._check()
+        for path in set(self._instance.directory.iterdir()) - self._files:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in self._instance.directory.glob("*.log"):
+            path.write_bytes(b"")
+
+    def _end_jobs(self) -> None:
+        who = {"userid": _ANYBODY, "states": _ANY_STATE, "dry_run": False}
+        self._ask("job-manager.raiseall", **who, severity=0, type="cancel")
+        self._ask("job-manager.drain")
+        which = {"age_limit": -1.0, "num_limit": 0, "batch": 100, "force": True}
+        while self._ask("job-manager.purge", **which)["count"] == 100:
+            pass
+        wait_until(
+            lambda: not self._ask("job-list.job-stats")["job_states"]["total"],
+            "jobs to be purged",
+        )
+
+    def _restore_config(self) -> None:
+        if self._path("broker.toml").read_bytes() != self._config:
+            self._path("broker.toml").write_bytes(self._config)
+            self._ask("config.reload")
+        for name, state in self._queue_states().items():
+            was = self._queues[name]
+            which = {"name": name} if name else {}
+            for verb in ("enable", "start"):
+                if state[verb] != was[verb]:
+                    how = {verb: was[verb], "all": False, "reason": "as it was"}
+                    self._ask(f"job-manager.queue-{verb}", **which, **how)
+
+    def _restore_modules(self) -> None:
+        loaded = self._loaded()
+        for name, path in loaded.items():
+            if self._modules.get(name) != path:
+                self._ask("module.remove", name=name)
+        for name, path in self._modules.items():
+            if loaded.get(name) != path:
+                self._ask("module.load", path=path, args=[])
+
+    def _check(self) -> None:
+        assert self._ask("job-manager.jobtap", query_only=True) == self._plugins
+        assert self._queue_states() == self._queues
+        assert self._loaded() == self._modules
+        allocated = self._ask("sched.resource-status")["allocated"]
+        assert not (allocated and allocated["execution"]["R_lite"]), "no free of ranks"
+        try:
+            self._ask("burst.ping")
+        except OSError:
+            return
+        raise AssertionError("a daemon serves on")
+
+    def _path(self, name: str) -> Path:
+        return self._instance.directory / name
+
+    def _ask(self, topic: str, **payload: Any) -> Any:
+        return self._instance.rpc(topic, payload)
+
+    def _status(self) -> Any:
+        return self._ask("resource.status")
+
+    def _kvs_keys(self) -> set[str]:
+        listing = self._ask("kvs.lookup", key=".", namespace="primary", flags=_KVS_DIR)
+        return set(listing["val"]["data"])
+
+    def _loaded(self) -> dict[str, str]:
+        found = self._ask("module.list")["mods"]
+        return {module["name"]: module["path"] for module in found}
+
+    def _queue_states(self) -> dict[str, Any]:
+        names = self._ask("job-manager.queue-list")["queues"]
+        asked = [{"name": name} for name in names] or [{}]
+        return {
+            which.get("name", ""): self._ask("job-manager.queue-status", **which)
+            for which in asked
+        }
+
+
+class _Kept(NamedTuple):
+    key: str
+    instance: FluxInstance
+    fresh: _Fresh
+    ends: ExitStack
