@@ -145,11 +145,10 @@ class FluxInstance(LastingInstance, SharedInstance):
     def kill(self) -> None:
         self._end("lead-0", signal.SIGKILL)
 
-    @property
-    def is_running(self) -> bool:
-        """Tell whether the lead's process lives."""
-        lead = self._brokers.get("lead-0")
-        return lead is not None and lead.poll() is None
+    def pids(self) -> dict[str, int]:
+        """Return the processes of brokers that live, by host."""
+        brokers = self._brokers.items()
+        return {host: each.pid for host, each in brokers if each.poll() is None}
 
     def followers(self) -> list[str]:
         """Return the hosts whose followers were started and not ended."""
@@ -237,6 +236,12 @@ class FluxInstance(LastingInstance, SharedInstance):
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
         self.rpc("job-manager.urgency", {"id": job, "urgency": urgency})
+
+    def job_line(self, form: str, job: str) -> str:
+        """Return what `flux jobs -a -n -o FORM JOB` writes, without that process."""
+        bindings = flux_bindings().job
+        (found,) = bindings.JobList(self._handle, ids=[job]).jobs()
+        return str(bindings.JobInfoFormat(form).format(found)).strip()
 
     def output(self, job: JobId) -> str:
         return self.run("job", "attach", "--read-only", format_f58(job)).stdout

@@ -8,11 +8,13 @@ leaves one which cannot be emptied, or that ends it, costs the next test a new o
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from burst.model.ranks import parse_idset
+from tests.contract.instance import rank_of
 from tests.flux_instance import FluxInstance, flux_instance
 from tests.support.waiting import wait_until
 
@@ -35,16 +37,21 @@ class FluxPool:
 
     @contextmanager
     def lend(
-        self, extra: Mapping[str, Any] | None = None, *options: str
+        self,
+        extra: Mapping[str, Any] | None = None,
+        *options: str,
+        followers: Sequence[str] = (),
     ) -> Iterator[FluxInstance]:
-        """Yield an instance as `flux_instance` does; only its lead is up."""
-        key = repr((extra or {}, options))
+        """Yield an instance as `flux_instance` does; its lead and these are up."""
+        key = repr((extra or {}, options, followers))
         kept = next((each for each in self._kept if each.key == key), None)
         if kept:
             self._kept.remove(kept)
         else:
             ends = ExitStack()
             instance = ends.enter_context(flux_instance(extra, *options))
+            for host in followers:
+                instance.start_follower(host)
             kept = _Kept(key, instance, _Fresh(instance), ends)
         try:
             yield kept.instance
@@ -73,6 +80,8 @@ class _Fresh:
 
     def __init__(self, instance: FluxInstance) -> None:
         self._instance = instance
+        self._pids = instance.pids()
+        self._wait_for_followers()
         self._config = self._path("broker.toml").read_bytes()
         self._files = set(instance.directory.iterdir())
         self._keys = self._kvs_keys()
@@ -84,11 +93,12 @@ class _Fresh:
         """Make it as it was. Raises if that cannot be."""
         self._instance.play_owner()
         assert self._instance.is_reusable, "said by its test"
-        assert self._instance.is_running, "its lead was ended"
+        now = self._instance.pids()
+        assert self._pids.items() <= now.items(), "a broker was ended"
         self._end_jobs()
-        for host in self._instance.followers():
+        for host in now.keys() - self._pids.keys():
             self._instance.kill_follower(host)
-        wait_until(lambda: self._status()["online"] == "0", "followers to be offline")
+        self._wait_for_followers()
         self._restore_config()
         self._restore_modules()
         self._restore_queues()
@@ -103,6 +113,13 @@ class _Fresh:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path in self._instance.directory.glob("*.log"):
             path.write_bytes(b"")
+
+    def _wait_for_followers(self) -> None:
+        ranks = {rank_of(host) for host in self._pids}
+        wait_until(
+            lambda: parse_idset(self._status()["online"]) == ranks,
+            lambda: f"ranks {ranks} to be online, and no other: {self._status()}",
+        )
 
     def _end_jobs(self) -> None:
         who = {"userid": _ANYBODY, "states": _ANY_STATE, "dry_run": False}
