@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
@@ -48,13 +49,17 @@ def test_each_new_daemon_goes_on_where_one_was_killed(site: Site) -> None:
         site.close_gate(gate)
     job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
     for point in POINTS:
-        with site.cli.daemon() as daemon:
+        # It may stand at the gate before it has read what the provider offers.
+        daemon = DaemonProcess(site.cli)
+        try:
+            daemon.says(" serves ")
             if point.state == "online":
                 site.wait_for_job(job, "RUN")
             if point.state in ("join", "online"):
                 site.wait_for_burst(point.state)
             else:
                 site.wait_at_gate(point.gate)
+        finally:
             daemon.end(signal.SIGKILL)
         (record,) = site.records()
         assert record.state.value == point.state
