@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 
 # As users type it. Where all brokers share a machine, this tells them apart.
 HOSTNAME = ("flux", "getattr", "hostname")
-COMMAND_DEADLINE_S = 60.0
+COMMAND_DEADLINE_S = 90.0
 
 # Starts the broker once the gate `join` is open.
 _FLUX_AT_GATE = """#!/bin/sh

@@ -28,7 +28,7 @@ from tests.support.waiting import wait_until
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
 )
-DEADLINE = 60.0
+DEADLINE = 90.0
 
 
 @contextlib.contextmanager
