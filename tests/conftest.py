@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.e2e.programs import MONTH
-from tests.flux_instance import FluxInstance, flux_instance
+from tests.flux_instance import FluxInstance
+from tests.flux_pool import FluxPool
 from tests.kubernetes.access import GIVEN, WANTED
 from tests.multiuser import lab
 from tests.report_page.chromium import find_chromium
@@ -50,10 +51,18 @@ def extra() -> dict[str, Any]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def flux_pool() -> Iterator[FluxPool]:
+    """Give the instances that this worker's tests have one after another."""
+    pool = FluxPool()
+    yield pool
+    pool.end()
+
+
 @pytest.fixture
-def instance(extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
+def instance(flux_pool: FluxPool, extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
     """Give a Flux instance with these tables, unless a module has one of its own."""
-    with flux_instance(extra) as instance:
+    with flux_pool.lend(extra) as instance:
         yield instance
 
 

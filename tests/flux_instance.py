@@ -85,6 +85,8 @@ class FluxInstance(LastingInstance, SharedInstance):
     ) -> None:
         self.directory = directory
         self.uri = f"local://{directory}/lead-0/local"
+        self.is_reusable = True
+        """False once a test did what `tests.flux_pool` cannot undo."""
         self._options = options
         more = [f"more-[0-{further - 1}]"] if further else []
         self._hosts = (*_HOSTS, *more)
@@ -136,17 +138,30 @@ class FluxInstance(LastingInstance, SharedInstance):
         self._end(host, signal.SIGKILL)
 
     def stop(self) -> None:
-        for host in [host for host in self._brokers if host != "lead-0"]:
+        for host in self.followers():
             self.stop_follower(host)
         self._end("lead-0", signal.SIGTERM)
 
     def kill(self) -> None:
         self._end("lead-0", signal.SIGKILL)
 
-    def end(self) -> None:
-        """Kill all that is left, and let go of what tests changed here."""
+    def pids(self) -> dict[str, int]:
+        """Return the processes of brokers that live, by host."""
+        brokers = self._brokers.items()
+        return {host: each.pid for host, each in brokers if each.poll() is None}
+
+    def followers(self) -> list[str]:
+        """Return the hosts whose followers were started and not ended."""
+        return [host for host in self._brokers if host != "lead-0"]
+
+    def play_owner(self) -> None:
+        """Let later handles be the owner's again, whoever asked for a guest's."""
         for name in _GUEST:
             os.environ.pop(name, None)
+
+    def end(self) -> None:
+        """Kill all that is left, and let go of what tests changed here."""
+        self.play_owner()
         for host in list(self._brokers):
             self._end(host, signal.SIGKILL)
         kill_all_with(str(self.directory))
@@ -198,7 +213,8 @@ class FluxInstance(LastingInstance, SharedInstance):
 
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, as the owner."""
-        return self._handle.rpc(topic, dict(payload)).get()
+        asked = self._handle.rpc(topic, dict(payload))
+        return asked.wait_for(UP_DEADLINE_S).get()
 
     def submit_job(self, job: Submission) -> JobId:
         bindings = flux_bindings().job
@@ -220,6 +236,12 @@ class FluxInstance(LastingInstance, SharedInstance):
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
         self.rpc("job-manager.urgency", {"id": job, "urgency": urgency})
+
+    def job_line(self, form: str, job: str) -> str:
+        """Return what `flux jobs -a -n -o FORM JOB` writes, without that process."""
+        bindings = flux_bindings().job
+        (found,) = bindings.JobList(self._handle, ids=[job]).jobs()
+        return str(bindings.JobInfoFormat(form).format(found)).strip()
 
     def output(self, job: JobId) -> str:
         return self.run("job", "attach", "--read-only", format_f58(job)).stdout

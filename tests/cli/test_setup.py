@@ -9,7 +9,8 @@ import pytest
 import tomli_w
 
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING, flux_instance
+from tests.flux_instance import FLUX, MISSING
+from tests.flux_pool import FluxPool
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -80,9 +81,9 @@ def test_two_places_are_refused() -> None:
     assert "--dir goes without" in said.stderr
 
 
-def test_a_running_instance_is_looked_at(home: Path) -> None:
+def test_a_running_instance_is_looked_at(home: Path, flux_pool: FluxPool) -> None:
     queues = {"queues": {"burst": {"requires": ["debug"]}, "batch": {}}}
-    with flux_instance(queues) as instance:
+    with flux_pool.lend(queues) as instance:
         asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
         assert "already has a queue burst" in burst(*asked, "queue").error
         burst(*asked, "scheduler")

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.lead_contract import GuestContract, LastingContract, LeadContract
-from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_pool import FluxPool
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
 class TestFluxLead(LeadContract, LastingContract, GuestContract):
     @pytest.fixture
-    def instance(self) -> Iterator[FluxInstance]:
-        with flux_instance() as instance:
+    def instance(self, flux_pool: FluxPool) -> Iterator[FluxInstance]:
+        with flux_pool.lend() as instance:
             yield instance

@@ -98,4 +98,4 @@ def real_accounting(
         yield its
     finally:
         service.terminate()
-        service.wait(30)
+        service.wait(90)

@@ -19,12 +19,13 @@ from burst.model.burst import Burst
 from burst.runtime.read_records import read_records
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux import gated
-from tests.flux_instance import FLUX, FluxInstance, flux_instance
+from tests.flux_instance import FLUX, FluxInstance
+from tests.flux_pool import FluxPool
 from tests.support.waiting import wait_until
 
 # As users type it. Where all brokers share a machine, this tells them apart.
 HOSTNAME = ("flux", "getattr", "hostname")
-COMMAND_DEADLINE_S = 60.0
+COMMAND_DEADLINE_S = 90.0
 
 # Starts the broker once the gate `join` is open.
 _FLUX_AT_GATE = """#!/bin/sh
@@ -116,7 +117,7 @@ class Site:
 
     def jobs(self, form: str, job: str) -> str:
         """Return a line of flux jobs on one job."""
-        return self.flux("jobs", "-a", "-n", "-o", form, job).strip()
+        return self.instance.job_line(form, job)
 
     def names(self) -> list[str]:
         """Return the names of all jobs."""
@@ -230,16 +231,27 @@ class Site:
 
 
 @contextmanager
-def open_site(extra: Mapping[str, Any] | None = None) -> Iterator[Site]:
-    """Yield a site whose lead has two nodes of its own, both up."""
-    with flux_instance(extra) as instance, open_harness(instance) as cli:
-        instance.start_follower("lead-1")
-        site = Site(instance, cli)
-        wait_until(lambda: site.online() == "0-1", "the lead's own nodes")
-        try:
-            yield site
-        finally:
-            # Those of a lead that is gone would not leave when they are asked to.
-            for process in site.followers().values():
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+def open_site(
+    extra: Mapping[str, Any] | None = None, pool: FluxPool | None = None
+) -> Iterator[Site]:
+    """Yield a site whose lead has two nodes of its own, both up.
+
+    The lead is one of the pool, or of a pool of its own.
+    """
+    lender = pool or FluxPool()
+    try:
+        with (
+            lender.lend(extra, followers=["lead-1"]) as instance,
+            open_harness(instance) as cli,
+        ):
+            site = Site(instance, cli)
+            try:
+                yield site
+            finally:
+                # Those of a lead that is gone would not leave when they are asked to.
+                for process in site.followers().values():
+                    with suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        if not pool:
+            lender.end()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
-from tests.support.ensemble_story import lives_through_a_kill, run_to_its_end
+from tests.support.ensemble_story import run_to_its_end
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -26,12 +26,4 @@ def test_members_grow_run_their_jobs_and_end(site: Site, tmp_path: Path) -> None
         assert len(steps) == 6, "each job once"
         slot = members["md"]["member"]["slot"].split("[")[0]
         assert all(nodes.startswith(slot) for _, _, nodes in steps)
-        site.check_that_nothing_is_left()
-
-
-def test_it_lives_through_a_daemon_that_is_killed(site: Site, tmp_path: Path) -> None:
-    lives_through_a_kill(site.cli, tmp_path)
-    names = site.flux("jobs", "-a", "-n", "-o", "{name}").split()
-    assert len([name for name in names if ".md.step." in name]) == 6
-    with site.cli.daemon():
         site.check_that_nothing_is_left()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING, flux_instance
+from tests.flux_instance import FLUX, MISSING
+from tests.flux_pool import FluxPool
 from tests.support.agent_story import (
     AgentStory,
     loses_and_doubles_nothing,
@@ -21,8 +22,8 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
 @pytest.fixture
-def story(site: Site, tmp_path: Path) -> Iterator[AgentStory]:
-    with flux_instance() as member:
+def story(flux_pool: FluxPool, site: Site, tmp_path: Path) -> Iterator[AgentStory]:
+    with flux_pool.lend() as member:
         yield AgentStory(site.cli, member.uri, tmp_path)
 
 

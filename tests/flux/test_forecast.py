@@ -24,7 +24,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 from tests.contract.whole_queue import QueueReader
-from tests.flux_instance import FluxInstance, flux_instance
+from tests.flux_instance import FluxInstance
 
 pytestmark = pytest.mark.flux
 
@@ -117,9 +117,10 @@ def submit(instance: FluxInstance, cores: int, run: float, limit: float, user: i
     )
 
 
-def test_nine_of_ten_start_within_the_interval_that_they_were_told() -> None:
+def test_nine_of_ten_start_within_the_interval_that_they_were_told(
+    instance: FluxInstance,
+) -> None:
     with (
-        flux_instance() as instance,
         closing(instance.lead()) as other,
         daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving,
     ):
@@ -151,8 +152,8 @@ def test_nine_of_ten_start_within_the_interval_that_they_were_told() -> None:
     assert status["forecasts"]["grade"]["inside"] >= 0.9
 
 
-def test_a_job_that_simply_waits_is_told_when_it_starts() -> None:
-    with flux_instance() as instance, daemon(instance, {}) as serving:
+def test_a_job_that_simply_waits_is_told_when_it_starts(instance: FluxInstance) -> None:
+    with daemon(instance, {}) as serving:
         before = submit(instance, 2, 600.0, 300.0, 1)
         waits = submit(instance, 2, 1.0, 60.0, 1)
         ends = time.monotonic() + _DEADLINE_S

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.flux_instance import FLUX, MISSING, flux_instance
+from tests.flux_instance import FLUX, MISSING
+from tests.flux_pool import FluxPool
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "interactive"
@@ -28,20 +29,22 @@ print(interactive.run_on_all(handle, ["sh", "-c", "echo $FLUX_JOB_NNODES"]))
 """
 
 
-def test_a_handle_goes_through_kubectl_exec(tmp_path: Path) -> None:
+def test_a_handle_goes_through_kubectl_exec(
+    flux_pool: FluxPool, tmp_path: Path
+) -> None:
     kubectl, asked = tmp_path / "kubectl", tmp_path / "asked"
     kubectl.write_text(KUBECTL.format(asked=asked))
     kubectl.chmod(0o700)
     outside = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
     path = f"{tmp_path}:{Path(FLUX).parent}:{outside['PATH']}"
-    with flux_instance() as instance:
+    with flux_pool.lend() as instance:
         socket = instance.uri.removeprefix("local://")
         done = subprocess.run(
             [FLUX, "python", "-c", CODE, socket],
             env={**outside, "PATH": path, "PYTHONPATH": str(EXAMPLE)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=90,
             check=False,
         )
         assert (done.stdout, done.returncode) == ("['1\\n']\n", 0), done.stderr

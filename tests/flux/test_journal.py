@@ -23,7 +23,7 @@ from tests.flux.fake_handle import FakeHandle, Fault
 TOPIC = "job-manager.events-journal"
 PING = "job-manager.ping"
 SENTINEL = {"id": -1, "events": []}
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def submitted(job: int, *, burstable: bool = True, command: str = "") -> dict[str, Any]:

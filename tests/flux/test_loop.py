@@ -12,7 +12,7 @@ from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
 from tests.flux.fake_handle import FakeHandle
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @pytest.fixture

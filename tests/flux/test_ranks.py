@@ -227,7 +227,7 @@ class TestBell:
         begun = threading.Event()
         broker.services["resource.journal"] = lambda _: begun.set()
         ResourceWatcher(loop, rings.release).start()
-        assert begun.wait(20.0)
+        assert begun.wait(60.0)
         yield rings
         loop.close()
 

@@ -27,21 +27,16 @@ def resized(site: Site, burst: str, nodes: int) -> None:
     )
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_it_grows_and_shrinks_while_a_job_runs_and_a_daemon_dies(
-    dies: bool, site: Site
-) -> None:
+def test_it_grows_and_shrinks_while_a_job_runs_and_a_daemon_dies(site: Site) -> None:
     with site.cli.daemon() as daemon:
         burst = site.cli.run("request", "-N1").lines[0].rpartition(" ")[2]
         first = site.submit("-N1", "--requires=host:burst-0-0", *UNTIL_TOLD)
         site.wait_for_job(first, "RUN")
         said = site.cli.run("resize", burst, "3", "--no-wait")
         assert said.lines == [f"{burst} grows from 1 to 3 nodes"]
-        if dies:
-            daemon.end(signal.SIGKILL)
-    if dies:
-        (record,) = site.records()
-        assert record.lease.nodes == 3, "the intent was on record"
+        daemon.end(signal.SIGKILL)
+    (record,) = site.records()
+    assert record.lease.nodes == 3, "the intent was on record"
     with site.cli.daemon() as daemon:
         resized(site, burst, 3)
         assert set(site.followers()) == {"burst-0-0", "burst-0-1", "burst-0-2"}
@@ -53,8 +48,7 @@ def test_it_grows_and_shrinks_while_a_job_runs_and_a_daemon_dies(
         wait_until(
             lambda: list(site.drained()) == ["3-4"], "the last ranks to be drained"
         )
-        if dies:
-            daemon.end(signal.SIGKILL)
+        daemon.end(signal.SIGKILL)
     with site.cli.daemon():
         assert site.job(second) == "RUN"
         assert len(site.followers()) == 3, "a job that runs is waited for"

@@ -24,7 +24,7 @@ from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER, answer
 from tests.flux.fake_handle import FakeHandle, Fault
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def request(topic: str, payload: bytes = b"{}", **more: Any) -> RequestMessage:

@@ -58,7 +58,7 @@ def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(90)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
             env=broker_environment(),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=90,
             check=False,
         )
         assert "Error loading certificate" in done.stderr

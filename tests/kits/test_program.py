@@ -109,10 +109,10 @@ def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
     began = time.monotonic()
     with pytest.raises(Transient, match=r"`flux up` did not end within 2 s"):
         run([program, "up"], limit=2.0)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 90
     child = int((tmp_path / "pid").read_text())
     # It has its signal, and on a busy machine no turn yet to end by it.
-    wait_until(lambda: has_ended(child), "its end", 20)
+    wait_until(lambda: has_ended(child), "its end")
 
 
 def has_ended(pid: int) -> bool:
@@ -134,15 +134,15 @@ def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
     program = script(tmp_path, "yes")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(Transient, match=r"`flux up` wrote more than 64 MiB"):
-        run([program, "up"], limit=30)
+        run([program, "up"], limit=90)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 512 * 1024
 
 
 def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
-    program = script(tmp_path, f"sleep 30 & echo $! > {tmp_path}/pid; echo done")
+    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
     try:
-        assert run([program], limit=10) == "done\n"
+        assert run([program], limit=90) == "done\n"
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 

@@ -55,7 +55,7 @@ def run(place: Path, spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
         env={**plain, "SHELL": "/bin/sh"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 0, done.stderr

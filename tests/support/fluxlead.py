@@ -19,15 +19,16 @@ from burst.config import convert
 from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap, LeadIdentity
-from burst.model.ranks import parse_hostlist
+from burst.model.ranks import parse_hostlist, parse_idset
 from burst.model.shape import Shape
+from tests.flux_instance import flux_bindings
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
 )
-DEADLINE = 60.0
+DEADLINE = 90.0
 
 
 @contextlib.contextmanager
@@ -100,9 +101,12 @@ class FluxLead:
 
     def online(self) -> frozenset[str]:
         """Return the hosts that Flux would start jobs on, busy or not."""
-        done = self.flux("resource", "list", "-s", "free,allocated", "-no{nodelist}")
-        lines = [line for line in done.stdout.split() if line]
-        return frozenset(host for line in lines for host in parse_hostlist(line))
+        handle = flux_bindings().Flux(self.files.uri)
+        status = handle.rpc("resource.status", {}).wait_for(DEADLINE).get()
+        hosts = parse_hostlist(",".join(status["R"]["execution"]["nodelist"]))
+        drained = [parse_idset(ranks) for ranks in status["drain"]]
+        up = parse_idset(status["online"]).difference(*drained)
+        return frozenset(hosts[rank] for rank in up)
 
     def identity(self, owner: str = "owner-1") -> LeadIdentity:
         """Return what the orchestrator knows of this lead."""
