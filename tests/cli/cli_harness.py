@@ -20,6 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import click
 import msgspec
 import tomli_w
 from burst_local import LocalProvider, LocalSettings
@@ -83,12 +84,17 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 def burst(*words: str) -> CommandResult:
     """Run a command as `burst` does, in this process."""
-    result = CliRunner().invoke(group, words)
+    return invoke(group, "burst", *words)
+
+
+def invoke(program: click.Command, name: str, *words: str) -> CommandResult:
+    """Run a program of ours in this process, which shows errors under its name."""
+    result = CliRunner().invoke(program, words)
     error = result.exception
     if isinstance(error, BurstError):
         # As burst.cli.main has it, which a daemon of these tests shows by a process.
         return CommandResult(
-            1, result.stdout, f"{result.stderr}burst: ERROR: {error}\n"
+            1, result.stdout, f"{result.stderr}{name}: ERROR: {error}\n"
         )
     if error is not None and not isinstance(error, SystemExit):
         raise error

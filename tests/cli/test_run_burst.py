@@ -21,6 +21,7 @@ from tests.cli.cli_harness import (
     CliHarness,
     CommandResult,
     DaemonProcess,
+    invoke,
     open_harness,
 )
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
@@ -65,8 +66,9 @@ def end(process: subprocess.Popen[str]) -> CommandResult:
 
 
 def run_burst(cli: CliHarness, *words: str) -> CommandResult:
-    """Run `run-burst` as a process, as a person does."""
-    return end(begin(cli, *words))
+    """Run `run-burst` in this process."""
+    uri = () if "--uri" in words else ("--uri", cli.uri)
+    return invoke(command, "run-burst", *words, "-c", str(cli.config), *uri)
 
 
 def error_of(said: CommandResult) -> str:

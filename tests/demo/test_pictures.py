@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ran = {"started": MADE + 2, "finished": MADE + 3}
     names = ["burst-0-aaaaaa", "burst-1-bbbbbb"]
     bursts = [report_burst(name, states=states, ended=MADE + 4) for name in names]
-    jobs = [report_job(f"ƒ{name}", bursts=[name], **ran) for name in names]
+    jobs = [report_job(f"ƒ{name[6]}", bursts=[name], **ran) for name in names]
     draw_pictures(directory, answer(), report_answer(bursts=bursts, jobs=jobs))
     return directory
 
