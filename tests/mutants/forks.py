@@ -15,6 +15,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import sys
 import time
@@ -79,6 +80,8 @@ def _children() -> list[int]:
 
 def _run(job: dict[str, Any]) -> dict[str, Any]:
     started = time.monotonic()
+    # What failed with another mutant is no example for this one.
+    shutil.rmtree(".hypothesis/examples", ignore_errors=True)
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(reading)

@@ -6,7 +6,7 @@ is in the sample by a hash of these: lines that move elsewhere do not change it,
 never do. cosmic-ray's operators make the mutants, and two of ours.
 
 Left out is what no test of behaviour can catch or fail to: annotations and unions of
-types, `if TYPE_CHECKING`, `__all__`, asserts and `zip(strict=True)` (they state what
+types, `__all__`, asserts and `zip(strict=True)` (they state what
 always holds), `frozen`, `kw_only` and `slots` of a class (mypy holds them), arguments
 of loggers, and what compiles to the same or not at all. Docstrings have no operator.
 """
@@ -75,6 +75,15 @@ for _name in _NAMES + _OTHERS.split():
     OPERATORS[_name] = get_operator(f"core/{_name}")()
 
 
+# Kinds of nodes, alone, with their first word, or with the number of a child.
+_NEVER = {
+    *("assert_stmt", "import_from", "decorator", ("annassign", 1), ("tfpdef", 2)),
+    *(("argument", name) for name in ("strict", "frozen", "kw_only", "slots")),
+    *(("atom_expr", name) for name in ("isinstance", "cast", "logging", "log")),
+    ("expr_stmt", "__all__"),
+}
+
+
 class Mutant(NamedTuple):
     """One change of one place; `occurrence` counts in the function."""
 
@@ -104,67 +113,44 @@ def sources(tree: Path, room: str) -> list[Path]:
     return sorted((tree / room).rglob("*.py"))
 
 
+def _above(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Give each parent, after the child of it that the node is in."""
+    while node.parent:
+        yield node, node.parent
+        node = node.parent
+
+
 def _function(node: Any) -> str:
-    names = []
-    while node := node.parent:
-        if node.type in ("funcdef", "classdef"):
-            names.append(node.name.value)
+    kinds = ("funcdef", "classdef")
+    names = [above.name.value for _, above in _above(node) if above.type in kinds]
     return ".".join(reversed(names))
 
 
 def _tells_nothing(node: Any, operator: str) -> bool:
     """Say whether no test can tell the mutant from the original, by its place."""
-    function = _function(node)
-    if node.type == "assert_stmt" or ("BitOr" in operator and not function):
+    if node.type == "assert_stmt" or ("BitOr" in operator and not _function(node)):
         return True  # or a union of types with a name
-    child = node
-    while parent := child.parent:
-        kind, first = parent.type, parent.children[0].get_code(include_prefix=False)
-        kept = parent.children.index(child)
-        if (
-            kind in ("assert_stmt", "import_from", "decorator")
-            or (kind == "annassign" and kept == 1)
-            or (kind == "tfpdef" and kept == 2)
-            or (kind == "funcdef" and parent.annotation is child)
-            or (
-                kind == "if_stmt"
-                and parent.children[1].get_code().strip() == "TYPE_CHECKING"
-            )
-            or (kind == "expr_stmt" and first == "__all__")
-            or (
-                kind == "argument" and first in ("strict", "frozen", "kw_only", "slots")
-            )
-            or (
-                kind == "atom_expr"
-                and first in ("isinstance", "cast", "logging", "log")
-            )
-        ):
+    for child, above in _above(node):
+        nth, start = above.children.index(child), above.children[0]
+        name = (above.type, start.get_code(include_prefix=False))
+        if above.type in _NEVER or name in _NEVER or (above.type, nth) in _NEVER:
             return True
-        child = parent
+        if above.type == "funcdef" and above.annotation is child:
+            return True
     return False
 
 
-def _imported(node: Any) -> bool:
-    while node.parent:
-        if (
-            node.parent.type in ("funcdef", "lambdef")
-            and node.parent.children[-1] is node
-        ):
-            return False
-        node = node.parent
-    return True
-
-
-def _lines(node: Any) -> tuple[int, int]:
-    """Return the first line of the statement, and the node's own."""
-    line, child = node.start_pos[0], node
-    while child.parent and child.parent.type not in ("file_input", "suite"):
-        if child.type in ("simple_stmt", "parameters"):
-            break
-        child = child.parent
-        if child.type == "keyword" or child.type.endswith("_stmt"):
-            break
-    return child.start_pos[0], line
+def _place(node: Any, start: tuple[int, int], nth: int) -> Place:
+    pairs = list(_above(node))
+    called = (above for child, above in pairs if above.children[-1] is child)
+    imported = not any(above.type in ("funcdef", "lambdef") for above in called)
+    whole = ("file_input", "suite", "parameters")
+    statement = next(
+        child
+        for child, above in pairs
+        if above.type in whole or above.type.endswith("_stmt")
+    )
+    return Place(start, nth, (statement.start_pos[0], node.start_pos[0]), imported)
 
 
 @cache
@@ -183,7 +169,7 @@ def mutants_of(tree: Path, path: Path) -> dict[Mutant, Place]:
                 if not _tells_nothing(node, operator):
                     name = path.relative_to(tree).as_posix()
                     mutant = Mutant(name, function, operator, occurrence)
-                    found[mutant] = Place(start, nth, _lines(node), _imported(node))
+                    found[mutant] = _place(node, start, nth)
     return found
 
 
