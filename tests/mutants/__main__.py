@@ -113,6 +113,10 @@ def run(trial: Trial, mutants: list[Mutant], workers: int) -> list[dict[str, Any
         for number in range(workers):
             root = stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants"))
             overlays.put(Overlay(trial.tree, Path(root, str(number))))
+        overlay = overlays.get()
+        if why := trial.unreliable(overlay, set(list(trial.covering.costs)[:9])):
+            raise RuntimeError(f"without a change: {sorted(why)}")
+        overlays.put(overlay)
         todo = mutants
         while todo:
             list(pool.map(judge, todo))

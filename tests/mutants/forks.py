@@ -64,7 +64,7 @@ def _test(job: dict[str, Any], answer: int) -> None:
         os.dup2(output, stream)
     chosen = _Chosen(job["tests"])
     files = list(dict.fromkeys(test.partition("::")[0] for test in job["tests"]))
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
+    words = ["-q", "-p", "no:cacheprovider", "--tb=no"]
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "--hypothesis-seed=0"]
     words += [f"--timeout={job['each']}", *(["-x"] if job["stop"] else []), *files]
     status = pytest.main(words, plugins=[chosen])
