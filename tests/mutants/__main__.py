@@ -52,7 +52,7 @@ class Trial:
             real = mutant.file.startswith("burst/flux/") and not shutil.which("flux")
             return {**verdict, "outcome": "not run here" if real else "no test"}
         for batch in filter(None, batches):
-            answer = overlay.run({mutant.file: text}, self._job(batch, stop=True))
+            answer = overlay.run(self._job(batch, stop=True), mutant.file, text)
             verdict["ran"] += answer["ran"]
             verdict["processor"] += answer["processor"]
             if answer["failed"]:
@@ -78,23 +78,20 @@ class Trial:
     def _job(self, tests: list[str], *, stop: bool) -> dict[str, Any]:
         costs = [c for c in map(self.covering.costs.get, tests) if c]
         wall = sum(cost.wall for cost in costs)
-        longest = max((cost.wall for cost in costs), default=0.0)
         # Seconds of the processor do not depend on what else the machine does.
         processor = sum(cost.processor for cost in costs)
         return {
             "tests": tests,
             "stop": stop,
-            "each": max(_HANGS, 10 * longest),
+            "each": max(_HANGS, 10 * max(cost.wall for cost in costs)),
             "seconds": max(2 * _HANGS, 10 * wall),
             "processor": int(_LOOPS + 10 * processor),
         }
 
-    def unreliable(self, overlay: Overlay, caught_by: set[str]) -> set[str]:
-        """Return the tests that also fail when nothing is changed."""
-        if not caught_by:
-            return set()
-        answer = overlay.run({}, self._job(sorted(caught_by), stop=False))
-        return set(answer["failed"])
+    def unreliable(self, overlay: Overlay, tests: set[str]) -> set[str]:
+        """Return which tests fail when nothing is changed."""
+        known = sorted(tests & self.covering.costs.keys())
+        return {*(overlay.run(self._job(known, stop=False))["failed"] if known else ())}
 
 
 def run(trial: Trial, mutants: list[Mutant], workers: int) -> list[dict[str, Any]]:
@@ -122,7 +119,7 @@ def run(trial: Trial, mutants: list[Mutant], workers: int) -> list[dict[str, Any
             list(pool.map(judge, todo))
             named = {verdicts[mutant].get("by", "") for mutant in todo}
             overlay = overlays.get()
-            lost = trial.unreliable(overlay, {by for by in named if "::" in by})
+            lost = trial.unreliable(overlay, named)
             overlays.put(overlay)
             for test in lost:
                 sys.stderr.write(f"\nfails without a change: {test}\n")

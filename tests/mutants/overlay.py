@@ -65,37 +65,35 @@ class Overlay:
                 (home / "bin" / program.name).write_bytes(ours)
                 (home / "bin" / program.name).chmod(0o755)
 
-    def run(self, changed: Mapping[str, str], job: Mapping[str, Any]) -> dict[str, Any]:
-        """Run tests by `forks.py` with these files changed; return what it answers."""
-        before = {name: (self.root / name).read_text() for name in changed}
+    def run(self, job: Mapping[str, Any], file: str = "", text: str = "") -> Any:
+        """Run tests by `forks.py` with one file changed; return what it answers."""
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [self.python, str(Path(__file__).with_name("forks.py"))],
+                cwd=self.root,
+                env=self.environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        assert self._server.stdin
+        assert self._server.stdout
+        before = (self.root / file).read_text() if file else ""
+        self._write(file, text)
         try:
-            self._write(changed)
-            if self._server is None:
-                words = [self.python, str(Path(__file__).with_name("forks.py"))]
-                self._server = subprocess.Popen(
-                    words,
-                    cwd=self.root,
-                    env=self.environment,
-                    text=True,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                )
-            assert self._server.stdin
-            assert self._server.stdout
             self._server.stdin.write(json.dumps(job) + "\n")
             self._server.stdin.flush()
-            return dict(json.loads(self._server.stdout.readline()))
+            return json.loads(self._server.stdout.readline())
         finally:
-            self._write(before)
+            self._write(file, before)
 
-    def _write(self, files: Mapping[str, str]) -> None:
-        # A compiled file is for its source's size and whole second: two mutants that
-        # are written within one would be taken for each other.
-        for name, text in files.items():
+    def _write(self, file: str, text: str) -> None:
+        if file:
+            (self.root / file).write_text(text)
+            # What is compiled is for a source of this size and second: two mutants
+            # that are written within one would be taken for each other.
             self._changes += 10
-            path = self.root / name
-            path.write_text(text)
-            os.utime(path, (self._changes, self._changes))
+            os.utime(self.root / file, (self._changes, self._changes))
 
     def close(self) -> None:
         """End the process that runs the tests."""
@@ -105,8 +103,7 @@ class Overlay:
 
 def run_pytest(overlay: Overlay, words: Sequence[str], env: Mapping[str, str]) -> int:
     """Run pytest in the copy, with this added to the environment."""
-    command = [overlay.python, "-m", "pytest", *words]
+    words = [overlay.python, "-m", "pytest", *words]
     env = {**overlay.environment, **env}
-    return subprocess.run(
-        command, cwd=overlay.root, env=env, check=False, stdout=sys.stderr
-    ).returncode
+    done = subprocess.run(words, cwd=overlay.root, env=env, check=False, stdout=2)
+    return done.returncode
