@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Which tests run a line in their own process, and what each costs: measured once.
 
-Left out are tests of what is not pure Python but Flux (users, Kubernetes, nodes, kind,
-the month), those that start programs and run none of the rooms here, and the random
-machine, whose few tests run nearly each line and take minutes.
+Only what runs in the process of a test counts. So tests that start programs are left
+out: of the commands, of the embedded lead, of contracts on real providers, and on a
+real Flux all that start a daemon. Those with users, Kubernetes, nodes, kind or a month
+are too, and the random machine: its few tests run nearly each line and take minutes.
 """
 
 from __future__ import annotations

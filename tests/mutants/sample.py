@@ -6,7 +6,7 @@ is in the sample by a hash of these: lines that move elsewhere do not change it,
 never do. cosmic-ray's operators make the mutants, and two of ours.
 
 Left out is what no test of behaviour can catch or fail to: annotations and unions of
-types, `__all__`, asserts and `zip(strict=True)` (they state what
+types, `if TYPE_CHECKING`, `__all__`, asserts and `zip(strict=True)` (they state what
 always holds), `frozen`, `kw_only` and `slots` of a class (mypy holds them), arguments
 of loggers, and what compiles to the same or not at all. Docstrings have no operator.
 """
@@ -130,6 +130,8 @@ def _tells_nothing(node: Any, operator: str) -> bool:
     """Say whether no test can tell the mutant from the original, by its place."""
     if node.type == "assert_stmt" or ("BitOr" in operator and not _function(node)):
         return True  # or a union of types with a name
+    if node.get_code(include_prefix=False).startswith("if TYPE_CHECKING"):
+        return True
     for child, above in _above(node):
         nth, start = above.children.index(child), above.children[0]
         name = (above.type, start.get_code(include_prefix=False))
