@@ -41,6 +41,7 @@ class Overlay:
             shutil.copy2(path, target, follow_symlinks=False)
         self._make_python(root / ".venv")
         self.environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        self.environment["PATH"] = f"{root}/.venv/bin:{os.environ['PATH']}"
         self.environment.pop("PYTHONPATH", None)
         found = subprocess.check_output(
             [self.python, "-c", _FIND], cwd="/", env=self.environment, text=True
