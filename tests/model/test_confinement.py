@@ -51,15 +51,16 @@ def test_whatever_its_user_writes_a_job_has_own_ranks_and_those(
     own: Any, part: Any, first: frozenset[int], then: frozenset[int], queued: bool
 ) -> None:
     came = frobbed(own, part)
+    wanted = EVALUATOR.admitted(canonical(own)) if own else frozenset(range(8))
     if queued:
         came = {"and": [came, {"properties": ["burst"]}]}
+        wanted &= LENT
     left, ranks = split_confinement(came)
     assert ranks == NONE
     for lent in first, then:
         changed = confine(came, lent)
         assert split_confinement(changed) == (left, lent)
         admitted = EVALUATOR.admitted(canonical(changed))
-        wanted = EVALUATOR.admitted(canonical(left)) if left else frozenset(range(8))
         assert admitted == wanted & (frozenset({0, 1}) | lent)
         came = changed
     assert split_confinement(confine_waiting(came)) == (left, NONE)
