@@ -11,8 +11,8 @@ files are gone after the block, however it ends.
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -29,6 +29,7 @@ from burst.cli import group
 from burst.config import convert
 from burst.errors import BurstError
 from burst.lead import Lead
+from tests.support.forked import Forked
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
 
@@ -99,11 +100,10 @@ class DaemonProcess:
 
     def __init__(self, cli: CliHarness, *options: str) -> None:
         self._path = cli.directory / f"daemon-{time.monotonic_ns()}.log"
-        command = [BURST, "daemon", "-c", str(cli.config), "--uri", cli.uri]
-        with self._path.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        command = [BURST, "daemon", "-c", str(cli.config), "--uri", cli.uri, *options]
+        log = str(self._path)
+        self._path.touch()
+        self.process = Forked(command, ("/dev/null", log, log), os.environ, os.getcwd())
 
     @property
     def log(self) -> str:

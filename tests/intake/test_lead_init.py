@@ -14,6 +14,7 @@ import pytest
 from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, MISSING
 from tests.support.fluxlead import broker_environment, short_directory
+from tests.support.forked import run_program
 from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
@@ -46,14 +47,8 @@ class Started:
             )
 
     def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [FLUX, *words],
-            env={**self._environment, **self._user},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environment = {**self._environment, **self._user}
+        return run_program([FLUX, *words], environment, self.directory)
 
     def do(self, *words: str) -> str:
         done = self.flux(*words)

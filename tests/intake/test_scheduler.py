@@ -169,6 +169,8 @@ def test_whose_nodes_are_leased_is_known_to_the_next_scheduler(
     user.use_scheduler()
     gang = user.submit(BURST, "-N2", "true")
     small = user.submit(BURST, "-N1", "--requires=burst", "true")
+    for job in (gang, small):
+        user.event(job, "priority")  # which a restarted lead finds in the KVS
     lend(instance, {gang: "2-3"}, "2-5")
     if how == "reload":
         user.do("module", "remove", "sched-burst")

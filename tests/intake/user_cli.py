@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tests.flux_instance import FLUX, FluxInstance
+from tests.support.forked import run_program
 
 FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
@@ -50,16 +50,8 @@ class UserCli:
                 "FLUX_HANDLE_ROLEMASK": "0x2",
                 "FLUX_HANDLE_USERID": "1234",
             }
-        done = subprocess.run(
-            [FLUX, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=environment,
-            cwd=self.instance.directory,
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        directory = self.instance.directory
+        done = run_program([FLUX, *words], environment, directory, stdin=stdin)
         said = CommandOutput(done.stdout.strip())
         said.status, said.error = done.returncode, done.stderr.strip()
         return said

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""What is imported in the process from which `tests.support.forked` forks programs."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+
+from tests.flux_instance import FLUX, flux_bindings
+
+# pytest is the main program here, which each of the forked imports.
+OURS = ("pytest", "burst.cli.daemon", "burst.daemon", "burst.flux.lead", "burst_local")
+FLUXES = ("cli.bulksubmit", "cli.submit", "hostlist", "job.list", "resource")
+
+for name in OURS:
+    importlib.import_module(name)
+if FLUX:
+    flux_bindings()
+    for name in FLUXES:
+        importlib.import_module(f"flux.{name}")
+# Else the first collection of garbage in each would write to all that they share.
+gc.collect()
+gc.freeze()
