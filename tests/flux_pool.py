@@ -8,7 +8,7 @@ leaves one which cannot be emptied, or that ends it, costs the next test a new o
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,16 +33,24 @@ class FluxPool:
 
     @contextmanager
     def lend(
-        self, extra: Mapping[str, Any] | None = None, *options: str
+        self,
+        extra: Mapping[str, Any] | None = None,
+        *options: str,
+        prepare: Callable[[FluxInstance], None] | None = None,
     ) -> Iterator[FluxInstance]:
-        """Yield an instance as `flux_instance` does; only its lead is up."""
-        key = repr((extra or {}, options))
+        """Yield an instance as `flux_instance` does; only its lead is up.
+
+        `prepare` changes one that has started, once for all tests that want it so.
+        """
+        key = repr((extra or {}, options, prepare))
         kept = next((each for each in self._kept if each.key == key), None)
         if kept:
             self._kept.remove(kept)
         else:
             ends = ExitStack()
             instance = ends.enter_context(flux_instance(extra, *options))
+            if prepare:
+                prepare(instance)
             kept = _Kept(key, instance, _Fresh(instance), ends)
         try:
             yield kept.instance

@@ -89,10 +89,20 @@ class UserCli:
 
     def use_scheduler(self, *arguments: str) -> None:
         """Put our scheduler in the place of the shipped one."""
-        self.do("module", "remove", "sched-simple")
-        self.do("module", "load", SCHEDULER, *arguments)
+        use_scheduler(self.instance, *arguments)
+
+    def reload_scheduler(self) -> None:
+        """Take our scheduler away, and load it again."""
+        self.do("module", "remove", "sched-burst")
+        self.do("module", "load", SCHEDULER)
 
     def stats(self) -> Mapping[str, Any]:
         """Return what our scheduler counts. All it was sent before is done by then."""
         answer: dict[str, Any] = self.instance.rpc("sched-burst.stats-get", {})
         return answer
+
+
+def use_scheduler(instance: FluxInstance, *arguments: str) -> None:
+    """Put our scheduler in the place of the shipped one."""
+    instance.flux("module", "remove", "sched-simple")
+    instance.flux("module", "load", SCHEDULER, *arguments)
