@@ -85,6 +85,8 @@ class FluxInstance(LastingInstance, SharedInstance):
     ) -> None:
         self.directory = directory
         self.uri = f"local://{directory}/lead-0/local"
+        self.is_reusable = True
+        """False once a test did what `tests.flux_pool` cannot undo."""
         self._options = options
         more = [f"more-[0-{further - 1}]"] if further else []
         self._hosts = (*_HOSTS, *more)

@@ -21,6 +21,8 @@ _KEPT = 4
 _ANYBODY = 0xFFFFFFFF - (1 << 32)
 _ANY_STATE = 0x7F
 _KVS_DIR = 1
+# Why queues are stopped until a scheduler that was just loaded is ready.
+_OFFLINE = "Scheduler is offline"
 
 
 class FluxPool:
@@ -89,6 +91,7 @@ class _Fresh:
     def restore(self) -> None:
         """Make it as it was. Raises if that cannot be."""
         self._instance.play_owner()
+        assert self._instance.is_reusable, "said by its test"
         assert self._instance.is_running, "its lead was ended"
         self._end_jobs()
         for host in self._instance.followers():
@@ -96,6 +99,8 @@ class _Fresh:
         wait_until(lambda: self._status()["online"] == "0", "followers to be offline")
         self._restore_config()
         self._restore_modules()
+        self._restore_queues()
+        self._purge_jobs()
         if drained := self._status()["drain"]:
             self._ask("resource.undrain", targets=",".join(drained))
         for key in self._kvs_keys() - self._keys:
@@ -111,6 +116,8 @@ class _Fresh:
         who = {"userid": _ANYBODY, "states": _ANY_STATE, "dry_run": False}
         self._ask("job-manager.raiseall", **who, severity=0, type="cancel")
         self._ask("job-manager.drain")
+
+    def _purge_jobs(self) -> None:
         which = {"age_limit": -1.0, "num_limit": 0, "batch": 100, "force": True}
         while self._ask("job-manager.purge", **which)["count"] == 100:
             pass
@@ -123,27 +130,29 @@ class _Fresh:
         if self._path("broker.toml").read_bytes() != self._config:
             self._path("broker.toml").write_bytes(self._config)
             self._ask("config.reload")
+
+    def _restore_queues(self) -> None:
         for name, state in self._queue_states().items():
             was = self._queues[name]
-            which = {"name": name} if name else {}
             for verb in ("enable", "start"):
                 if state[verb] != was[verb]:
-                    how = {verb: was[verb], "all": False, "reason": "as it was"}
+                    which = {"name": name} if name else {}
+                    how = {"all": False, verb: was[verb]}
                     self._ask(f"job-manager.queue-{verb}", **which, **how)
 
     def _restore_modules(self) -> None:
-        loaded = self._loaded()
-        for name, path in loaded.items():
-            if self._modules.get(name) != path:
-                self._ask("module.remove", name=name)
-        for name, path in self._modules.items():
-            if loaded.get(name) != path:
-                self._ask("module.load", path=path, args=[])
+        for name, _ in self._loaded().items() - self._modules.items():
+            self._ask("module.remove", name=name)
+        for _, path in self._modules.items() - self._loaded().items():
+            self._ask("module.load", path=path, args=[])
 
     def _check(self) -> None:
-        assert self._ask("job-manager.jobtap", query_only=True) == self._plugins
-        assert self._queue_states() == self._queues
-        assert self._loaded() == self._modules
+        for was, found in (
+            (self._plugins, self._ask("job-manager.jobtap", query_only=True)),
+            (self._queues, self._queue_states()),
+            (self._modules, self._loaded()),
+        ):
+            assert found == was, f"{found}, no longer {was}"
         allocated = self._ask("sched.resource-status")["allocated"]
         assert not (allocated and allocated["execution"]["R_lite"]), "no free of ranks"
         try:
@@ -170,12 +179,17 @@ class _Fresh:
         return {module["name"]: module["path"] for module in found}
 
     def _queue_states(self) -> dict[str, Any]:
-        names = self._ask("job-manager.queue-list")["queues"]
-        asked = [{"name": name} for name in names] or [{}]
-        return {
-            which.get("name", ""): self._ask("job-manager.queue-status", **which)
-            for which in asked
-        }
+        names = self._ask("job-manager.queue-list")["queues"] or [""]
+        found: dict[str, Any] = {}
+
+        def read() -> bool:
+            for name in names:
+                which = {"name": name} if name else {}
+                found[name] = self._ask("job-manager.queue-status", **which)
+            return _OFFLINE not in str(found)
+
+        wait_until(read, "the scheduler to be ready")
+        return found
 
 
 class _Kept(NamedTuple):

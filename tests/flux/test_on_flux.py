@@ -61,6 +61,7 @@ def until_readable(watch: Watch) -> None:
 def test_a_reloaded_job_manager_is_followed_anew(
     instance: FluxInstance, watch: Watch
 ) -> None:
+    instance.is_reusable = False  # other modules stay connected to the old one
     before = [instance.submit(nodes=4), instance.submit(nodes=2)]
     for job in before:
         watch.state(job, JobState.SCHED)
