@@ -35,8 +35,8 @@ def instance(
     with flux_pool.lend(extra, prepare=prepare) as instance:
         yield instance
         if ours:
-            for told in ("lend", {"jobs": {}, "ranks": ""}), ("starts", {"starts": {}}):
-                instance.rpc(f"sched-burst.{told[0]}", told[1])
+            instance.rpc("sched-burst.lend", {"jobs": {}, "ranks": ""})
+            instance.rpc("sched-burst.starts", {"starts": {}})
 
 
 @pytest.fixture
