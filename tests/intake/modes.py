@@ -63,7 +63,7 @@ def leave_nothing(cli: CliHarness) -> None:
         idle = all(not burst["jobs"] for burst in status["bursts"])
         return idle and not status["held"] and not status["pending"]
 
-    wait_until(is_over, "no job to be counted on")
+    wait_until(is_over, lambda: f"no job to be counted on: {cli.status()}")
     for row in cli.status()["bursts"]:
         if row["state"] != "inactive":
             cli.run("down", row["id"])

@@ -19,7 +19,6 @@ from tests.intake.allocation import Parent, User, open_parent, open_user
 from tests.support.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.minutes,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
     pytest.mark.timeout(240),
