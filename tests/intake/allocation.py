@@ -50,8 +50,8 @@ class Parent:
         environment = {**broker_environment(), "FLUX_URI": self.uri}
         command = [FLUX, "shutdown", "--quiet"]
         try:
-            subprocess.run(command, env=environment, check=False, timeout=60)
-            self.process.wait(60)
+            subprocess.run(command, env=environment, check=False, timeout=90)
+            self.process.wait(90)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)

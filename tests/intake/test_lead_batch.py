@@ -21,11 +21,11 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 WAIT = """\
-flux submit --burst -N4 sleep 600
+flux submit --burst -N2 sleep 600
 until [ "$(flux jobs -no {status})" = RUN ]; do sleep 0.2; done
 touch up
 sleep 600
@@ -44,53 +44,45 @@ def user(parent: Parent) -> Iterator[User]:
         yield user
 
 
-@pytest.mark.parametrize(("nodes", "status"), [(1, 0), (2, 3)])
-def test_a_job_larger_than_the_allocation_runs_in_it(
-    user: User, nodes: int, status: int
-) -> None:
-    script = f"""\
+def test_a_job_larger_than_the_allocation_runs_in_it(user: User) -> None:
+    script = """\
         flux getattr size
-        flux run -N{nodes} true && echo own: $FLUX_ENCLOSING_ID $1
+        flux run -N2 true && echo own: $FLUX_ENCLOSING_ID $1
         flux submit --wait --quiet --burst --burst-wait=0 -N4 --output=inner \\
             flux getattr hostname
         cat inner
-        exit {status}
+        exit 3
     """
     (user.directory / "script.sh").write_text(f"#!/bin/sh\n{script}")
-    (job,) = user.batch(f"-N{nodes}", "-t", "10m", "script.sh", "word").lines
-    assert user.status(job) == status
+    (job,) = user.batch("-N2", "-t", "10m", "script.sh", "word").lines
+    assert user.status(job) == 3
     said = user.output().splitlines()
-    assert said[:2] == [str(nodes + 4), f"own: {job} word"]
+    assert said[:2] == ["6", f"own: {job} word"]
     assert {f"burst-0-{number}" for number in range(4)} <= set(said)
     user.ends_clean()
 
 
-def test_it_is_found_from_the_parent(user: User) -> None:
-    job = user.submit("-N2", "--job-name=mine", script="touch up; sleep 600")
-    wait_until((user.directory / "up").exists, "the script to run")
+def test_it_is_found_from_the_parent_and_canceled(user: User) -> None:
+    job = user.submit("-N2", "--job-name=mine", script=WAIT)
+    wait_until((user.directory / "up").exists, user.output)
     assert user.flux("jobs", "-no", "{name} {status}", job) == "mine RUN"
     assert user.flux("uri", job).startswith("local:///")
     assert user.flux("proxy", job, "flux", "getattr", "size") == "6"
     assert "burst-0  2-5" in user.flux("proxy", job, "flux", "burst", "status")
     assert "mine" in user.flux("pstree")
+    assert len(user.followers()) >= 2
     user.flux("cancel", job)
-    user.status(job)
+    assert user.status(job) != 0
     user.ends_clean()
 
 
-@pytest.mark.parametrize("how", ["cancel", "time limit"])
-def test_nothing_is_left_of_one_that_is_ended(user: User, how: str) -> None:
-    words = () if how == "cancel" else ("-t", "10m")
-    job = user.submit("-N1", *words, script=WAIT)
+def test_nothing_is_left_of_one_whose_time_is_over(user: User) -> None:
+    job = user.submit("-N1", "-t", "10m", script=WAIT)
     wait_until((user.directory / "up").exists, user.output)
-    assert len(user.followers()) >= 4
-    if how == "cancel":
-        user.flux("cancel", job)
-    else:
-        shorten(user, job)
+    assert len(user.followers()) >= 2
+    shorten(user, job)
     assert user.status(job) != 0
-    if how != "cancel":
-        assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
+    assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
     user.ends_clean()
 
 
@@ -128,24 +120,21 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     assert user.run(BURST, "lead", "sweep").lines == nothing
 
 
-@pytest.mark.parametrize("mode", ["queue", "scheduler"])
-def test_jobs_come_in_as_the_settings_say(user: User, mode: str) -> None:
-    user.tables["intake"] = {"mode": mode}
+def test_jobs_come_in_as_the_settings_say(user: User) -> None:
+    user.tables["intake"] = {"mode": "scheduler"}
     script = """\
-        job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
+        job=$(flux submit --burst --burst-wait=0 -N2 flux getattr hostname)
         flux run -n1 echo passed
-        flux job wait-event -t60 $job clean
+        flux job wait-event -t90 $job clean
         flux module list | grep -o 'sched-[a-z]*'
         flux jobs -ano '{nodelist} {status}'
     """
-    if mode == "queue":
-        script = script.replace(" --burst-wait=0", "")
     job = user.submit("-N1", script=script)
     assert user.status(job) == 0, user.output()
     said = user.output()
     assert "passed" in said
-    assert "burst-0-[0-3] COMPLETED" in said, said
-    assert ("sched-burst" in said) == (mode == "scheduler")
+    assert "burst-0-[0-1] COMPLETED" in said, said
+    assert "sched-burst" in said
     user.ends_clean()
 
 

@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 
@@ -63,7 +63,7 @@ class Started:
     def end(self) -> None:
         self.broker.terminate()
         try:
-            self.broker.wait(60)
+            self.broker.wait(90)
         finally:
             self.broker.kill()
             self.broker.wait()
@@ -96,11 +96,11 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
         words = ("--burst=local", "--burst-wait=0", "-N2")
         job = lead.do("submit", *words, "flux", "getattr", "hostname")
         lead.do("run", "-n1", "true")
-        lead.do("job", "wait-event", "-t60", job, "clean")
+        lead.do("job", "wait-event", "-t90", job, "clean")
         assert lead.do("jobs", "-ano{nodelist}", job) == "burst-0-[0-1]"
         assert job in lead.do("jobs", "-a", "-o", "burst")
         marked = lead.do("submit", "--setattr=burstable", "-N2", "true")
-        lead.do("job", "wait-event", "-t60", marked, "clean")
+        lead.do("job", "wait-event", "-t90", marked, "clean")
         result, nodes = lead.do("jobs", "-ano{result} {nodelist}", marked).split()
         assert (result, nodes if mode == "queue" else "") == (
             "COMPLETED",
@@ -130,7 +130,7 @@ def test_an_instance_that_has_no_part_in_it_is_left_alone(place: Path) -> None:
         env={**broker_environment(), **names},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=90,
         check=True,
     )
     assert "sched-simple" in done.stdout

@@ -85,4 +85,4 @@ def compile_plugin(path: Path) -> None:
     source = Path(__file__).with_name("late_priority.c")
     include = Path(FLUX).resolve().parents[1] / "include"
     words = ["-shared", "-fPIC", f"-I{include}", str(source), "-o", str(path)]
-    subprocess.run([str(COMPILER), *words], check=True, timeout=60)
+    subprocess.run([str(COMPILER), *words], check=True, timeout=90)

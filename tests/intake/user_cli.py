@@ -15,7 +15,7 @@ from tests.support.forked import run_program
 FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
 FROBNICATOR = str(FILES / "frob-burst.py")
-DEADLINE_S = 60.0
+DEADLINE_S = 90.0
 
 
 class CommandOutput(str):
