@@ -8,7 +8,7 @@ leaves one which cannot be emptied, or that ends it, costs the next test a new o
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,9 +41,13 @@ class FluxPool:
         extra: Mapping[str, Any] | None = None,
         *options: str,
         followers: Sequence[str] = (),
+        prepare: Callable[[FluxInstance], None] | None = None,
     ) -> Iterator[FluxInstance]:
-        """Yield an instance as `flux_instance` does; its lead and these are up."""
-        key = repr((extra or {}, options, followers))
+        """Yield an instance as `flux_instance` does; its lead and these are up.
+
+        `prepare` changes one that has started, once for all tests that want it so.
+        """
+        key = repr((extra or {}, options, followers, prepare))
         kept = next((each for each in self._kept if each.key == key), None)
         if kept:
             self._kept.remove(kept)
@@ -52,6 +56,8 @@ class FluxPool:
             instance = ends.enter_context(flux_instance(extra, *options))
             for host in followers:
                 instance.start_follower(host)
+            if prepare:
+                prepare(instance)
             kept = _Kept(key, instance, _Fresh(instance), ends)
         try:
             yield kept.instance

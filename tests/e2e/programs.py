@@ -28,7 +28,7 @@ OPERATOR = "BURST_TEST_FLUX_OPERATOR"
 """Names the manager program of the Flux Operator, for tests that need it."""
 MONTH = "BURST_TEST_MONTH"
 """How many jobs the test marked month has; it is skipped without."""
-MONTH_JOBS = 4_000
+MONTH_JOBS = 1_500
 
 
 def host_paths(*, flux: bool = False) -> list[str]:

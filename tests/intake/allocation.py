@@ -18,6 +18,7 @@ import tomli_w
 from tests.cli.cli_harness import BURST, CommandResult
 from tests.flux_instance import FLUX
 from tests.support.fluxlead import broker_environment
+from tests.support.forked import run_program
 from tests.support.marked import kill_all_with, pids_with
 from tests.support.waiting import wait_until
 
@@ -49,8 +50,8 @@ class Parent:
         environment = {**broker_environment(), "FLUX_URI": self.uri}
         command = [FLUX, "shutdown", "--quiet"]
         try:
-            subprocess.run(command, env=environment, check=False, timeout=60)
-            self.process.wait(60)
+            subprocess.run(command, env=environment, check=False, timeout=90)
+            self.process.wait(90)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -86,15 +87,7 @@ class User:
         }
 
     def run(self, *words: str) -> CommandResult:
-        done = subprocess.run(
-            words,
-            cwd=self.directory,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_program(words, self.environment, self.directory)
         return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def flux(self, *words: str) -> str:

@@ -14,15 +14,11 @@ from tests.intake.user_cli import FROBNICATOR, UserCli
 from tests.support.waiting import wait_until
 
 PLUGINS = ["defaults", FROBNICATOR, "constraints"]
-
-
 QUEUES = {
     "batch": {"requires": ["local"]},
     "burst": {"requires": ["burst"]},
     "burst-ready": {"requires": ["burst"]},
 }
-
-
 TABLES: dict[str, dict[str, Any]] = {
     "hold": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
     "scheduler": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
@@ -36,20 +32,9 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-MODES = pytest.mark.parametrize(
-    ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()]
-)
-
-
-FAILING = pytest.mark.parametrize(
-    ("extra", "mode"), [(TABLES[mode], mode) for mode in ("queue", "scheduler")]
-)
-
-
-IN_SCHEDULER = pytest.mark.parametrize("extra", [TABLES["scheduler"]])
-
-
-IN_QUEUE = pytest.mark.parametrize("extra", [TABLES["queue"]])
+MODES = pytest.mark.parametrize("mode", list(TABLES))
+IN_QUEUE = pytest.mark.parametrize("mode", ["queue"])
+IN_SCHEDULER = pytest.mark.parametrize("mode", ["scheduler"])
 
 
 Serve = Callable[..., AbstractContextManager[DaemonProcess]]
@@ -62,8 +47,6 @@ def make_serve(cli: CliHarness, user: UserCli) -> Serve:
     def start(mode: str, **tables: Any) -> Iterator[DaemonProcess]:
         intake = {"mode": mode, "local_wait": "1h", **tables.pop("intake", {})}
         cli.write(intake=intake, **tables)
-        if mode == "scheduler":
-            user.use_scheduler()
         if mode == "queue":
             user.do("queue", "start", "-qbatch")
         with cli.daemon() as daemon:
@@ -80,7 +63,7 @@ def leave_nothing(cli: CliHarness) -> None:
         idle = all(not burst["jobs"] for burst in status["bursts"])
         return idle and not status["held"] and not status["pending"]
 
-    wait_until(is_over, "no job to be counted on")
+    wait_until(is_over, lambda: f"no job to be counted on: {cli.status()}")
     for row in cli.status()["bursts"]:
         if row["state"] != "inactive":
             cli.run("down", row["id"])

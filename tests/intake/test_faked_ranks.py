@@ -171,6 +171,17 @@ def test_a_job_of_a_hundred_nodes_waits_in_an_instance_of_8_and_runs(
     assert large.ranks == f"{OWN}-{OWN + LENT - 1}"
 
 
+def test_the_shipped_scheduler_blocks_there() -> None:
+    shipped = Faked("fifo", ours=False)
+    large = shipped.submit(LENT, burstable=True)
+    local = shipped.submit(2, burstable=False)
+    shipped.turn()
+    assert (large.ranks, local.ranks) == ("", "")
+    shipped.cancel(1)
+    shipped.turn()
+    assert local.ranks == "0-1"
+
+
 def test_one_larger_than_all_ranks_is_kept_and_a_plain_one_is_denied(
     faked: Faked,
 ) -> None:

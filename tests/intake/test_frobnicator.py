@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import FROBNICATOR, UserCli
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -28,12 +28,19 @@ QUEUES = {
 WITH_QUEUES = {"ingest": ingest(ready="burst-ready"), "queues": QUEUES}
 
 
+@pytest.fixture
+def user(instance: FluxInstance, tables: dict[str, Any]) -> UserCli:
+    """Give a user of an instance that was told to have these tables."""
+    instance.reload_config(tables)
+    return UserCli(instance)
+
+
 def constraints(user: UserCli, job: str) -> Any:
     spec = json.loads(user.do("job", "info", job, "jobspec"))
     return spec["attributes"]["system"].get("constraints")
 
 
-@pytest.mark.parametrize("extra", [{"ingest": ingest()}])
+@pytest.mark.parametrize("tables", [{"ingest": ingest()}])
 def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
     user: UserCli,
 ) -> None:
@@ -50,19 +57,21 @@ def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
     assert "only 2 eligible" in user.event(denied, "exception")
 
 
-@pytest.mark.parametrize("extra", [{"ingest": ingest(any_job=True)}])
+@pytest.mark.parametrize("tables", [{"ingest": ingest(any_job=True)}])
 def test_a_site_may_let_any_job_run_there(user: UserCli) -> None:
     assert constraints(user, user.submit("true")) is None
 
 
-@pytest.mark.parametrize("extra", [{"ingest": ingest(attribute="cloud", property="x")}])
+@pytest.mark.parametrize(
+    "tables", [{"ingest": ingest(attribute="cloud", property="x")}]
+)
 def test_other_names_may_be_used(user: UserCli) -> None:
     plain = user.submit("--setattr=burstable", "true")
     assert constraints(user, plain) == {"properties": ["^x"]}
     assert constraints(user, user.submit("--setattr=cloud", "true")) is None
 
 
-@pytest.mark.parametrize("extra", [WITH_QUEUES])
+@pytest.mark.parametrize("tables", [WITH_QUEUES])
 def test_a_queue_that_says_where_its_jobs_run_is_left_alone(user: UserCli) -> None:
     batch = user.submit("-qbatch", "true")
     assert constraints(user, batch) == {"properties": ["local"]}
@@ -70,7 +79,7 @@ def test_a_queue_that_says_where_its_jobs_run_is_left_alone(user: UserCli) -> No
     assert constraints(user, anywhere) == {"properties": ["^burst"]}
 
 
-@pytest.mark.parametrize("extra", [WITH_QUEUES])
+@pytest.mark.parametrize("tables", [WITH_QUEUES])
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -94,7 +103,7 @@ BY_QUEUE = {
 }
 
 
-@pytest.mark.parametrize("extra", [BY_QUEUE])
+@pytest.mark.parametrize("tables", [BY_QUEUE])
 def test_a_burstable_job_waits_in_the_burst_queue(user: UserCli) -> None:
     """Else it waits in the default queue, whose nodes are never lent ones."""
     job = user.submit("--setattr=burstable", "-N4", "true")

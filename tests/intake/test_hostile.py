@@ -15,13 +15,14 @@ import pytest
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import DaemonProcess, open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.user_cli import UserCli
+from tests.flux_pool import FluxPool
+from tests.intake.user_cli import UserCli, use_scheduler
 from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 # Deeper than Python decodes; Flux takes it.
@@ -38,11 +39,16 @@ raw.flux_rpc_get(future, ffi.NULL)
 """
 
 
-@pytest.fixture
-def daemon(instance: FluxInstance, user: UserCli) -> Iterator[DaemonProcess]:
+@pytest.fixture(scope="module")
+def instance(flux_pool: FluxPool) -> Iterator[FluxInstance]:
+    with flux_pool.lend(prepare=use_scheduler) as instance:
+        yield instance
+
+
+@pytest.fixture(scope="module")
+def daemon(instance: FluxInstance) -> Iterator[DaemonProcess]:
     with open_harness(instance) as cli:
         cli.write(intake={"mode": "scheduler"})
-        user.use_scheduler()
         with cli.daemon() as daemon:
             yield daemon
 

@@ -19,10 +19,9 @@ from tests.intake.allocation import Parent, User, open_parent, open_user
 from tests.support.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 WAIT = """\
@@ -135,7 +134,7 @@ def test_jobs_come_in_as_the_settings_say(user: User, mode: str) -> None:
     script = """\
         job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
         flux run -n1 echo passed
-        flux job wait-event -t60 $job clean
+        flux job wait-event -t90 $job clean
         flux module list | grep -o 'sched-[a-z]*'
         flux jobs -ano '{nodelist} {status}'
     """

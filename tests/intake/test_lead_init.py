@@ -14,6 +14,7 @@ import pytest
 from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, MISSING
 from tests.support.fluxlead import broker_environment, short_directory
+from tests.support.forked import run_program
 from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
@@ -21,7 +22,7 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 
@@ -46,14 +47,8 @@ class Started:
             )
 
     def flux(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [FLUX, *words],
-            env={**self._environment, **self._user},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environment = {**self._environment, **self._user}
+        return run_program([FLUX, *words], environment, self.directory)
 
     def do(self, *words: str) -> str:
         done = self.flux(*words)
@@ -68,7 +63,7 @@ class Started:
     def end(self) -> None:
         self.broker.terminate()
         try:
-            self.broker.wait(60)
+            self.broker.wait(90)
         finally:
             self.broker.kill()
             self.broker.wait()
@@ -101,11 +96,11 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
         words = ("--burst=local", "--burst-wait=0", "-N2")
         job = lead.do("submit", *words, "flux", "getattr", "hostname")
         lead.do("run", "-n1", "true")
-        lead.do("job", "wait-event", "-t60", job, "clean")
+        lead.do("job", "wait-event", "-t90", job, "clean")
         assert lead.do("jobs", "-ano{nodelist}", job) == "burst-0-[0-1]"
         assert job in lead.do("jobs", "-a", "-o", "burst")
         marked = lead.do("submit", "--setattr=burstable", "-N2", "true")
-        lead.do("job", "wait-event", "-t60", marked, "clean")
+        lead.do("job", "wait-event", "-t90", marked, "clean")
         result, nodes = lead.do("jobs", "-ano{result} {nodelist}", marked).split()
         assert (result, nodes if mode == "queue" else "") == (
             "COMPLETED",
@@ -135,7 +130,7 @@ def test_an_instance_that_has_no_part_in_it_is_left_alone(place: Path) -> None:
         env={**broker_environment(), **names},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=90,
         check=True,
     )
     assert "sched-simple" in done.stdout

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,10 @@ pytestmark = [
     pytest.mark.skipif(not FLUX, reason=MISSING),
 ]
 
-Told = Callable[[], str]
+
+@pytest.fixture
+def mode() -> str:
+    return "scheduler"
 
 
 @pytest.fixture
@@ -36,7 +39,6 @@ def waiting(instance: FluxInstance, user: UserCli) -> Iterator[str]:
     with open_harness(instance) as cli:
         limits = {"max_nodes": 1}
         cli.write(intake={"mode": "scheduler", "impossible": "hold"}, limits=limits)
-        user.use_scheduler()
         with cli.daemon():
             job = user.submit("--burst", "-N4", "-t1h", "true")
             wait_until(lambda: "limits.max_nodes" in told(user, job), "the memo")
@@ -83,4 +85,4 @@ def compile_plugin(path: Path) -> None:
     source = Path(__file__).with_name("late_priority.c")
     include = Path(FLUX).resolve().parents[1] / "include"
     words = ["-shared", "-fPIC", f"-I{include}", str(source), "-o", str(path)]
-    subprocess.run([str(COMPILER), *words], check=True, timeout=60)
+    subprocess.run([str(COMPILER), *words], check=True, timeout=90)

@@ -13,14 +13,13 @@ import pytest
 from tests.cli.cli_harness import CliHarness
 from tests.flux_instance import FLUX, MISSING
 from tests.intake.modes import MODES, Serve, leave_nothing
-from tests.intake.user_cli import SCHEDULER, UserCli
+from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 # Starts the broker once the gate is open.
@@ -57,29 +56,26 @@ class Requeue:
         local = {
             **self._cli.options,
             "type": "local",
-            "dir": str(self._cli.home),
             "flux": str(self._program),
         }
         tables = {"providers": {"local": local}, "deadlines": {"rejoin": "1s"}}
         self._stack.enter_context(self._serve(self._mode, **tables))
 
-    def stop_queues(self) -> None:
-        """Stop all queues and start all, also the one in which burst jobs wait."""
+    def send_back(self) -> None:
+        """Stop all queues and start all, then load the scheduler again."""
         self._user.do("queue", "stop", "-a")
         self._user.do("queue", "start", "-a")
         if self._mode == "queue":
             wait_until(self._waits_again, "queue burst to be stopped again")
+        if self._mode == "scheduler":
+            self._user.reload_scheduler()
+        else:
+            self._user.instance.reload_scheduler()
 
     def _waits_again(self) -> bool:
         asked = {"name": "burst"}
         status = self._user.instance.rpc("job-manager.queue-status", asked)
         return not status["start"]
-
-    def reload_scheduler(self) -> None:
-        """Take the scheduler away and load it again."""
-        ours = self._mode == "scheduler"
-        self._user.do("module", "remove", "sched-burst" if ours else "sched-simple")
-        self._user.do("module", "load", SCHEDULER if ours else "sched-simple")
 
     def restart(self) -> None:
         """Restart the lead, and the daemon with it."""
@@ -87,13 +83,15 @@ class Requeue:
         self._stack.close()
         self._user.instance.stop()
         self._user.instance.start()
+        if self._mode == "scheduler":
+            self._user.use_scheduler()
         self.start()
         if self._mode != "queue":
             self._user.do("queue", "start")
 
 
 @MODES
-@pytest.mark.parametrize("how", ["stop_queues", "reload_scheduler", "restart"])
+@pytest.mark.parametrize("how", ["send_back", "restart"])
 def test_requests_that_go_back_leave_nothing_behind(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str, how: str
 ) -> None:

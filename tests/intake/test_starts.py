@@ -19,6 +19,11 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 BURST = "--setattr=burstable"
 
 
+@pytest.fixture
+def mode() -> str:
+    return "scheduler"
+
+
 def tell(instance: FluxInstance, **starts: float) -> None:
     """Tell the scheduler as the daemon does."""
     known = {str(int(parse_jobid(job))): at for job, at in starts.items()}
@@ -30,6 +35,7 @@ def estimate(user: UserCli, job: str) -> str:
     return user.do("jobs", "-n", "-o", form, job).strip()
 
 
+@pytest.mark.parametrize("mode", [""])
 @pytest.mark.parametrize("policy", ["fifo", "backfill"])
 def test_all_pending_jobs_show_when_they_start(user: UserCli, policy: str) -> None:
     user.use_scheduler(f"policy={policy}")
@@ -49,7 +55,6 @@ def test_all_pending_jobs_show_when_they_start(user: UserCli, policy: str) -> No
 
 
 def test_a_queue_of_none_but_stepped_over_jobs_is_annotated(user: UserCli) -> None:
-    user.use_scheduler()
     job = user.submit(BURST, "-N4", "true")
     at = time.time() + 1000.0
     tell(user.instance, **{job: at})
@@ -58,6 +63,5 @@ def test_a_queue_of_none_but_stepped_over_jobs_is_annotated(user: UserCli) -> No
 
 @pytest.mark.parametrize("payload", [{}, {"starts": 5}, {"starts": {"x": "y"}}])
 def test_what_is_no_start_is_refused(user: UserCli, payload: Any) -> None:
-    user.use_scheduler()
     with pytest.raises((OSError, LeadError), match="starts"):
         user.instance.rpc("sched-burst.starts", payload)

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tests.flux_instance import FLUX, FluxInstance
+from tests.support.forked import run_program
 
 FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
 FROBNICATOR = str(FILES / "frob-burst.py")
-DEADLINE_S = 60.0
+DEADLINE_S = 90.0
 
 
 class CommandOutput(str):
@@ -50,16 +50,8 @@ class UserCli:
                 "FLUX_HANDLE_ROLEMASK": "0x2",
                 "FLUX_HANDLE_USERID": "1234",
             }
-        done = subprocess.run(
-            [FLUX, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=environment,
-            cwd=self.instance.directory,
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        directory = self.instance.directory
+        done = run_program([FLUX, *words], environment, directory, stdin=stdin)
         said = CommandOutput(done.stdout.strip())
         said.status, said.error = done.returncode, done.stderr.strip()
         return said
@@ -97,10 +89,20 @@ class UserCli:
 
     def use_scheduler(self, *arguments: str) -> None:
         """Put our scheduler in the place of the shipped one."""
-        self.do("module", "remove", "sched-simple")
-        self.do("module", "load", SCHEDULER, *arguments)
+        use_scheduler(self.instance, *arguments)
+
+    def reload_scheduler(self) -> None:
+        """Take our scheduler away, and load it again."""
+        self.do("module", "remove", "sched-burst")
+        self.do("module", "load", SCHEDULER)
 
     def stats(self) -> Mapping[str, Any]:
         """Return what our scheduler counts. All it was sent before is done by then."""
         answer: dict[str, Any] = self.instance.rpc("sched-burst.stats-get", {})
         return answer
+
+
+def use_scheduler(instance: FluxInstance, *arguments: str) -> None:
+    """Put our scheduler in the place of the shipped one."""
+    instance.flux("module", "remove", "sched-simple")
+    instance.flux("module", "load", SCHEDULER, *arguments)

@@ -35,7 +35,7 @@ _KINDS = (
 )
 _COMMANDS = (("true",), ("sleep", "0.1"), ("sleep", "0.3"))
 _SIMULATED = ("simulated",)
-"""Half of the jobs: Flux allocates nodes and plays 0.1 s of a job there, without the
+"""Three of four jobs: Flux allocates nodes and plays 0.1 s of a job there, without the
 shell, which takes most of the time of those that are real."""
 
 
@@ -75,7 +75,7 @@ class Jobs:
         futures = []
         for kind in self._random.choices(kinds, shares, k=count):
             real = self._random.choice(_COMMANDS)
-            spec = _spec(kind, self._random.choice([real, _SIMULATED]))
+            spec = _spec(kind, self._random.choice([real, *[_SIMULATED] * 3]))
             futures.append(job.submit_async(handle, spec))
         for future in futures:
             self.accepted[int(future.get_id())] = time.time()

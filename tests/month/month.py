@@ -29,7 +29,7 @@ from tests.support.waiting import wait_until
 BATCH = 100
 WAITING = 150
 """The most jobs that have not ended while more are submitted."""
-IDLE_EVERY = 10
+IDLE_EVERY = 4
 """Batches after which the site falls idle until no burst is left."""
 FAULT_S = 5.0
 """The longest that jobs wait for a provider that fails."""
