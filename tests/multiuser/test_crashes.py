@@ -36,12 +36,6 @@ def processes(
     return found
 
 
-def followers(instance: SystemInstance) -> set[int]:
-    """Return the brokers that the provider started."""
-    place = f"-Srundir={instance.directory}/p".encode()
-    return processes(instance, lambda command, _: place in command)
-
-
 def guests_processes(instance: SystemInstance) -> set[int]:
     """Return what guests' jobs run, with the IMPs that started them."""
     guests = {UIDS["ann"], UIDS["bob"]}
@@ -75,8 +69,8 @@ def start_sleep(instance: SystemInstance, seconds: int) -> str:
 def wait_for_nothing(instance: SystemInstance) -> None:
     """Wait until nothing of any burst is left."""
     wait_until(
-        lambda: not followers(instance) and not guests_processes(instance),
-        lambda: (followers(instance), guests_processes(instance)),
+        lambda: not instance.followers() and not guests_processes(instance),
+        lambda: (instance.followers(), guests_processes(instance)),
     )
     wait_until(lambda: not directories(instance), lambda: directories(instance))
 
@@ -94,7 +88,7 @@ def test_a_killed_daemon_leaves_a_guests_job_running(system: SystemInstance) -> 
     with system.daemon() as daemon:
         job = start_sleep(system, 8)
         daemon.kill()
-    assert len(followers(system)) == 2
+    assert len(system.followers()) == 2
     with system.daemon():
         assert system.wait_for_end("ann", job).returncode == 0
         assert system.jobs("{result}", job) == ["COMPLETED"]
@@ -114,7 +108,7 @@ def test_a_canceled_job_of_a_guest_leaves_no_process(system: SystemInstance) -> 
 
 def kill_a_follower(instance: SystemInstance, job: str) -> None:
     """Kill one of the followers on which a job of ann's runs, and see the job end."""
-    os.kill(min(followers(instance)), signal.SIGKILL)
+    instance.kill_follower(instance.followers()[0])
     assert instance.wait_for_end("ann", job).returncode != 0
 
 
