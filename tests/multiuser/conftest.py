@@ -23,7 +23,6 @@ class Instances:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._kept: dict[str, tuple[SystemInstance, Fresh]] = {}
-        self.discarded: list[str] = []
 
     def take(self, extra: Mapping[str, Any]) -> SystemInstance:
         """Return one with these tables."""
@@ -41,8 +40,7 @@ class Instances:
         try:
             fresh.restore()
             instance.write_settings()
-        except (OSError, AssertionError, KeyError, ValueError) as error:
-            self.discarded.append(repr(error))
+        except (OSError, AssertionError, KeyError, ValueError):
             instance.end()
         else:
             self._kept[repr(extra)] = instance, fresh
@@ -66,7 +64,6 @@ def instances(lab: Lab) -> Iterator[Instances]:
     instances = Instances(lab)
     yield instances
     instances.end()
-    print("DISCARDED", instances.discarded)  # DEBUG
 
 
 @pytest.fixture

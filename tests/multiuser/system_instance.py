@@ -64,9 +64,12 @@ class SystemInstance:
         self._give(self.directory)
         lab.run(OWNER, "flux", "keygen", f"{made}/cert")
         (self.directory / "R").write_text(json.dumps(_resources()))
+        self._configure()
+        self.write_settings()
+
+    def _configure(self) -> None:
         config = tomli_w.dumps(self.tables())
         (self.directory / "broker.toml").write_text(config)
-        self.write_settings()
 
     def tables(self) -> dict[str, Any]:
         """Return the lead's configuration."""
@@ -103,6 +106,11 @@ class SystemInstance:
 
     def start(self) -> None:
         """Start the lead, and return once it takes jobs."""
+        self._start_lead()
+        wait_until(self._is_up, lambda: self.log("lead-0"), UP_DEADLINE_S)
+        self._handle = flux_bindings().Flux(self.uri)
+
+    def _start_lead(self) -> None:
         rundir = self.make_directory("lead", 0o755)
         state = self.make_directory("state", 0o700)
         self.start_broker(
@@ -110,8 +118,6 @@ class SystemInstance:
             rundir,
             *("-Sbroker.quorum=1", f"-Sstatedir={state}", "-Sbroker.rc2_none=1"),
         )
-        wait_until(self._is_up, lambda: self.log("lead-0"), UP_DEADLINE_S)
-        self._handle = flux_bindings().Flux(self.uri)
 
     @property
     def is_running(self) -> bool:
@@ -151,7 +157,11 @@ class SystemInstance:
         return place
 
     def _is_up(self) -> bool:
-        assert self._brokers["lead-0"].poll() is None, self.log("lead-0")
+        if not self.is_running:
+            # Between our asking for a free port and its use, another took it.
+            assert "Address already in use" in self.log("lead-0"), self.log("lead-0")
+            self._configure()
+            self._start_lead()
         return not self.try_flux("ann", "jobs").returncode
 
     def start_broker(
@@ -274,8 +284,8 @@ class DaemonRun:
         env: Mapping[str, str],
         group: Path | None,
     ) -> None:
-        words = ("python", "-m", "burst", "daemon", "-c", str(instance.settings))
-        words = (*words, "--uri", instance.uri, *options)
+        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri, *options)
+        words = ("python", "-m", "burst", "daemon", *of_daemon)
         self.process: Forked | subprocess.Popen[bytes]
         self._path = instance.directory / f"daemon-{time.monotonic_ns()}.log"
         if not (env or group):

@@ -16,6 +16,7 @@ import tomli_w
 
 from burst.model.ranks import parse_idset
 from tests.multiuser.apart import BY_USERS, TABLES, serve
+from tests.multiuser.lab import UIDS
 from tests.multiuser.system_instance import SystemInstance
 from tests.support.waiting import wait_until
 
@@ -159,10 +160,13 @@ def strays(system: SystemInstance) -> list[str]:
     over = states.get("inactive", math.inf)
     its = parse_idset(row["ranks"])
     found = []
-    for line in system.jobs("{username} {t_run} {id.f58} {ranks}"):
-        user, began, _, *ranks = line.split()
+    lines = system.jobs("{userid} {t_run} {id.f58} {ranks}")
+    bobs = [line for line in lines if line.startswith(f"{UIDS['bob']} ")]
+    assert bobs, lines
+    for line in bobs:
+        _, began, _, *ranks = line.split()
         on = parse_idset(ranks[0].strip("[]")) if ranks else frozenset()
-        if user == "bob" and on & its and float(began) < over:
+        if on & its and float(began) < over:
             found.append(line)
     return found
 
