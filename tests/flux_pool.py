@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from burst.model.ranks import parse_idset
 from tests.contract.instance import rank_of
@@ -25,6 +25,29 @@ _ANY_STATE = 0x7F
 _KVS_DIR = 1
 # Why queues are stopped until a scheduler that was just loaded is ready.
 _OFFLINE = "Scheduler is offline"
+
+
+class Lasting(Protocol):
+    """An instance that can be emptied; see `tests.flux_instance`."""
+
+    directory: Path
+    is_reusable: bool
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether its lead lives."""
+
+    def play_owner(self) -> None:
+        """Let `rpc` be its owner's."""
+
+    def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
+        """Ask a service, as the owner."""
+
+    def followers(self) -> list[str]:
+        """Return all that `kill_follower` can end."""
+
+    def kill_follower(self, host: str) -> None:
+        """Kill a follower."""
 
 
 class FluxPool:
@@ -58,7 +81,7 @@ class FluxPool:
                 instance.start_follower(host)
             if prepare:
                 prepare(instance)
-            kept = _Kept(key, instance, _Fresh(instance), ends)
+            kept = _Kept(key, instance, Fresh(instance), ends)
         try:
             yield kept.instance
         finally:
@@ -81,10 +104,10 @@ class FluxPool:
             self._kept.pop(0).ends.close()
 
 
-class _Fresh:
+class Fresh:
     """What an instance has when it has started, and how it is made to be so again."""
 
-    def __init__(self, instance: FluxInstance) -> None:
+    def __init__(self, instance: Lasting) -> None:
         self._instance = instance
         self._pids = instance.pids()
         self._wait_for_followers()
@@ -210,5 +233,5 @@ class _Fresh:
 class _Kept(NamedTuple):
     key: str
     instance: FluxInstance
-    fresh: _Fresh
+    fresh: Fresh
     ends: ExitStack

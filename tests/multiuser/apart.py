@@ -37,14 +37,20 @@ TABLES: dict[str, dict[str, Any]] = {
 """Tables of the lead's configuration, by mode."""
 
 
+def load_scheduler(system: SystemInstance) -> None:
+    """Have the lead use burst's scheduler, if it does not yet."""
+    if "sched-simple" in system.flux(OWNER, "module", "list"):
+        system.flux(OWNER, "module", "remove", "sched-simple")
+        system.flux(OWNER, "module", "load", SCHEDULER)
+
+
 @contextmanager
 def serve(system: SystemInstance, mode: str, **tables: Any) -> Iterator[DaemonRun]:
     """Have a daemon serve that keeps users apart, in this mode."""
     plan = {"share_users": False}
     system.write_settings(intake={"mode": mode}, plan=plan, **tables)
     if mode == "scheduler":
-        system.flux(OWNER, "module", "remove", "sched-simple")
-        system.flux(OWNER, "module", "load", SCHEDULER)
+        load_scheduler(system)
     if mode == "queue":
         system.flux(OWNER, "queue", "start", "-qbatch")
     with system.daemon() as daemon:

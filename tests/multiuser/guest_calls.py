@@ -40,10 +40,10 @@ FORGED = (
     "--setattr=burst.urgency=31",
     "--env=BURST_CONFIG=/etc/shadow",
 )
-_ANSWER_S = 30.0
+_ANSWER_S = 90.0
 _IN_FLIGHT = 2000
 _MANY_REFUSED = 1000
-_ASKED_S = 25.0
+_ASKED_S = 60.0
 
 
 def _answer(handle: Handle) -> ResponseMessage:

@@ -28,6 +28,8 @@ flux-config-access(5), the administrator's guide of Flux.
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import os
 import secrets
 import shlex
@@ -39,12 +41,13 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
 import tomli_w
 
+from tests.support.forked import Forked, find_script, run_program
 from tests.support.waiting import wait_until
 
 OWNER = "flux"
@@ -59,6 +62,8 @@ MUNGE_SOCKET = Path("/run/munge/munge.socket.2")
 _FLUX = shutil.which("flux") or ""
 _TOOLS = ("unshare", "nsenter", "setpriv", "munged", "munge", "unmunge")
 _REPOSITORY = Path(__file__).parents[2]
+_CLONE_NEWNS = 0x20000
+_PR_SET_DUMPABLE = 4
 
 
 @cache
@@ -208,8 +213,16 @@ class Lab:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as a user and return how it ended; it may fail.
 
-        The user may be any number.
+        The user may be any number. What is Python is forked.
         """
+        words = self._script(command)
+        if find_script(words):
+            environment = {**_environment(user), **(env or {})}
+            first = partial(_become, self._holder.pid, _number(user))
+            limit = COMMAND_DEADLINE_S
+            return run_program(
+                words, environment, Path("/"), stdin=given, timeout=limit, first=first
+            )
         return subprocess.run(
             self._as_user(user, command, env),
             input=given,
@@ -218,6 +231,29 @@ class Lab:
             cwd="/",
             timeout=COMMAND_DEADLINE_S,
             check=False,
+        )
+
+    def _script(self, command: Sequence[str]) -> list[str]:
+        """Return a command as `find_script` knows it."""
+        if command[:3] == ("python", "-m", "burst"):
+            return [str(Path(sys.executable).with_name("burst")), *command[3:]]
+        if command[:3] == ("flux", "python", "-c"):
+            digest = hashlib.sha256(command[3].encode()).hexdigest()
+            script = self.directory / f"{digest}.py"
+            script.write_text(command[3])
+            return [str(script), *command[4:]]
+        return [_FLUX if command[0] == "flux" else command[0], *command[1:]]
+
+    def fork(
+        self, user: str, *command: str, log: Path, env: Mapping[str, str]
+    ) -> Forked:
+        """Start a command of Python as `start` does."""
+        return Forked(
+            find_script(self._script(command)),
+            (os.devnull, str(log), str(log)),
+            {**_environment(user), **env},
+            "/",
+            partial(_become, self._holder.pid, _number(user)),
         )
 
     def run(
@@ -231,14 +267,7 @@ class Lab:
     def _as_user(
         self, user: str, command: Sequence[str], env: Mapping[str, str] | None
     ) -> list[str]:
-        number = user if user.isdecimal() else str(UIDS.get(user, 0))
-        home = "/root" if user == "root" else f"/home/{user}"
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        # Our code is this checkout's, wherever the packages are installed.
-        ours = f"{_REPOSITORY}:{_REPOSITORY / 'plugins'}"
-        given = {"HOME": home, "USER": user, "LOGNAME": user, "PATH": path}
-        given |= {"LANG": "C.UTF-8", "SHELL": "/bin/sh", "PYTHONPATH": ours}
-        given |= env or {}
+        number, given = _number(user), {**_environment(user), **(env or {})}
         return [
             *("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--"),
             *("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups"),
@@ -248,7 +277,34 @@ class Lab:
         ]
 
 
-def end_process(process: subprocess.Popen[bytes]) -> None:
+def _number(user: str) -> int:
+    return int(user) if user.isdecimal() else UIDS.get(user, 0)
+
+
+def _environment(user: str) -> dict[str, str]:
+    home = "/root" if user == "root" else f"/home/{user}"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    # Our code is this checkout's, wherever the packages are installed.
+    ours = f"{_REPOSITORY}:{_REPOSITORY / 'plugins'}"
+    given = {"HOME": home, "USER": user, "LOGNAME": user, "PATH": path}
+    return given | {"LANG": "C.UTF-8", "SHELL": "/bin/sh", "PYTHONPATH": ours}
+
+
+def _become(place: int, number: int) -> None:
+    """Be this user, among the mounts of that process: as nsenter and setpriv do."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    namespace = os.open(f"/proc/{place}/ns/mnt", os.O_RDONLY)
+    if libc.setns(namespace, _CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "setns")
+    os.close(namespace)
+    os.setgroups([])
+    os.setresgid(number, number, number)
+    os.setresuid(number, number, number)
+    # Else /proc/self is root's, as of no process that a user starts.
+    libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def end_process(process: subprocess.Popen[bytes] | Forked) -> None:
     """End a process in order, if it runs, and by SIGKILL where that takes too long."""
     process.send_signal(signal.SIGTERM)
     try:

@@ -8,17 +8,19 @@ absent until the daemon's local provider starts them.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from tests.flux_instance import flux_bindings
 from tests.multiuser.lab import (
     COMMAND_DEADLINE_S,
     OWNER,
@@ -27,6 +29,7 @@ from tests.multiuser.lab import (
     end_process,
     imp_path,
 )
+from tests.support.forked import Forked
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -56,12 +59,17 @@ class SystemInstance:
         self.settings = self.directory / "burst.toml"
         self._extra = dict(extra or {})
         self._brokers: dict[str, subprocess.Popen[bytes]] = {}
+        self._handle: Any = None
+        self.is_reusable = True
         self._give(self.directory)
         lab.run(OWNER, "flux", "keygen", f"{made}/cert")
         (self.directory / "R").write_text(json.dumps(_resources()))
+        self._configure()
+        self.write_settings()
+
+    def _configure(self) -> None:
         config = tomli_w.dumps(self.tables())
         (self.directory / "broker.toml").write_text(config)
-        self.write_settings()
 
     def tables(self) -> dict[str, Any]:
         """Return the lead's configuration."""
@@ -98,6 +106,11 @@ class SystemInstance:
 
     def start(self) -> None:
         """Start the lead, and return once it takes jobs."""
+        self._start_lead()
+        wait_until(self._is_up, lambda: self.log("lead-0"), UP_DEADLINE_S)
+        self._handle = flux_bindings().Flux(self.uri)
+
+    def _start_lead(self) -> None:
         rundir = self.make_directory("lead", 0o755)
         state = self.make_directory("state", 0o700)
         self.start_broker(
@@ -105,7 +118,35 @@ class SystemInstance:
             rundir,
             *("-Sbroker.quorum=1", f"-Sstatedir={state}", "-Sbroker.rc2_none=1"),
         )
-        wait_until(self._is_up, lambda: self.log("lead-0"), UP_DEADLINE_S)
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether the lead's process lives."""
+        return self._brokers["lead-0"].poll() is None
+
+    def play_owner(self) -> None:
+        """Do nothing: `rpc` is root's, whom the lead takes for its owner."""
+
+    def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
+        """Ask a service, with the owner's rights."""
+        asked = self._handle.rpc(topic, dict(payload))
+        return asked.wait_for(UP_DEADLINE_S).get()
+
+    def followers(self) -> list[str]:
+        """Return the processes of the brokers that followed the lead's start."""
+        place = f"-Srundir={self.directory}/"
+        found = []
+        for pid in self.lab.pids():
+            with suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                if any(w.startswith(place) and w != f"{place}lead" for w in words):
+                    found.append(str(pid))
+        return found
+
+    def kill_follower(self, host: str) -> None:
+        """Kill the process of a broker."""
+        with suppress(ProcessLookupError):
+            os.kill(int(host), signal.SIGKILL)
 
     def make_directory(self, name: str, mode: int) -> Path:
         """Make a directory of the owner's, unless it is there."""
@@ -116,7 +157,11 @@ class SystemInstance:
         return place
 
     def _is_up(self) -> bool:
-        assert self._brokers["lead-0"].poll() is None, self.log("lead-0")
+        if not self.is_running:
+            # Between our asking for a free port and its use, another took it.
+            assert "Address already in use" in self.log("lead-0"), self.log("lead-0")
+            self._configure()
+            self._start_lead()
         return not self.try_flux("ann", "jobs").returncode
 
     def start_broker(
@@ -171,6 +216,8 @@ class SystemInstance:
 
     def status(self, user: str = OWNER) -> Any:
         """Return what `burst status -a` tells a user."""
+        if user == OWNER:
+            return self.rpc("burst.status", {})
         return json.loads(self.burst(user, "status", "-a", "--json"))
 
     def bursts(self, user: str = OWNER) -> list[Any]:
@@ -178,8 +225,11 @@ class SystemInstance:
         return list(self.status(user)["bursts"])
 
     def jobs(self, form: str, *jobs: str) -> list[str]:
-        """Return a line for each of these jobs, or of all, as its owner sees them."""
-        return self.flux(OWNER, "jobs", "-A", "-a", "-n", "-o", form, *jobs).split("\n")
+        """Return a line as `flux jobs` has it for each of these jobs, or of all."""
+        every = {"user": "all", "filters": ["pending", "running", "inactive"]}
+        listing = flux_bindings().job.JobList(self._handle, ids=jobs, **every).jobs()
+        row = flux_bindings().job.info.JobInfoFormat(form)
+        return [row.format(job).rstrip() for job in listing]
 
     def wait_for_end(self, user: str, job: str) -> subprocess.CompletedProcess[str]:
         """Wait until a user's job has ended; return its output and how it ended.
@@ -218,11 +268,10 @@ class SystemInstance:
             daemon.end()
 
     def _is_known(self) -> bool:
-        done = self.try_burst(OWNER, "status", "-a", "--json")
-        if done.returncode:
+        try:
+            return all(each["offers"] for each in self.status()["providers"])
+        except OSError:
             return False
-        found = json.loads(done.stdout)
-        return all(each["offers"] for each in found["providers"])
 
 
 class DaemonRun:
@@ -235,21 +284,23 @@ class DaemonRun:
         env: Mapping[str, str],
         group: Path | None,
     ) -> None:
-        enter = f"echo $$ > {group}/cgroup.procs; " if group else ""
+        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri, *options)
+        words = ("python", "-m", "burst", "daemon", *of_daemon)
+        self.process: Forked | subprocess.Popen[bytes]
         self._path = instance.directory / f"daemon-{time.monotonic_ns()}.log"
+        if not (env or group):
+            self.process = instance.lab.fork(OWNER, *words, log=self._path, env={})
+            return
+        # What /proc says of it is its own, and it is in the group from its start.
+        enter = f"echo $$ > {group}/cgroup.procs; " if group else ""
         with self._path.open("wb") as log:
             self.process = instance.lab.start(
-                OWNER,
-                *("python", "-m", "burst", "daemon", "-c", str(instance.settings)),
-                *("--uri", instance.uri, *options),
-                log=log,
-                first=enter,
-                env=env,
+                OWNER, *words, log=log, first=enter, env=env
             )
 
     def log(self) -> str:
         """Return all that it has said."""
-        return self._path.read_text(errors="replace")
+        return self._path.read_text(errors="replace") if self._path.exists() else ""
 
     def kill(self) -> None:
         """Kill it as `kill -9` does."""
@@ -264,19 +315,6 @@ class DaemonRun:
         finally:
             self.process.kill()
             self.process.wait()
-
-
-@contextmanager
-def system_instance(
-    lab: Lab, extra: Mapping[str, Any] | None = None
-) -> Iterator[SystemInstance]:
-    """Yield a started system instance; end its brokers in any case."""
-    instance = SystemInstance(lab, extra)
-    try:
-        instance.start()
-        yield instance
-    finally:
-        instance.end()
 
 
 def _resources() -> dict[str, Any]:

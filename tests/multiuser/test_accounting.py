@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 import pytest
 
+from burst.flux.accounting import PLUGIN
 from tests.flux.real_accounting import (
     INSTALLED,
     MISSING,
@@ -42,6 +44,8 @@ def accounting(system: SystemInstance) -> Iterator[RealAccounting]:
         its.add_user("bob", UIDS["bob"], "art", "--max-nodes=2")
         its.update()
         yield its
+    # It holds the jobs that the lead is emptied of.
+    system.flux(OWNER, "jobtap", "remove", Path(PLUGIN).name)
 
 
 def test_a_guest_runs_by_his_bank_and_one_over_his_limit_is_told_so(

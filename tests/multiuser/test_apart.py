@@ -16,6 +16,7 @@ import tomli_w
 
 from burst.model.ranks import parse_idset
 from tests.multiuser.apart import BY_USERS, TABLES, serve
+from tests.multiuser.lab import UIDS
 from tests.multiuser.system_instance import SystemInstance
 from tests.support.waiting import wait_until
 
@@ -53,10 +54,9 @@ class Guest:
         return job
 
     def alloc(self, *words: str) -> None:
-        """Wait for some seconds for an instance of this guest's on other nodes."""
-        env = {"FLUX_URI": self.system.uri, **BY_USERS}
-        command = ("timeout", "5", "flux", "alloc", "--bg", *words)
-        self.system.lab.try_run(self.name, *command, env=env)
+        """Submit an instance of this guest's on other nodes."""
+        spec = self.type("alloc", "--bg", "--dry-run", *words).stdout
+        self.submit(by="job submit", given=spec)
 
     def forge(self, constraint: Any, *words: str) -> str:
         """Submit a jobspec with a constraint that no option makes."""
@@ -72,10 +72,11 @@ class Guest:
     @contextmanager
     def pour(self) -> Iterator[None]:
         """Submit jobs of one core all the while, such as fit on any free core."""
-        many = "while :; do flux submit --quiet --cc=0-9 $0 -n1 true; done"
-        env = {"FLUX_URI": self.system.uri, **BY_USERS}
-        words = ("sh", "-c", many, "--setattr=burstable --requires=burst")
-        pouring = self.system.lab.start(self.name, *words, env=env)
+        words = ("-n1", "--setattr=burstable", "--requires=burst", "--dry-run", "true")
+        spec = self.type("submit", *words).stdout
+        env = {"FLUX_URI": self.system.uri}
+        pour = ("flux", "python", "-c", POUR, spec)
+        pouring = self.system.lab.start(self.name, *pour, env=env)
         try:
             yield
         finally:
@@ -104,11 +105,35 @@ def try_all(bob: Guest) -> None:
         bob.type("job", "urgency", job, "31")
 
 
+POUR = """
+import collections, sys, time, flux, flux.job
+handle, waiting = flux.Flux(), collections.deque()
+while True:
+    waiting.append(flux.job.submit(handle, sys.argv[1]))
+    if len(waiting) > 50:
+        flux.job.cancel_async(handle, waiting.popleft()).wait_for(60)
+    time.sleep(0.1)
+"""
+
+
 FROM_A_FOLLOWER = """
-for own in -n1 --setattr=burstable --requires=burst --requires=rank:2-5; do
-    flux submit --job-name=inner $own -n1 true
-    flux submit --job-name=inner $own --setattr=burstable --urgency=0 -n1 true
-done; sleep 300
+import time, flux, flux.job
+handle = flux.Flux()
+on_lent = ({"properties": ["burst"]}, {"ranks": ["2-5"]})
+for burst, constraint in ((0, {}), (1, {}), *((0, each) for each in on_lent)):
+    for held in (False, True):
+        spec = flux.job.JobspecV1.from_command(["true"])
+        spec.setattr("job.name", "inner")
+        if burst or held:
+            spec.setattr("burstable", 1)
+        if constraint:
+            spec.setattr("constraints", constraint)
+        try:
+            flux.job.submit(handle, spec, urgency=0 if held else 16)
+            print("taken", flush=True)
+        except OSError as error:
+            print("refused", error, flush=True)
+time.sleep(300)
 """
 
 
@@ -135,10 +160,13 @@ def strays(system: SystemInstance) -> list[str]:
     over = states.get("inactive", math.inf)
     its = parse_idset(row["ranks"])
     found = []
-    for line in system.jobs("{username} {t_run} {id.f58} {ranks}"):
-        user, began, _, *ranks = line.split()
+    lines = system.jobs("{userid} {t_run} {id.f58} {ranks}")
+    bobs = [line for line in lines if line.startswith(f"{UIDS['bob']} ")]
+    assert bobs, lines
+    for line in bobs:
+        _, began, _, *ranks = line.split()
         on = parse_idset(ranks[0].strip("[]")) if ranks else frozenset()
-        if user == "bob" and on & its and float(began) < over:
+        if on & its and float(began) < over:
             found.append(line)
     return found
 
@@ -189,7 +217,8 @@ def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
     with serve(system, mode) as daemon:
         hers = ann.submit("-N3", "-n3", "--burst=any", "sleep", "300")
         wait_until(lambda: ranks_of(system, hers) == "[2-4]", daemon.log)
-        his = bob.submit("-N3", "-n3", "--burst=any", "sh", "-c", FROM_A_FOLLOWER)
+        from_there = ("flux", "python", "-c", FROM_A_FOLLOWER)
+        his = bob.submit("-N3", "-n3", "--burst=any", *from_there)
         wait_until(lambda: ranks_of(system, his) == "[6-8]", daemon.log)
 
         def inner() -> list[str]:
@@ -198,7 +227,7 @@ def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
 
         def taken() -> int:
             said = bob.type("job", "eventlog", "-pguest.output", his).stdout
-            return said.count("data stream")
+            return said.count("taken") + said.count("refused")
 
         wait_until(lambda: taken() >= 3 * 8, lambda: f"{inner()} {daemon.log()}")
         # All that the scheduler can start of them has started by then.

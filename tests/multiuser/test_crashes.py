@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.multiuser.lab import MUNGE_SOCKET, OWNER, UIDS
+from tests.multiuser.lab import MUNGE_SOCKET, OWNER, UIDS, end_process
 from tests.multiuser.system_instance import SystemInstance
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.multiuser
 
+RUN = (b"sleep", b"tail", b"flux-shell")
+TASKS = (b"sleep\0", b"tail\0")
 LENT = ("--setattr=burstable", "--requires=burst", "-c4")
 
 
@@ -36,19 +39,13 @@ def processes(
     return found
 
 
-def followers(instance: SystemInstance) -> set[int]:
-    """Return the brokers that the provider started."""
-    place = f"-Srundir={instance.directory}/p".encode()
-    return processes(instance, lambda command, _: place in command)
-
-
 def guests_processes(instance: SystemInstance) -> set[int]:
     """Return what guests' jobs run, with the IMPs that started them."""
     guests = {UIDS["ann"], UIDS["bob"]}
     return processes(
         instance,
         lambda command, user: (
-            (user in guests and (b"sleep" in command or b"flux-shell" in command))
+            (user in guests and any(name in command for name in RUN))
             or b"flux-imp\x00exec" in command
         ),
     )
@@ -60,23 +57,30 @@ def sleepers(instance: SystemInstance) -> int:
     return len(
         processes(
             instance,
-            lambda command, user: user in guests and command.startswith(b"sleep\0"),
+            lambda command, user: user in guests and command.startswith(TASKS),
         )
     )
 
 
-def start_sleep(instance: SystemInstance, seconds: int) -> str:
+def start_job(instance: SystemInstance, *command: str) -> str:
     """Have a job of ann's run on two lent nodes; return its id once it does."""
-    job = instance.flux("ann", "submit", *LENT, "-N2", "sleep", str(seconds))
+    job = instance.flux("ann", "submit", *LENT, "-N2", *(command or ("sleep", "inf")))
     wait_until(lambda: sleepers(instance) == 2, lambda: instance.jobs("{id} {status}"))
     return job
+
+
+def start_lasting(instance: SystemInstance) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start such a job that ends well once the process that is returned has ended."""
+    lasts = instance.lab.start(OWNER, "sleep", "inf")
+    watch = ("tail", "-f", f"--pid={lasts.pid}", "/dev/null")
+    return start_job(instance, *watch), lasts
 
 
 def wait_for_nothing(instance: SystemInstance) -> None:
     """Wait until nothing of any burst is left."""
     wait_until(
-        lambda: not followers(instance) and not guests_processes(instance),
-        lambda: (followers(instance), guests_processes(instance)),
+        lambda: not instance.followers() and not guests_processes(instance),
+        lambda: (instance.followers(), guests_processes(instance)),
     )
     wait_until(lambda: not directories(instance), lambda: directories(instance))
 
@@ -92,10 +96,11 @@ def directories(instance: SystemInstance) -> list[Path]:
 
 def test_a_killed_daemon_leaves_a_guests_job_running(system: SystemInstance) -> None:
     with system.daemon() as daemon:
-        job = start_sleep(system, 8)
+        job, lasts = start_lasting(system)
         daemon.kill()
-    assert len(followers(system)) == 2
+    assert len(system.followers()) == 2
     with system.daemon():
+        end_process(lasts)
         assert system.wait_for_end("ann", job).returncode == 0
         assert system.jobs("{result}", job) == ["COMPLETED"]
         wait_for_nothing(system)
@@ -103,7 +108,7 @@ def test_a_killed_daemon_leaves_a_guests_job_running(system: SystemInstance) -> 
 
 def test_a_canceled_job_of_a_guest_leaves_no_process(system: SystemInstance) -> None:
     with system.daemon():
-        job = start_sleep(system, 600)
+        job = start_job(system)
         assert system.try_flux("bob", "cancel", job).returncode != 0
         assert sleepers(system) == 2
         system.flux("ann", "cancel", job)
@@ -114,7 +119,7 @@ def test_a_canceled_job_of_a_guest_leaves_no_process(system: SystemInstance) -> 
 
 def kill_a_follower(instance: SystemInstance, job: str) -> None:
     """Kill one of the followers on which a job of ann's runs, and see the job end."""
-    os.kill(min(followers(instance)), signal.SIGKILL)
+    instance.kill_follower(instance.followers()[0])
     assert instance.wait_for_end("ann", job).returncode != 0
 
 
@@ -130,7 +135,7 @@ def test_what_a_guest_runs_after_its_follower_was_killed_is_told_until_it_ends(
 ) -> None:
     system.write_settings(deadlines={"reap": "3s"})
     with system.daemon():
-        job = start_sleep(system, 600)
+        job = start_job(system)
         kill_a_follower(system, job)
         # Processes that end with their job may be told of at first.
         wait_until(
@@ -180,7 +185,7 @@ def test_a_guests_processes_end_with_the_daemons_own_control_group(
 
 def test_a_killed_lead_leaves_no_process_of_the_guest(system: SystemInstance) -> None:
     with system.daemon() as daemon:
-        start_sleep(system, 600)
+        start_job(system)
         lead = system.broker("lead-0")
         lead.kill()
         lead.wait()
@@ -198,12 +203,13 @@ def test_a_killed_lead_leaves_no_process_of_the_guest(system: SystemInstance) ->
 
 def test_jobs_that_run_outlive_a_killed_munged(system: SystemInstance) -> None:
     with system.daemon():
-        job = start_sleep(system, 6)
+        job, lasts = start_lasting(system)
         system.lab.kill_munged()
         try:
             said = system.try_flux("bob", "submit", *LENT, "-N1", "id", "-u")
             assert said.returncode != 0
             assert str(MUNGE_SOCKET) in said.stderr
+            end_process(lasts)
             assert system.wait_for_end("ann", job).returncode == 0
             assert system.status("ann")["daemon"]
         finally:

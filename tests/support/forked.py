@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -39,11 +39,15 @@ class Forked:
         files: Files,
         environment: Mapping[str, str],
         cwd: str,
+        first: Callable[[], object] = bool,
     ) -> None:
-        """Run a script of Python, `argv[0]`, or the module that follows `-m`."""
+        """Run a script of Python, `argv[0]`, or the module that follows `-m`.
+
+        `first` is called in its process, before.
+        """
         for written in files[1:]:
             Path(written).touch()
-        args = (list(argv), files, dict(environment), cwd)
+        args = (list(argv), files, dict(environment), cwd, first)
         self._process = _server().Process(target=_enter, args=args)
         self._process.start()
         assert self._process.pid
@@ -78,9 +82,13 @@ def run_program(
     *,
     stdin: str = "",
     timeout: float = DEADLINE_S,
+    first: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program as `subprocess.run` does, forked if it is one of Flux's or ours."""
-    forked = _find_script(argv)
+    """Run a program as `subprocess.run` does, forked if it is one of Flux's or ours.
+
+    `first` is called in the process that is forked.
+    """
+    forked = find_script(argv)
     if not forked:
         return subprocess.run(
             argv,
@@ -97,7 +105,8 @@ def run_program(
         given, *written = map(Path, files)
         given.write_text(stdin)
         given_by_flux = _flux_paths() if argv[0] == _FLUX else {}
-        process = Forked(forked, files, {**given_by_flux, **environment}, str(cwd))
+        whole = {**given_by_flux, **environment}
+        process = Forked(forked, files, whole, str(cwd), first)
         try:
             status = process.wait(timeout)
         finally:
@@ -106,9 +115,11 @@ def run_program(
     return subprocess.CompletedProcess(argv, status, *said)
 
 
-def _find_script(argv: Sequence[str]) -> list[str]:
+def find_script(argv: Sequence[str]) -> list[str]:
     """Return the script that is run, and its words; nothing if it is no script."""
     program, *words = argv
+    if Path(program).suffix == ".py":
+        return [program, *words]
     if Path(program).parent == _BESIDE and Path(program).name in _OURS:
         return [program, *words]
     if program == _FLUX and words:
@@ -135,17 +146,22 @@ def _server() -> ForkServerContext:
 
 
 def _enter(
-    argv: list[str], files: Files, environment: dict[str, str], cwd: str
+    argv: list[str],
+    files: Files,
+    environment: dict[str, str],
+    cwd: str,
+    first: Callable[[], object],
 ) -> None:
     """Become the program, in the process that was forked."""
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(cwd)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for number, path in enumerate(files):
         opened = os.open(path, flags if number else os.O_RDONLY, 0o600)
         os.dup2(opened, number)
         os.close(opened)
+    first()
+    os.chdir(cwd)
     sys.stdin = os.fdopen(0, closefd=False)
     sys.argv = argv
     paths = environment.get("PYTHONPATH", "").split(":")
