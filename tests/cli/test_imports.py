@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""A command imports what it needs: no room of the daemon, no rich without a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.embedded_instance import EmbeddedInstance
+
+# With the daemon's answer, and on a pipe, these are of no use.
+UNUSED = {
+    "burst.core.tick",
+    "burst.core.records",
+    "burst.runtime.engine",
+    "burst.runtime.record_store",
+    "burst.runtime.service_answers",
+    "importlib.metadata",
+    "kubernetes",
+    "prometheus_client",
+    "rich.console",
+    "rich.text",
+    "sqlite3",
+    "ssl",
+    "tomlkit",
+}
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "report"])
+def test_a_command_that_asks_the_daemon_imports_little(
+    shared: tuple[EmbeddedInstance, CliHarness, DaemonProcess], command: str
+) -> None:
+    _, cli, _ = shared
+    name = ["burst-0-nothing"] if command == "explain" else []
+    about = ["-c", str(cli.config), "--uri", cli.uri]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "burst", command, *name, *about],
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = (line for line in done.stderr.splitlines() if "import time:" in line)
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    assert f"burst.cli.{command}" in imported, done.stderr
+    assert not imported & UNUSED
