@@ -32,8 +32,6 @@ UNUSED = {
     "prometheus_client",
     "rich.console",
     "rich.text",
-    "sqlite3",
-    "ssl",
     "tomlkit",
 }
 
