@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
+from burst import __version__
 from tests.cli.cli_harness import CliHarness, DaemonProcess
 from tests.embedded_instance import EmbeddedInstance
 
@@ -53,3 +55,7 @@ def test_a_command_that_asks_the_daemon_imports_little(
     imported = set(done.stderr.split("imported:")[1].split())
     assert f"burst.cli.{command}" in imported, done.stderr
     assert not imported & UNUSED
+
+
+def test_the_version_that_is_told_is_that_of_the_package() -> None:
+    assert __version__ == version("flux-burst-orchestrator")
