@@ -31,6 +31,7 @@ NAMES = (
     "lammps",
     "replay",
     "ensemble",
+    "start",
 )
 _ENDS = """\
 A missed goal is a finding: the exit status is 1 only where a benchmark failed to run.

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: MIT
 """What has which colour on a terminal, and lines printed with it.
 
-rich leaves colours out where NO_COLOR is set or TERM is dumb.
+rich leaves colours out where NO_COLOR is set or TERM is dumb. It takes a quarter of a
+command's time to import, so that `burst.cli.terminal` and `terminal_progress`, which
+need it, are imported where something is printed on what may be a terminal.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from burst.model.printable import printable
 
+Styled = tuple[str, str]
+"""A text and its style of rich, empty for none."""
+Line = Sequence[str | Styled]
+"""What is printed on one line, part by part."""
 HEAD = "bold"
 """Of names and titles."""
 QUIET = "dim"
@@ -54,13 +59,25 @@ def result_style(row: Mapping[str, Any]) -> str:
     return _RESULTS.get(row["result"] or "", "")
 
 
-def print_text(line: Text) -> None:
+def may_be_terminal(stream: TextIO) -> bool:
+    """Return False where rich would not take the stream for a terminal."""
+    told = any(map(os.environ.get, ("FORCE_COLOR", "TTY_COMPATIBLE")))
+    return told or stream.isatty()
+
+
+def plain_text(line: Line) -> str:
+    """Return a line without its styles."""
+    return "".join(part if isinstance(part, str) else part[0] for part in line)
+
+
+def print_text(line: Line) -> None:
     """Print a line: with its styles on a terminal, else its plain text alone.
 
     What users wrote into a job may be in it, so nothing of it commands the terminal.
     """
-    line = Text(printable(line.plain), line.style, spans=line.spans)
-    if sys.stdout.isatty():
-        Console(highlight=False).print(line, soft_wrap=True)
-    else:
-        click.echo(line.plain)
+    if not sys.stdout.isatty():
+        click.echo(printable(plain_text(line)))
+        return
+    from burst.cli import terminal  # noqa: PLC0415 - see above
+
+    terminal.print_line(line)

@@ -8,8 +8,8 @@ import pwd
 from collections.abc import Iterator, Sequence
 
 import click
-import msgspec
 
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.listing import (
     Column,
     Listing,
@@ -19,14 +19,10 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.offline_records import read_records
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.worth.cost_report import DIMENSIONS
-from burst.errors import NoDaemon
 from burst.model.decision import moment
-from burst.runtime import service_answers
-from burst.runtime.service_requests import CostRequest
 
 
 def _amount(key: str) -> Column:
@@ -87,13 +83,7 @@ def cost(
     day = since.date().isoformat() if since else ""
     asked = {"by": by or "", "since": day}
     with target.lead() as lead, show_wait("adding up what bursts have cost"):
-        try:
-            found = lead.call("cost", asked)
-        except NoDaemon as error:
-            snapshot = read_records(lead, target, error)
-            found = service_answers.cost_of(
-                snapshot, msgspec.convert(asked, CostRequest)
-            )
+        found = ask_or_read(lead, target, "cost", asked)
     if by == "user":
         found["rows"] = [
             {**row, "name": user_name(row["name"])} for row in found["rows"]

@@ -9,16 +9,15 @@ import click
 
 from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job_or_burst
+from burst.cli.daemon_call import read_instead
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import print_json
-from burst.cli.offline_records import read_records
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import parse_jobid
-from burst.runtime import service_answers
 
 _OVER = {"inactive", "gone"}
 
@@ -88,10 +87,8 @@ def _by_records(
     lead: Lead, target: Target, name: str, error: NoDaemon
 ) -> dict[str, Any]:
     """Return a story from the records; raises the error where there is none."""
-    snapshot = read_records(lead, target, error)
-    try:
-        found = service_answers.explain(snapshot, name)
-    except BurstError:
-        raise error from None
+    found = read_instead(lead, target, "explain", {"id": name}, error)
+    if not found:
+        raise error
     click.echo(f"{error}; this is what is on record", err=True)
     return found

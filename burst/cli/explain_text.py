@@ -5,9 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
-from burst.cli.colours import HEAD, NOTICE, QUIET, WRONG, result_style, state_style
+from burst.cli.colours import (
+    HEAD,
+    NOTICE,
+    QUIET,
+    WRONG,
+    Line,
+    result_style,
+    state_style,
+)
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import clock_time
@@ -16,32 +22,32 @@ from burst.model.decision import clock_time
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
 
 
-def story_lines(found: Row) -> list[Text]:
+def story_lines(found: Row) -> list[Line]:
     """Return the answer of the method `explain` as lines; that of a burst has `burst`.
 
-    Their plain text is what is printed where there is no terminal.
+    See `print_text`.
     """
     return list(_burst(found) if "burst" in found else _job(found))
 
 
-def _job(found: Row) -> Iterator[Text]:
+def _job(found: Row) -> Iterator[Line]:
     """Yield the story of a job: why it waits, or how it ended, and its bursts."""
     needs = found["needs"] or "needs unknown"
-    yield Text.assemble((found["id"], HEAD), ": ", _state(found), f", {needs}")
+    yield [(found["id"], HEAD), ": ", _state(found), f", {needs}"]
     if found["why"]:
-        yield Text(f"  {found['why']}")
+        yield [f"  {found['why']}"]
     if found.get("here"):
-        yield from (Text(f"  {line}") for line in _start(found))
-    yield from (Text(f"  {line}") for line in found.get("usage", ()))
+        yield from ([f"  {line}"] for line in _start(found))
+    yield from ([f"  {line}"] for line in found.get("usage", ()))
     if found["held"] in {"holding", "held"}:
         before = found["urgency_before"]
         held = f"  held by burst; its urgency was {before} (burst release)"
-        yield Text(held, NOTICE)
+        yield [(held, NOTICE)]
     for refusal in found["refusals"]:
-        yield Text.assemble("  ", (refusal["offer"], HEAD), f": {refusal['why']}")
+        yield ["  ", (refusal["offer"], HEAD), f": {refusal['why']}"]
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
-        yield Text.assemble("  ", *title, _state(burst), _result(burst))
+        yield ["  ", *title, _state(burst), *_result(burst)]
         yield from (_event("    ", event) for event in burst["events"])
 
 
@@ -49,10 +55,10 @@ def _state(found: Row) -> tuple[str, str]:
     return str(found["state"]), state_style(found)
 
 
-def _result(found: Row) -> Text:
+def _result(found: Row) -> Line:
     if not found["result"]:
-        return Text()
-    return Text.assemble(", ", (found["result"], result_style(found)))
+        return []
+    return [", ", (found["result"], result_style(found))]
 
 
 def _start(found: Row) -> list[str]:
@@ -65,34 +71,34 @@ def _start(found: Row) -> list[str]:
     return ["; ".join(told)] if told else []
 
 
-def _event(indent: str, event: Row) -> Text:
+def _event(indent: str, event: Row) -> Line:
     shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
     details = " ".join(f"{key}={value}" for key, value in shown.items())
     when = f"{indent}{clock_time(event['timestamp'])}"
-    return Text.assemble((when, QUIET), f" {event['name']} {details}".rstrip())
+    return [(when, QUIET), f" {event['name']} {details}".rstrip()]
 
 
-def _burst(found: Row) -> Iterator[Text]:
+def _burst(found: Row) -> Iterator[Line]:
     """Yield the story of a burst: events, durations, jobs, cost."""
     where = f"{found['provider']}/{found['offer']}"
     ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
     title = (found["burst"], HEAD), ": ", _state(found)
-    yield Text.assemble(*title, _result(found))
-    yield Text(f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}")
+    yield [*title, *_result(found)]
+    yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
     for event in found["events"]:
         when = f"  {clock_time(event['timestamp'])}"
         wrong = WRONG if event["name"] in _BAD else ""
-        yield Text.assemble((when, QUIET), (f" {event['text']}", wrong))
+        yield [(when, QUIET), (f" {event['text']}", wrong)]
     if found["stages"]:
-        yield Text("durations", HEAD)
+        yield [("durations", HEAD)]
     for stage in found["stages"]:
-        yield Text(f"  {fsd(stage['seconds']):>8} {stage['stage']}")
+        yield [f"  {fsd(stage['seconds']):>8} {stage['stage']}"]
     ended = [f"{count} {result}" for result, count in found["ended_jobs"].items()]
-    yield Text(f"jobs that ended: {', '.join(ended) or 'none'}")
+    yield [f"jobs that ended: {', '.join(ended) or 'none'}"]
     if found["jobs"]:
-        yield Text(f"jobs assigned to it: {' '.join(found['jobs'])}")
+        yield [f"jobs assigned to it: {' '.join(found['jobs'])}"]
     if found["price"] or found["fee"]:
         each = f"{found['price']:g} for a node and hour"
         source = PRICE_SOURCES[found["priced_by"]]
         fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
-        yield Text(f"cost: {money(found['cost'])}, at {each} {source}{fee}")
+        yield [f"cost: {money(found['cost'])}, at {each} {source}{fee}"]

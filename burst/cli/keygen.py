@@ -8,15 +8,14 @@ from pathlib import Path
 
 import click
 
-from burst.cli.offline_records import read_records
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.errors import BurstError, LeadError, NoDaemon, Unreadable
+from burst.errors import BurstError, LeadError, Unreadable
 from burst.kits import certificate
 from burst.kits.rotation import delete_unused, rotate
 from burst.lead import Lead
 from burst.lead_setup.own_host import short_name
-from burst.runtime import service_answers
 
 _OVER = ("reap", "inactive")
 
@@ -89,12 +88,8 @@ def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
 
 def _joined(lead: Lead, target: Target) -> list[str]:
     """Return the ids of the bursts that have joined, or are to join, the lead."""
-    try:
-        with show_wait("asking the lead for its bursts"):
-            found = lead.call("status", {})
-    except NoDaemon as error:
-        found = service_answers.status(read_records(lead, target, error), None)
-    rows = found["bursts"]
+    with show_wait("asking the lead for its bursts"):
+        rows = ask_or_read(lead, target, "status")["bursts"]
     return [
         row["id"] for row in rows if row["state"] not in _OVER and not row["isolated"]
     ]

@@ -6,12 +6,11 @@ from __future__ import annotations
 import click
 
 from burst.cli.complete_names import complete_burst
-from burst.cli.offline_records import read_records
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.errors import BurstError, NoDaemon
+from burst.errors import BurstError
 from burst.model.burst import BurstId
-from burst.runtime import service_answers
 from burst.runtime.burst_access import access_commands
 
 
@@ -25,10 +24,7 @@ def kubeconfig(burst: str, target: Target) -> None:
     gcloud container clusters get-credentials, and kubectl for the burst's pods.
     """
     with target.lead() as lead, show_wait("looking for the cluster"):
-        try:
-            found = lead.call("status", {})
-        except NoDaemon as error:
-            found = service_answers.status(read_records(lead, target, error), None)
+        found = ask_or_read(lead, target, "status")
         rows = [row for row in found["bursts"] if row["id"] == burst]
         if not rows:
             raise BurstError(f"there is no burst {burst}", "burst status -a")

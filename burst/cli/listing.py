@@ -5,25 +5,20 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
 from rich.cells import cell_len
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
+from burst.cli.colours import may_be_terminal
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.model.printable import printable
 
 Row = Mapping[str, Any]
-
-# Wider than any line: a program that reads a listing gets one line for each row.
-_PIPE_WIDTH = 100_000
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -90,35 +85,22 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
         for row in rows:
             click.echo(_formatted(how.form, row))
         return
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=how.header
-    )
-    cells = [
-        [Text(printable(column.show(row)), column.style(row)) for row in rows]
-        for column in columns
-    ]
-    for column, texts in zip(columns, cells, strict=True):
-        is_last = column is columns[-1]
-        # One that is not wrapped would be cut off where the terminal is too narrow.
-        widest = 0 if is_last else max(map(cell_len, map(str, texts)), default=0)
-        title = Text(column.title)
-        table.add_column(title, no_wrap=not is_last, min_width=widest)
-    for line in zip(*cells, strict=True):
-        table.add_row(*line)
-    _print_table(table)
+    lines = [[(printable(c.show(row)), c.style(row)) for c in columns] for row in rows]
+    if how.header:
+        lines.insert(0, [(column.title, "") for column in columns])
+    by_column = zip(*lines, strict=True)
+    widths = [max(cell_len(text) for text, _ in cells) for cells in by_column]
+    if lines and may_be_terminal(sys.stdout):
+        from burst.cli import terminal  # noqa: PLC0415 - see burst.cli.colours
 
-
-def _print_table(table: Table) -> None:
-    """Print a table. On a terminal only its last column is wrapped, in a pipe none."""
-    console = Console(highlight=False)
-    needed = Measurement.get(console, console.options.update_width(_PIPE_WIDTH), table)
-    # A terminal too narrow for the other columns breaks lines; nothing is cut off.
-    width = max(console.width, needed.minimum) if console.is_terminal else _PIPE_WIDTH
-    console = Console(highlight=False, width=width)
-    with console.capture() as capture:
-        console.print(table)
-    for line in capture.get().splitlines():
-        click.echo(line.rstrip())
+        terminal.print_table(lines, widths, header=how.header)
+        return
+    for line in lines:
+        padded = (
+            text + " " * (width - cell_len(text))
+            for (text, _), width in zip(line, widths, strict=True)
+        )
+        click.echo("  ".join(padded).rstrip())
 
 
 def fsd(seconds: float | None) -> str:

@@ -1,18 +1,67 @@
 # SPDX-License-Identifier: MIT
-"""Reads what a daemon left on record, where none serves the lead."""
+"""Answers from what a daemon left on record, where none serves the lead.
+
+What makes them takes longer to import than a daemon to answer, so that
+`burst.cli.daemon_call` imports this where there is none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
 from burst.cli.target import Target
-from burst.errors import Denied, NoDaemon
+from burst.errors import BurstError, Denied, NoDaemon
 from burst.lead import Lead
+from burst.runtime import service_answers
 from burst.runtime.offline import read_records_snapshot
+from burst.runtime.service_requests import CostRequest, ReportRequest
 from burst.runtime.snapshot import Snapshot
 
+Asked = Mapping[str, Any]
 
-def read_records(lead: Lead, target: Target, error: NoDaemon) -> Snapshot:
-    """Return the records and the lead as it is; raises the error to a guest."""
+
+def _status(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
+    found = service_answers.status(snapshot, None)
+    if "jobs" in asked:
+        found["jobs"] = service_answers.waiting_jobs(snapshot, asked["jobs"])
+    return found
+
+
+def _cost(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
+    return service_answers.cost_of(snapshot, msgspec.convert(asked, CostRequest))
+
+
+def _report(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
+    return service_answers.report_of(snapshot, msgspec.convert(asked, ReportRequest))
+
+
+def _explain(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
     try:
-        return read_records_snapshot(lead, target.settings())
+        return service_answers.explain(snapshot, asked["id"])
+    except BurstError:
+        return {}
+
+
+_ANSWERS: Mapping[str, Callable[[Snapshot, Asked], dict[str, Any]]] = {
+    "status": _status,
+    "cost": _cost,
+    "report": _report,
+    "explain": _explain,
+}
+
+
+def answer_from_records(
+    lead: Lead, target: Target, method: str, asked: Asked, error: NoDaemon
+) -> dict[str, Any]:
+    """Return what a daemon would answer; nothing if it would not know what to explain.
+
+    Raises `error` to a guest; BurstError.
+    """
+    try:
+        snapshot = read_records_snapshot(lead, target.settings())
     except Denied:
         raise error from None
+    return _ANSWERS[method](snapshot, asked)

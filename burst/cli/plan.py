@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import click
-from rich.text import Text
 
 from burst.cli.colours import print_text
 from burst.cli.daemon_call import call_daemon
@@ -69,4 +68,4 @@ def plan(target: Target, listing: Listing) -> None:
         print_rows(found["jobs"], JOBS, listing)
     for job in found["jobs"]:
         for refusal in job["refusals"]:
-            print_text(Text(f"{job['id']}: {refusal['offer']}: {refusal['why']}"))
+            print_text([f"{job['id']}: {refusal['offer']}: {refusal['why']}"])

@@ -8,15 +8,14 @@ ten seconds. What is only waited for is shown on terminals alone.
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from burst.cli.colours import may_be_terminal
 
 FIRST_S = 2.0
 AGAIN_S = 10.0
@@ -24,79 +23,41 @@ WAIT_S = 1.0
 """Seconds before it is shown what is waited for: most commands end before."""
 
 
-@contextlib.contextmanager
+@contextmanager
 def show_progress(name: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
     """Yield what is to be called, now and then, with how many of `total` are done.
 
     `what` is what is counted, such as jobs.
     """
-    console = Console(stderr=True)
-    if not console.is_interactive:
+    bar = None
+    if may_be_terminal(sys.stderr):
+        from burst.cli import terminal_progress  # noqa: PLC0415 - see burst.cli.colours
+
+        bar = terminal_progress.open_bar(name, total)
+    if bar is None:
         yield _Lines(name, total, what).update
         return
-    progress = Progress(console=console, transient=True)
-    task = progress.add_task(name, total=total)
-    try:
-        with _ctrl_c_waits():
-            progress.start()
-        yield lambda done: progress.update(task, completed=done)
-    finally:
-        with _ctrl_c_waits():
-            progress.stop()
+    with bar as show:
+        yield show
 
 
-@contextlib.contextmanager
-def show_wait(what: str) -> Iterator[Callable[[str], None]]:
+def show_wait(what: str) -> AbstractContextManager[Callable[[str], None]]:
     """Show on a terminal what is waited for, and for how long, after WAIT_S.
 
     Yield what is to be called with another text. Lines on standard error come above it;
     print nothing on standard output meanwhile. It is removed at the end.
     """
-    console = Console(stderr=True)
-    if not console.is_interactive:
-        yield lambda _: None
-        return
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        redirect_stdout=False,
-    )
-    task = progress.add_task(what, total=None)
-    timer = threading.Timer(WAIT_S, progress.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield lambda text: progress.update(task, description=text)
-    finally:
-        with _ctrl_c_waits():
-            timer.cancel()
-            timer.join()
-            if progress.live.is_started:
-                progress.stop()
+    spinner = None
+    if may_be_terminal(sys.stderr):
+        from burst.cli import terminal_progress  # noqa: PLC0415 - see burst.cli.colours
+
+        spinner = terminal_progress.open_spinner(what, WAIT_S)
+    return spinner or _no_spinner()
 
 
-@contextlib.contextmanager
-def _ctrl_c_waits() -> Iterator[None]:
-    """Have Ctrl-C come after the block, in which a terminal is changed.
-
-    In the midst of that it would leave the cursor hidden and standard error redirected,
-    so that what is printed next fails. The signal is not blocked for that: another
-    thread would take it, and Python tells the main one of it all the same.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed:
-            signal.raise_signal(signal.SIGINT)
+@contextmanager
+def _no_spinner() -> Iterator[Callable[[str], None]]:
+    yield lambda _: None
 
 
 class _Lines:

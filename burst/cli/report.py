@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
-from rich.text import Text
 
-from burst.cli.colours import HEAD, WRONG, print_text
+from burst.cli.colours import HEAD, WRONG, Line, print_text
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.listing import Row, counted, money, print_json
-from burst.cli.offline_records import read_records
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.errors import BurstError, NoDaemon
+from burst.errors import BurstError
 from burst.model.printable import printable
 from burst.report_page import render_report
 from burst.report_page.figures import failures, results, sums, waits_of
 from burst.report_page.words import span
-from burst.runtime import service_answers
-from burst.runtime.service_requests import ReportRequest
 
 _DAYS = 7
 _FAILURES = 5
@@ -70,12 +66,7 @@ def _days_ago() -> datetime.datetime:
 def _ask(target: Target, since: str) -> dict[str, Any]:
     asked = {"since": since}
     with target.lead() as lead, show_wait("reading what happened"):
-        try:
-            return lead.call("report", asked, timeout=60.0)
-        except NoDaemon as error:
-            snapshot = read_records(lead, target, error)
-            wanted = msgspec.convert(asked, ReportRequest)
-            return service_answers.report_of(snapshot, wanted)
+        return ask_or_read(lead, target, "report", asked, timeout=60.0)
 
 
 def _write(page: Path, text: str) -> None:
@@ -91,25 +82,25 @@ def _write(page: Path, text: str) -> None:
     click.echo(f"{page}: written; open it in a browser", err=True)
 
 
-def _lines(found: Row) -> Iterator[Text]:
+def _lines(found: Row) -> Iterator[Line]:
     """Yield the report in short."""
     counts = ", ".join(f"{count} {how}" for how, count in results(found).items())
     bursts = counted(len(found["bursts"]), "burst")
     told = f"{bursts} since {found['since']}" + (f": {counts}" if counts else "")
-    yield Text(told, HEAD)
-    yield from map(Text, _waits(found))
-    yield from map(Text, _money(found))
+    yield [(told, HEAD)]
+    yield from ([line] for line in _waits(found))
+    yield from ([line] for line in _money(found))
     wrong = failures(found)
     for row in wrong[:_FAILURES]:
         note = row["note"] or "the reason is on record no more"
         told = (
             f"{row['id']} of {row['provider']}/{row['offer']} {row['result']}: {note}"
         )
-        yield Text(printable(told), WRONG)
+        yield [(printable(told), WRONG)]
     if len(wrong) > _FAILURES:
-        yield Text(f"{len(wrong) - _FAILURES} more failed; --html lists them", WRONG)
+        yield [(f"{len(wrong) - _FAILURES} more failed; --html lists them", WRONG)]
     if found["left_out"]:
-        yield Text(f"{found['left_out']} earlier bursts are left out")
+        yield [f"{found['left_out']} earlier bursts are left out"]
 
 
 def _waits(found: Row) -> Iterator[str]:

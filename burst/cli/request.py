@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import click
-from rich.text import Text
 
 from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job, complete_provider, complete_slot
@@ -148,9 +147,9 @@ def _burst_for(job: str, target: Target, no_wait: bool) -> None:
             while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
                 time.sleep(_LOOK_S)
                 found = lead.call("explain", {"id": job})
-        print_text(Text(f"{found['id']}: {found['why']}"))
+        print_text([f"{found['id']}: {found['why']}"])
         for refusal in found["refusals"]:
-            print_text(Text(f"  {refusal['offer']}: {refusal['why']}"))
+            print_text([f"  {refusal['offer']}: {refusal['why']}"])
         live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
         for burst in () if no_wait else live:
             wait_for_burst(lambda: lead.call("status", {}), burst["id"], until="online")

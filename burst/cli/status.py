@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import click
-from rich.text import Text
 
-from burst.cli.colours import NOTICE, WRONG, print_text, result_style, state_style
+from burst.cli.colours import (
+    NOTICE,
+    WRONG,
+    Line,
+    print_text,
+    result_style,
+    state_style,
+)
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.listing import (
     Column,
     Listing,
@@ -18,13 +25,10 @@ from burst.cli.listing import (
     print_rows,
     span,
 )
-from burst.cli.offline_records import read_records
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.errors import NoDaemon
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import moment
-from burst.runtime import service_answers
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -59,10 +63,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
     daemon, the owner sees what is on record.
     """
     with target.lead() as lead, show_wait("waiting for the daemon"):
-        try:
-            found = lead.call("status", {})
-        except NoDaemon as error:
-            found = service_answers.status(read_records(lead, target, error), None)
+        found = ask_or_read(lead, target, "status")
     if not everything:
         found["bursts"] = [b for b in found["bursts"] if b["state"] != "inactive"]
     if listing.as_json:
@@ -94,31 +95,31 @@ def _known(online: int | None) -> str:
     return "?" if online is None else str(online)
 
 
-def notices(found: Row) -> list[Text]:
+def notices(found: Row) -> list[Line]:
     """Return a line for everything that a person should know of."""
-    lines = []
+    lines: list[Line] = []
     if found["totals"]["nodes"]:
-        lines.append(Text(bill(found["totals"])))
+        lines.append([bill(found["totals"])])
     used = (used_text(budget) for budget in found["budgets"] if budget["warns"])
-    lines += [Text(line, NOTICE) for line in used]
+    lines += [[(line, NOTICE)] for line in used]
     if found["banks_unverified"]:
-        lines.append(Text(f"banks are as jobs name them: {found['banks_unverified']}"))
+        lines.append([f"banks are as jobs name them: {found['banks_unverified']}"])
     if found["daemon"] is None:
-        lines.append(Text(_no_daemon(found), WRONG))
+        lines.append([(_no_daemon(found), WRONG)])
     if found["lead"]["trouble"]:
         trouble = f"the lead cannot be read: {found['lead']['trouble']}"
-        lines.append(Text(trouble, WRONG))
+        lines.append([(trouble, WRONG)])
     for provider in found["providers"]:
         lines += _notices_of(provider, found["now"])
     if found["held"]:
-        lines.append(Text(f"held: {' '.join(found['held'])}"))
+        lines.append([f"held: {' '.join(found['held'])}"])
     for orphan in found["orphans"]:
         text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
-        lines.append(Text(f"{text}; burst gc", NOTICE))
+        lines.append([(f"{text}; burst gc", NOTICE)])
     for why in found.get("untold", {}).values():
-        lines.append(Text(f"notices cannot be told: {why}", WRONG))
+        lines.append([(f"notices cannot be told: {why}", WRONG)])
     for key, why in found["unreadable"].items():
-        lines.append(Text(f"record {key} cannot be read: {why}", WRONG))
+        lines.append([(f"record {key} cannot be read: {why}", WRONG)])
     return lines
 
 
@@ -140,16 +141,16 @@ def used_text(budget: Row) -> str:
     )
 
 
-def _notices_of(provider: Row, now: float) -> list[Text]:
-    lines = []
+def _notices_of(provider: Row, now: float) -> list[Line]:
+    lines: list[Line] = []
     name = provider["name"]
     if provider["disabled"]:
         text = f"provider {name} is disabled: {provider['disabled']}"
-        lines.append(Text(f"{text}; burst enable {name}", WRONG))
+        lines.append([(f"{text}; burst enable {name}", WRONG)])
     if provider["trouble"]:
-        lines.append(Text(f"provider {name}: {provider['trouble']}", NOTICE))
+        lines.append([(f"provider {name}: {provider['trouble']}", NOTICE)])
     lines += [
-        Text(learnt(f"{name}/{offer['name']}", offer))
+        [learnt(f"{name}/{offer['name']}", offer)]
         for offer in provider["offers"]
         if offer["online"]
     ]
@@ -158,7 +159,7 @@ def _notices_of(provider: Row, now: float) -> list[Text]:
         if until and until > now:
             left = fsd(round(until - now))
             text = f"offer {name}/{offer['name']} is set aside for {left}"
-            lines.append(Text(text, NOTICE))
+            lines.append([(text, NOTICE)])
     return lines
 
 

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
-from rich.console import Console
 
+from burst.cli.colours import may_be_terminal
 from burst.cli.listing import fsd
 from burst.errors import BurstError, CallsTooOften
 
@@ -78,11 +80,19 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
 def _progress(burst_id: str) -> Iterator[Callable[[Row], None]]:
     """Yield what shows how far a burst is; say after Ctrl-C that it goes on."""
     try:
-        with Console(stderr=True).status(f"{burst_id}: asked for") as spinner:
-            yield lambda row: spinner.update(line_of(row))
+        with _spinner(f"{burst_id}: asked for") as update:
+            yield lambda row: update(line_of(row))
     except KeyboardInterrupt:
         click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
         raise
+
+
+def _spinner(what: str) -> AbstractContextManager[Callable[[str], None]]:
+    if not may_be_terminal(sys.stderr):
+        return contextlib.nullcontext(lambda _: None)
+    from burst.cli import terminal_progress  # noqa: PLC0415 - see burst.cli.colours
+
+    return terminal_progress.open_status(what)
 
 
 def wait_for_state(

@@ -15,16 +15,14 @@ from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 
 from burst.cli.cost import user_name
+from burst.cli.daemon_call import ask_or_read
 from burst.cli.listing import Row
-from burst.cli.offline_records import read_records
 from burst.cli.target import Target, target_options
 from burst.cli.terminal_keys import TerminalKeys
 from burst.cli.watch_calls import STATUS, WatchAnswer, WatchCalls
 from burst.cli.watch_screen import HEIGHT, HELP, WIDTH, draw
-from burst.cli.watch_state import JOBS, WatchState, press, told
-from burst.errors import NoDaemon
+from burst.cli.watch_state import WatchState, press, told
 from burst.model.exit_status import shell_status
-from burst.runtime import service_answers
 
 # A key is waited for so long before answers are looked for, in seconds.
 _LOOK_S = 0.1
@@ -118,12 +116,7 @@ def _named(found: Row) -> Row:
 def _print_once(target: Target) -> None:
     """Print what is now as plain text, as high as it has to be."""
     with target.lead() as lead:
-        try:
-            found = lead.call(STATUS.method, STATUS.payload)
-        except NoDaemon as error:
-            snapshot = read_records(lead, target, error)
-            found = service_answers.status(snapshot, None)
-            found["jobs"] = service_answers.waiting_jobs(snapshot, JOBS)
+        found = ask_or_read(lead, target, STATUS.method, STATUS.payload)
     state = WatchState(found=_named(found))
     console = Console(highlight=False, no_color=True, force_terminal=False)
     width = max(WIDTH, console.width)

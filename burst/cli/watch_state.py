@@ -12,6 +12,7 @@ from rich.text import Text
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import Row
 from burst.cli.status import learnt, used_text
+from burst.cli.terminal import rich_text
 from burst.cli.watch_rows import Item, Key, Section, sections
 from burst.model.decision import moment
 from burst.model.printable import printable
@@ -140,7 +141,7 @@ def press(state: WatchState, key: str, help_page: Sequence[str]) -> Step:
 def told(state: WatchState, call: WatchCall, answer: Row) -> WatchState:
     """Return the state after what the daemon was asked for a key is answered."""
     if call.method == "explain":
-        page = tuple(_cleaned(line) for line in story_lines(answer))
+        page = tuple(map(rich_text, story_lines(answer)))
         return state.change(page=page, offset=0)
     if call.method == "release":
         released = " ".join(answer["released"]) or "nothing is held"
@@ -194,11 +195,6 @@ def _of_provider(row: Row) -> list[str]:
         if offer["online"]:
             lines.append(f"    {learnt(offer['name'], offer)}")
     return lines
-
-
-def _cleaned(line: Text) -> Text:
-    """Return a line with its styles, without what a terminal may take for a command."""
-    return Text(printable(line.plain), spans=line.spans)
 
 
 def _take_down(state: WatchState) -> Step:

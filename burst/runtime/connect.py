@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,8 +17,20 @@ from burst.errors import ConfigError, Denied, LeadError
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "burst.leads"
 _FLUX = "flux"
+_FLUX_LEAD = "burst.flux:connect"
+# Of the schemes that most commands are called with. To find entry points takes longer
+# than such a command, so that they are looked for with other schemes alone.
+_USUAL = {
+    "": _FLUX_LEAD,
+    "local": _FLUX_LEAD,
+    "ssh": _FLUX_LEAD,
+    "embedded": "burst.embedded.lead_client:connect",
+}
 
 
 def connect(
@@ -26,31 +39,47 @@ def connect(
     """Connect to the lead at a URI; empty for FLUX_URI, or what Flux finds by itself.
 
     The entry point of group `burst.leads` that has the name of the URI's scheme
-    connects; `flux` connects to URIs of all other schemes, as Flux resolves many.
+    connects; `flux` connects to URIs of all other schemes, as Flux resolves many. No
+    entry point takes the place of ours for the schemes of _USUAL.
     `found` is by default what is installed. Raises LeadError saying what was tried
     and what to do.
     """
     uri = uri or os.environ.get("FLUX_URI", "")
+    lead: Lead = _connector(uri, found)(uri, attribute=attribute)
+    return lead
+
+
+def _connector(uri: str, found: Iterable[EntryPoint] | None) -> Callable[..., Any]:
+    scheme = urlsplit(uri).scheme
+    if found is None and scheme in _USUAL:
+        module, _, name = _USUAL[scheme].partition(":")
+        usual: Callable[..., Any] = getattr(import_module(module), name)
+        return usual
     leads = _by_scheme(found)
-    point = leads.get(urlsplit(uri).scheme) or leads.get(_FLUX)
+    point = leads.get(scheme) or leads.get(_FLUX)
     if point is None:
         raise LeadError(
             f"no lead for {uri or 'Flux'} is installed (entry points {GROUP})",
             "install flux-burst-orchestrator again",
         )
-    lead: Lead = point.load()(uri, attribute=attribute)
-    return lead
+    connector: Callable[..., Any] = point.load()
+    return connector
 
 
 def is_flux(uri: str) -> bool:
     """Return whether a Flux instance runs at this URI, and not the embedded lead."""
     scheme = urlsplit(uri).scheme
+    if scheme in _USUAL:
+        return _USUAL[scheme] == _FLUX_LEAD
     return scheme == _FLUX or scheme not in _by_scheme(None)
 
 
 def _by_scheme(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
-    points = entry_points(group=GROUP) if found is None else found
-    return {point.name: point for point in points}
+    if found is None:
+        from importlib.metadata import entry_points  # noqa: PLC0415 - see _USUAL
+
+        found = entry_points(group=GROUP)
+    return {point.name: point for point in found}
 
 
 def with_settings(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:

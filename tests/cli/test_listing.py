@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from rich.text import Text
 
 from burst.cli.colours import print_text
 from burst.cli.listing import Column, Listing, print_json, print_rows
@@ -87,7 +86,7 @@ def test_what_users_wrote_commands_no_terminal(
         monkeypatch.setenv("NO_COLOR", "1")
     row = {"id": "f1", "why": HOSTILE, "under": {"why": HOSTILE}}
     print_rows([row], COLUMNS, Listing(form=form, header=False))
-    print_text(Text(f"f1: {HOSTILE}", "bold"))
+    print_text([(f"f1: {HOSTILE}", "bold")])
     printed = capsys.readouterr().out
     assert printed.count("title") == 2
     assert not set(printed) & set("\x9b\x07\u202e")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The bar and the spinner of `burst.cli.progress`, by rich."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+
+def open_bar(
+    name: str, total: int
+) -> AbstractContextManager[Callable[[int], None]] | None:
+    """Return what shows how many of `total` are done; None without a cursor."""
+    console = Console(stderr=True)
+    return _bar(console, name, total) if console.is_interactive else None
+
+
+def open_spinner(
+    what: str, after: float
+) -> AbstractContextManager[Callable[[str], None]] | None:
+    """Return what shows after so many seconds what is waited for; None as above."""
+    console = Console(stderr=True)
+    return _spinner(console, what, after) if console.is_interactive else None
+
+
+@contextlib.contextmanager
+def open_status(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner at once; yield what is to be called with another text."""
+    with Console(stderr=True).status(what) as spinner:
+        yield spinner.update
+
+
+@contextlib.contextmanager
+def _bar(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
+    progress = Progress(console=console, transient=True)
+    task = progress.add_task(name, total=total)
+    try:
+        with _ctrl_c_waits():
+            progress.start()
+        yield lambda done: progress.update(task, completed=done)
+    finally:
+        with _ctrl_c_waits():
+            progress.stop()
+
+
+@contextlib.contextmanager
+def _spinner(
+    console: Console, what: str, after: float
+) -> Iterator[Callable[[str], None]]:
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+    )
+    task = progress.add_task(what, total=None)
+    timer = threading.Timer(after, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda text: progress.update(task, description=text)
+    finally:
+        with _ctrl_c_waits():
+            timer.cancel()
+            timer.join()
+            if progress.live.is_started:
+                progress.stop()
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Have Ctrl-C come after the block, in which a terminal is changed.
+
+    In the midst of that it would leave the cursor hidden and standard error redirected,
+    so that what is printed next fails. The signal is not blocked for that: another
+    thread would take it, and Python tells the main one of it all the same.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)

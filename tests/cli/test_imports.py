@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""A command imports what it needs: not the core, and no rich without a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from burst import __version__
+from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.embedded_instance import EmbeddedInstance
+
+_TELL = """
+import sys
+from burst.cli import main
+try:
+    main()
+finally:
+    print("imported:", *sys.modules, file=sys.stderr)
+"""
+# With the daemon's answer, and on a pipe, these are of no use.
+UNUSED = {
+    "burst.core.tick",
+    "burst.core.records",
+    "burst.runtime.engine",
+    "burst.runtime.record_store",
+    "burst.runtime.service_answers",
+    "importlib.metadata",
+    "kubernetes",
+    "prometheus_client",
+    "rich.console",
+    "rich.text",
+    "tomlkit",
+}
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "report"])
+def test_a_command_that_asks_the_daemon_imports_little(
+    shared: tuple[EmbeddedInstance, CliHarness, DaemonProcess], command: str
+) -> None:
+    _, cli, _ = shared
+    name = ["burst-0-nothing"] if command == "explain" else []
+    about = ["-c", str(cli.config), "--uri", cli.uri]
+    done = subprocess.run(
+        [sys.executable, "-c", _TELL, command, *name, *about],
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    imported = set(done.stderr.split("imported:")[1].split())
+    assert f"burst.cli.{command}" in imported, done.stderr
+    assert not imported & UNUSED
+
+
+def test_the_version_that_is_told_is_that_of_the_package() -> None:
+    assert __version__ == version("flux-burst-orchestrator")
