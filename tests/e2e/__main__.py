@@ -26,7 +26,7 @@ from tests.e2e.shellimage import write_images, write_next, write_view
 from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
 from tests.kubelab.kind import baseimage, lab
-from tests.kubernetes.access import CRD, GIVEN, WANTED
+from tests.kubernetes.access import CRD, WANTED, shared_cluster
 
 # pytest's, where the arguments choose no test of this mark.
 _NO_TESTS = 5
@@ -60,10 +60,9 @@ def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
 
 
 def _run_with_kubernetes(command: list[str]) -> int:
-    if GIVEN not in os.environ:
-        # Now, so that no test's time limit holds for the first build, of minutes.
-        build.ensure(kwok=True)
-    return _run_here({WANTED: "1"})(command)
+    workers = ["-n", "4", "--dist=loadgroup"]
+    with shared_cluster() as found:
+        return _run_here({WANTED: "1", **found})([*command, *workers])
 
 
 def _run_on_nodes(command: list[str]) -> int:

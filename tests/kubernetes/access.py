@@ -16,13 +16,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.kubelab import fake
 from tests.kubelab.build import Unavailable
-from tests.kubelab.cluster import Cluster, kubectl
+from tests.kubelab.cluster import Cluster, Joined, kubectl
 
 GIVEN = "BURST_TEST_KUBECONFIG"
 CRD = "BURST_TEST_MINICLUSTER_CRD"
 WANTED = "BURST_TEST_KUBERNETES"
 """Has tests marked kubernetes run, with kubelab's if no cluster is named."""
+SHARED = "BURST_TEST_KUBELAB"
+"""Names the folder of kubelab's control plane that several processes share."""
 
 
 class GivenCluster:
@@ -89,8 +92,30 @@ def find_cluster() -> AnyCluster:
     """
     if GIVEN in os.environ:
         return GivenCluster(Path(os.environ[GIVEN]))
+    if SHARED in os.environ:
+        return Joined(os.environ[SHARED])
     crd = os.environ.get(CRD)
     return Cluster(crds=[crd] if crd else [])
+
+
+def with_played_nodes(cluster: Cluster) -> Cluster:
+    """Return the cluster with nodes that are not there: pods run at once."""
+    if not isinstance(cluster, Joined):
+        fake.start_kwok(cluster, nodes=2, complete=False)
+    return cluster
+
+
+@contextlib.contextmanager
+def shared_cluster() -> Iterator[dict[str, str]]:
+    """Run a control plane, and give the environment in which pytests use it."""
+    if GIVEN in os.environ:
+        yield {}
+        return
+    cluster = find_cluster()
+    assert isinstance(cluster, Cluster)
+    with cluster:
+        with_played_nodes(cluster)
+        yield {SHARED: str(cluster.root)}
 
 
 @contextlib.contextmanager

@@ -47,7 +47,8 @@ class Far:
         """Make the lead's pod, on a node of its own that has these addresses."""
         if isinstance(self.cluster, GivenCluster):
             pytest.skip(f"want of nodes that are played ({GIVEN} is set)")
-        fake.create_node(self.cluster, self.node)
+        # No other test's pods are to be on it: it goes with this one.
+        fake.create_node(self.cluster, self.node, unschedulable=True)
         told = [{"type": kind, "address": address} for kind, address in addresses]
         patch = json.dumps({"status": {"addresses": told}})
         options = ("--subresource=status", "-p", patch)
