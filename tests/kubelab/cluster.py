@@ -29,7 +29,7 @@ USERS = {  # static tokens: name of the file, (user, groups)
 FACTS = "facts.json"  # what a Joined cluster has to know, under `root`
 
 
-def kubectl(*args, manifest=None, check=True, env=None):
+def kubectl(*args, manifest=None, check=True, env=None) -> str:
     """-> what kubectl prints. `manifest`, an object, goes to its stdin (create -f -)."""
     stdin = None if manifest is None else json.dumps(manifest)
     command = ["kubectl", *map(str, args)]
@@ -189,7 +189,7 @@ class Cluster(Programs):
             "no_proxy": no_proxy,
         }
 
-    def kubectl(self, *args, **options):
+    def kubectl(self, *args, **options) -> str:
         return kubectl(*args, **options, env=self.env())
 
     def ready_nodes(self):
@@ -223,7 +223,7 @@ class Cluster(Programs):
 class Joined(Cluster):
     """One that another process has started under `root`, and that goes on without this one."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         Programs.__init__(self, root)
         self.paths = build.ensure()
         self.kubeconfig = self.root / "admin.kubeconfig"

@@ -19,6 +19,7 @@ from typing import Any
 from tests.kubelab import fake
 from tests.kubelab.build import Unavailable
 from tests.kubelab.cluster import Cluster, Joined, kubectl
+from tests.kubernetes.api import Api
 
 GIVEN = "BURST_TEST_KUBECONFIG"
 CRD = "BURST_TEST_MINICLUSTER_CRD"
@@ -127,10 +128,18 @@ def new_namespace(cluster: AnyCluster, stem: str) -> Iterator[str]:
     stem = re.sub("[^a-z0-9]+", "-", stem.lower())[:40].strip("-")
     name = f"{stem}-{secrets.token_hex(3)}"
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    cluster.kubectl("create", "namespace", name)
+    if isinstance(cluster, Cluster):
+        # To start kubectl takes longer than all else here.
+        api = Api(cluster)
+        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    else:
+        cluster.kubectl("create", "namespace", name)
     try:
         # Bare pods are refused until its default service account is there.
         cluster.wait_for(name, lambda: cluster.get(account))
         yield name
     finally:
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        if isinstance(cluster, Cluster):
+            api.delete(f"/api/v1/namespaces/{name}")
+        else:
+            cluster.kubectl("delete", "namespace", name, "--wait=false")

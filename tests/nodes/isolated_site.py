@@ -18,8 +18,8 @@ import tomli_w
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, provider_table, run, running, says
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.seed import some_user
 from tests.support.fluxlead import FluxLead, flux_lead
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ class IsolatedSite:
     """A lead, its daemon, and a cluster where its jobs can run."""
 
     def __init__(
-        self, lead: FluxLead, cluster: GivenCluster, namespace: str, place: Path
+        self, lead: FluxLead, cluster: Cluster, namespace: str, place: Path
     ) -> None:
         self.lead = lead
         self.cluster = cluster
@@ -88,7 +88,7 @@ class IsolatedSite:
 
 @contextmanager
 def isolated_site(
-    cluster: GivenCluster,
+    cluster: Cluster,
     namespace: str,
     place: Path,
     slot: PlannedSlot = SLOT,

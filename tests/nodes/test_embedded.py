@@ -24,8 +24,8 @@ from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, host_paths, run, running, says
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -54,9 +54,7 @@ def ready(directory: Path) -> InitializedLead:
     return init_lead(directory / "lead", plan, "none")
 
 
-def write_settings(
-    ready: InitializedLead, cluster: GivenCluster, namespace: str
-) -> Path:
+def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> Path:
     kube = {
         "type": "kube",
         "kubeconfig": str(cluster.kubeconfig),
@@ -78,14 +76,14 @@ def write_settings(
     return ready.settings
 
 
-def objects(cluster: GivenCluster, namespace: str) -> list[dict[str, Any]]:
+def objects(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
     """Return all objects of bursts in the namespace."""
     found = cluster.kubectl("get", KINDS, "-n", namespace, *OURS)
     return list(json.loads(found)["items"])
 
 
 def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
-    cluster: GivenCluster, namespace: str, ready: InitializedLead, directory: Path
+    cluster: Cluster, namespace: str, ready: InitializedLead, directory: Path
 ) -> None:
     settings = write_settings(ready, cluster, namespace)
     options = ("-c", str(settings))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import KINDS, IsolatedSite, isolated_site
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
@@ -28,9 +28,7 @@ ISOLATED = (
 
 
 @pytest.fixture
-def site(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
-) -> Iterator[IsolatedSite]:
+def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[IsolatedSite]:
     service = ["python3", "-m", "http.server", "5000"]
     with isolated_site(cluster, namespace, tmp_path, service=service) as found:
         yield found

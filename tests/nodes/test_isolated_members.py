@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import IsolatedSite, isolated_site
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
@@ -46,9 +46,7 @@ LONG_S = 180.0
 
 
 @pytest.fixture
-def site(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
-) -> Iterator[IsolatedSite]:
+def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[IsolatedSite]:
     with isolated_site(cluster, namespace, tmp_path) as found:
         yield found
 

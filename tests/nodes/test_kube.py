@@ -21,8 +21,8 @@ from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
 from tests.e2e.programs import BURST, provider_table, run
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, check_hosts, reap_all
 from tests.nodes.isolated_site import isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
@@ -36,7 +36,7 @@ SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
 @pytest.fixture
-def table(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
+def table(cluster: Cluster, namespace: str) -> dict[str, Any]:
     """Of pods that run as root, as this is run."""
     return provider_table(cluster, namespace)
 
@@ -77,7 +77,7 @@ def test_a_broker_that_is_cut_off_comes_back(settings: KubeSettings) -> None:
 
 
 def test_a_broker_that_was_told_to_leave_does_not(
-    settings: KubeSettings, cluster: GivenCluster, namespace: str
+    settings: KubeSettings, cluster: Cluster, namespace: str
 ) -> None:
     provider = KubeProvider("far", settings, "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -125,7 +125,7 @@ def test_commands_that_fail_are_told(settings: KubeSettings) -> None:
 
 
 def test_a_burst_grows_and_shrinks_while_a_job_runs(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     user = os.geteuid()
     with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, user=user) as site:
@@ -133,7 +133,7 @@ def test_a_burst_grows_and_shrinks_while_a_job_runs(
 
 
 def test_by_hand_with_run_burst(
-    cluster: GivenCluster, table: dict[str, Any], tmp_path: Path
+    cluster: Cluster, table: dict[str, Any], tmp_path: Path
 ) -> None:
     """One command from inside the lead, and one that takes it down again."""
     config = tmp_path / "burst.toml"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from burst.model.ranks import parse_idset
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.multiuser.apart import BY_USERS, TABLES, serve
 from tests.multiuser.lab import GUESTS, UIDS, Lab
 from tests.nodes.guest_tries import try_what_is_closed
@@ -40,7 +40,7 @@ def extra() -> dict[str, Any]:
 
 @pytest.fixture
 def site(
-    lab: Lab, cluster: GivenCluster, namespace: str, extra: Mapping[str, Any]
+    lab: Lab, cluster: Cluster, namespace: str, extra: Mapping[str, Any]
 ) -> Iterator[MultiUserSite]:
     with site_on_nodes(lab, cluster, namespace, extra) as site:
         yield site
@@ -50,7 +50,7 @@ def site(
     ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()], ids=TABLES
 )
 def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
-    site: MultiUserSite, cluster: GivenCluster, namespace: str, mode: str
+    site: MultiUserSite, cluster: Cluster, namespace: str, mode: str
 ) -> None:
     system = site.system
     enforce = "pod-security.kubernetes.io/enforce=privileged"  # for host_paths

@@ -13,8 +13,8 @@ from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import provider_table
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 from tests.support.waiting import wait_until
@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.nodes, needs_flux]
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
-def provider_of(cluster: GivenCluster, namespace: str, *, names: bool) -> KubeProvider:
+def provider_of(cluster: Cluster, namespace: str, *, names: bool) -> KubeProvider:
     table = provider_table(cluster, namespace, names=names)
     settings = convert(KubeSettings, table, "providers.far")
     return KubeProvider("far", settings, "owner-1")
 
 
-def pod_addresses(cluster: GivenCluster, namespace: str) -> dict[str, str]:
+def pod_addresses(cluster: Cluster, namespace: str) -> dict[str, str]:
     """Return the address of each pod, by its index."""
     found = cluster.kubectl("get", "pods", "-n", namespace, "-o", "json")
     return {
@@ -54,7 +54,7 @@ def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
 
 
 def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
-    cluster: GivenCluster, namespace: str
+    cluster: Cluster, namespace: str
 ) -> None:
     provider = provider_of(cluster, namespace, names=True)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -67,7 +67,7 @@ def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
         reap_all(provider, spec)
 
 
-def test_without_the_setting_they_do_not(cluster: GivenCluster, namespace: str) -> None:
+def test_without_the_setting_they_do_not(cluster: Cluster, namespace: str) -> None:
     provider = provider_of(cluster, namespace, names=False)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)
