@@ -97,9 +97,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # unless the stage has made one for all.
         shared = item.get_closest_marker("kubernetes")
         group = "kubernetes" if shared else item.path.as_posix()
-        alone = _is_long(item) or (shared and SHARED in os.environ)
+        on_nodes = item.get_closest_marker("nodes")
+        alone = _is_long(item) or on_nodes or (shared and SHARED in os.environ)
         group = item.nodeid if alone else group
-        item.add_marker(pytest.mark.xdist_group(group))
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(group))
     missing = _missing()
     for item in items:
         for mark, reason in missing.items():

@@ -130,8 +130,8 @@ def new_namespace(cluster: AnyCluster, stem: str) -> Iterator[str]:
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     if isinstance(cluster, Cluster):
         # To start kubectl takes longer than all else here.
-        api = Api(cluster)
-        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        with contextlib.closing(Api(cluster)) as api:
+            api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     else:
         cluster.kubectl("create", "namespace", name)
     try:
@@ -140,6 +140,7 @@ def new_namespace(cluster: AnyCluster, stem: str) -> Iterator[str]:
         yield name
     finally:
         if isinstance(cluster, Cluster):
-            api.delete(f"/api/v1/namespaces/{name}")
+            with contextlib.closing(Api(cluster)) as api:
+                api.delete(f"/api/v1/namespaces/{name}")
         else:
             cluster.kubectl("delete", "namespace", name, "--wait=false")

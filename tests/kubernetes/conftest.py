@@ -92,9 +92,10 @@ def lab(cluster: AnyCluster) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def api(lab: Cluster) -> Api:
+def api(lab: Cluster) -> Iterator[Api]:
     """The API server, past all code of ours."""
-    return Api(lab)
+    with contextlib.closing(Api(lab)) as api:
+        yield api
 
 
 @pytest.fixture

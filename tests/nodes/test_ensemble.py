@@ -19,7 +19,7 @@ from tests.nodes.seed import MANIFESTS, Seed, named_namespaces
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, needs_flux]
+pytestmark = [pytest.mark.xdist_group("namespace-burst"), pytest.mark.nodes, needs_flux]
 LONG_S = 240.0
 """What the ensemble takes at most on a machine that is busy."""
 OF_NAMESPACE = ("kube-root-ca.crt", "burst-gc-")

@@ -39,7 +39,12 @@ from tests.nodes.seed import (
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
+pytestmark = [
+    pytest.mark.xdist_group("namespace-burst"),
+    pytest.mark.nodes,
+    needs_flux,
+    needs_operator,
+]
 LONG_S = 150.0
 FILES = MANIFESTS / "ensemble-agent"
 TOKEN = "0123456789abcdef0123456789abcdef"
