@@ -60,7 +60,7 @@ def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
 
 
 def _run_with_kubernetes(command: list[str]) -> int:
-    workers = ["-n", "4", "--dist=loadgroup"]
+    workers = ["-n", "6", "--dist=loadgroup"]
     with shared_cluster() as found:
         return _run_here({WANTED: "1", **found})([*command, *workers])
 

@@ -196,6 +196,7 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
         kubeconfig=str(far.cluster.kubeconfig),
         namespace=far.namespace,
         image="local.test/flux:v0.88.0",
+        one_per_node=False,
         offers={"nodes": OfferTable(cores=1, max_nodes=4)},
     )
     KubeProvider("far", settings, lead.owner).provision(spec_of)

@@ -26,7 +26,7 @@ from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
-from tests.support.waiting import wait_until
+from tests.nodes.waiting import wait_until
 
 MANIFESTS = ROOT / "manifests"
 LEAD_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": ""}

@@ -29,9 +29,9 @@ from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 EXAMPLES = ROOT / "examples"

@@ -16,8 +16,8 @@ from burst.model.ranks import parse_hostlist
 from tests.e2e.programs import ENVIRONMENT
 from tests.kubelab.cluster import Cluster
 from tests.nodes.seed import MANIFESTS, Seed, named_namespaces
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.xdist_group("namespace-burst"), pytest.mark.nodes, needs_flux]
 LONG_S = 240.0

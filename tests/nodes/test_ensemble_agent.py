@@ -36,8 +36,8 @@ from tests.nodes.seed import (
     named_namespaces,
     some_user,
 )
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.xdist_group("namespace-burst"),

@@ -17,8 +17,8 @@ import pytest
 from burst.kits import certificate
 from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import KINDS, IsolatedSite, isolated_site
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 ISOLATED = (

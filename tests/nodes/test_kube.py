@@ -27,8 +27,8 @@ from tests.nodes.fluxbursts import burst, check_hosts, reap_all
 from tests.nodes.isolated_site import isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
@@ -55,8 +55,7 @@ def test_flux_brokers_in_pods_join_and_leave(settings: KubeSettings) -> None:
 
 
 def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> None:
-    shared = msgspec.structs.replace(settings, one_per_node=False)
-    provider = KubeProvider("far", shared, "owner-1")
+    provider = KubeProvider("far", settings, "owner-1")
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
     with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:

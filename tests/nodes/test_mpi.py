@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.tools import PACKAGES
 from tests.kubelab.cluster import Cluster
 from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 _PROGRAMS = ("mpicc.openmpi", "lmp")
 pytestmark = [

@@ -14,9 +14,14 @@ from tests.multiuser.apart import BY_USERS, TABLES, serve
 from tests.multiuser.lab import GUESTS, UIDS, Lab
 from tests.nodes.guest_tries import try_what_is_closed
 from tests.nodes.multi_user_site import MultiUserSite, site_on_nodes
-from tests.support.waiting import wait_until
+from tests.nodes.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, pytest.mark.multiuser]
+pytestmark = [
+    pytest.mark.nodes,
+    pytest.mark.multiuser,
+    # The nodes have one IMP, which is setuid meanwhile.
+    pytest.mark.xdist_group("multi-user"),
+]
 
 WHO = (
     "sh",

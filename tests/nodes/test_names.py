@@ -16,8 +16,8 @@ from tests.e2e.programs import provider_table
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))

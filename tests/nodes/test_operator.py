@@ -45,8 +45,8 @@ from tests.nodes.seed import (
     some_user,
     upgrade_daemon,
 )
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"

@@ -13,8 +13,8 @@ import pytest
 
 from tests.kubelab.cluster import Cluster
 from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 

@@ -17,8 +17,8 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 pytestmark = [
@@ -40,6 +40,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
         "image": PAUSE_IMAGE,
         "host_paths": host_paths(),
         "image_pull": "Never",
+        "one_per_node": False,
         "view": VIEW_IMAGE,
         "view_paths": [f"{source}:{flux_prefix()}"],
         "environment": {"PATH": "/usr/bin:/bin", "HOME": "/tmp"},
