@@ -79,7 +79,7 @@ def _run_on_nodes(command: list[str]) -> int:
 def _run_with_docker(command: list[str]) -> int:
     # There is no network in the lab.
     os.environ[baseimage.WHEELS] = str(baseimage.fetch())
-    return int(lab.run(command))
+    return int(lab.run([*command, "-n", "3", "--dist=loadgroup"]))
 
 
 _LAB = ("go", "openssl", "setpriv")

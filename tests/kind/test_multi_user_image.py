@@ -42,7 +42,7 @@ def near() -> Iterator[NearCluster]:
     """Give a cluster with a namespace that enforces baseline."""
     hostimage.make(IMAGE, ("munged", "munge", "unmunge"), change())
     with short_directory() as directory:
-        cluster = NearCluster(directory, IMAGE)
+        cluster = NearCluster(directory, IMAGE, NAMESPACE)
         try:
             cluster.make()
             cluster.kubectl("create", "namespace", NAMESPACE)

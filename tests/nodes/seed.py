@@ -278,6 +278,7 @@ class Seed:
         common = {
             "image": PAUSE_IMAGE,
             "imagePullPolicy": "Never",
+            "resources": {"requests": {"cpu": "50m"}},
             "volumeMounts": [
                 {"name": name, "mountPath": path, "readOnly": True}
                 for path, name in names.items()
