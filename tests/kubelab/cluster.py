@@ -143,7 +143,8 @@ class Cluster(Programs):
         )
 
     def controller_flags(self):
-        return []
+        """Pods of nodes that are not there stay, for a test to see who deletes them."""
+        return ["--controllers=*,-pod-garbage-collector-controller"]
 
     def _start_scheduler(self):
         self._start_client("kube-scheduler", "scheduler")

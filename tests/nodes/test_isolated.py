@@ -119,12 +119,6 @@ def test_a_service_has_an_address(site: IsolatedSite) -> None:
     assert site.objects() == []
 
 
-def test_a_command_needs_no_job(site: IsolatedSite) -> None:
-    said = site.burst("request", "-N2", "--isolated", "--", "flux", "getattr", "rank")
-    assert {"0", "1"} <= set(said.split())
-    assert site.objects() == []
-
-
 def test_a_listing_is_a_job_for_each_line(site: IsolatedSite) -> None:
     listing = site.place / "listing"
     listing.write_text("# two\n-N2 flux getattr rank\n-n1 sh -c 'echo alone'\n")

@@ -46,14 +46,6 @@ def settings(table: dict[str, Any]) -> KubeSettings:
     return convert(KubeSettings, table, "providers.far")
 
 
-def test_flux_brokers_in_pods_join_and_leave(settings: KubeSettings) -> None:
-    provider = KubeProvider("far", settings, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        reap_all(provider, spec)
-        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
-
-
 def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> None:
     provider = KubeProvider("far", settings, "owner-1")
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"

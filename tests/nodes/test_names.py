@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.nodes, needs_flux]
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
-def provider_of(cluster: Cluster, namespace: str, *, names: bool) -> KubeProvider:
-    table = provider_table(cluster, namespace, names=names)
+def provider_of(cluster: Cluster, namespace: str) -> KubeProvider:
+    table = provider_table(cluster, namespace, names=True)
     settings = convert(KubeSettings, table, "providers.far")
     return KubeProvider("far", settings, "owner-1")
 
@@ -56,7 +56,7 @@ def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
 def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
     cluster: Cluster, namespace: str
 ) -> None:
-    provider = provider_of(cluster, namespace, names=True)
+    provider = provider_of(cluster, namespace)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)
         addresses = pod_addresses(cluster, namespace)
@@ -64,12 +64,4 @@ def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
         for index, address in addresses.items():
             wait_for_name(lead, f"burst-0-{index}", address)
             wait_for_name(lead, f"{spec.burst_id}-{index}", address)
-        reap_all(provider, spec)
-
-
-def test_without_the_setting_they_do_not(cluster: Cluster, namespace: str) -> None:
-    provider = provider_of(cluster, namespace, names=False)
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        assert asked_of_all(lead, "burst-0-1") == ["none", "none"]
         reap_all(provider, spec)

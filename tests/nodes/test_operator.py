@@ -48,7 +48,13 @@ from tests.nodes.seed import (
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
 
-pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
+pytestmark = [
+    # The operator that a test runs is that of all namespaces.
+    pytest.mark.xdist_group("namespace-burst"),
+    pytest.mark.nodes,
+    needs_flux,
+    needs_operator,
+]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
