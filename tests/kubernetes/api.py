@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ class Api:
     ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body of the answer."""
         authorized = {"Authorization": f"Bearer {self._token}", **(headers or {})}
-        connection = self._idle.pop() if self._idle else self._connection(30)
+        connection = self._take()
         try:
             connection.request(method, path, body=body, headers=authorized)
             answer = connection.getresponse()
@@ -46,7 +47,8 @@ class Api:
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection)
+        if connection.sock:  # or the server has said that it closes it
+            self._idle.append(connection)
         return found
 
     @contextlib.contextmanager
@@ -63,6 +65,16 @@ class Api:
             yield connection.getresponse(), way
         finally:
             connection.close()
+
+    def _take(self) -> http.client.HTTPSConnection:
+        """Return one that is idle and open, or a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            # What can be read from one that is idle is its end, at the server.
+            if not select.select([connection.sock], [], [], 0)[0]:
+                return connection
+            connection.close()
+        return self._connection(30)
 
     def _connection(self, timeout: float) -> http.client.HTTPSConnection:
         host, port = self._where.hostname or "", self._where.port
