@@ -13,8 +13,8 @@ from typing import Any
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import JOB, POD, Manifest
 from tests.e2e.programs import ENVIRONMENT, host_paths, run
+from tests.kubelab.cluster import Joined
 from tests.kubelab.pods import pod_spec
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.mpilead import CORES, PODS
 
 _LOOK_S = 0.1
@@ -42,7 +42,7 @@ class HandPods:
     """Makes them for each job anew: Job, Service, configuration and certificate."""
 
     def __init__(
-        self, cluster: Cluster, given: GivenCluster, namespace: str, shm: str
+        self, cluster: Cluster, given: Joined, namespace: str, shm: str
     ) -> None:
         self._cluster = cluster
         self._given = given

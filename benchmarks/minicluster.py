@@ -40,8 +40,9 @@ from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.testing import example_spec
 from tests.e2e.programs import provider_table
+from tests.kubelab.cluster import Joined
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.kubernetes.access import new_namespace
 from tests.support.fluxlead import flux_lead
 
 DEADLINE_S = 60.0
@@ -106,7 +107,7 @@ class Ours:
             self._changed.clear()
 
 
-def _table(given: GivenCluster, namespace: str) -> dict[str, Any]:
+def _table(given: Joined, namespace: str) -> dict[str, Any]:
     offers = {"nodes": {"cores": 1, "max_nodes": NODES, "cpu": "100m"}}
     return provider_table(given, namespace, offers=offers)
 

@@ -8,21 +8,20 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
 from benchmarks.table import Measure, Skipped, main_of
 from tests.kubelab import nodes
 from tests.kubelab.build import Unavailable
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Joined
 
 _INSIDE = "KUBELAB"
 
 
-def given_cluster() -> GivenCluster:
+def given_cluster() -> Joined:
     """Return the cluster that this program runs in. Raises Skipped without one."""
     if _INSIDE not in os.environ:
         raise Skipped("no real nodes: they need root, Debian, Go and a flux on PATH")
-    return GivenCluster(Path(os.environ["KUBECONFIG"]))
+    return Joined(os.environ[_INSIDE])
 
 
 def main_on_nodes(

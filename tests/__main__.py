@@ -28,7 +28,9 @@ def main(words: Sequence[str]) -> int:
     python = [sys.executable, "-m"]
     # Where this is set, each of the hundreds of processes would compile all anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    tests = [*python, "pytest", "-q", "-m", PURE, *workers()]
+    # One more than there are processors, as many tests wait for processes.
+    count = (os.cpu_count() or 1) + 1
+    tests = [*python, "pytest", "-q", "-m", PURE, *workers(count)]
     tests += ["--cov", "--cov-report="] if measured else []
     tests += [word for word in words if word != _MEASURED]
     status = subprocess.run(tests, check=False).returncode

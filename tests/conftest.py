@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from tests.e2e.programs import MONTH
 from tests.flux_instance import FluxInstance
 from tests.flux_pool import FluxPool
-from tests.kubernetes.access import GIVEN, WANTED
+from tests.kubernetes.access import GIVEN, SHARED, WANTED
 from tests.multiuser import lab
 from tests.report_page.chromium import find_chromium
 from tests.stages import STAGES
@@ -102,11 +102,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
     items.sort(key=lambda item: not _is_long(item))
     for item in items:
-        # Of pytest-xdist: a file's tests share instances, and these one control plane.
+        # Of pytest-xdist: a file's tests share instances, and these one control plane,
+        # unless the stage has made one for all.
         shared = item.get_closest_marker("kubernetes")
         group = "kubernetes" if shared else item.path.as_posix()
-        group = item.nodeid if _is_long(item) else group
-        item.add_marker(pytest.mark.xdist_group(group))
+        on_nodes = item.get_closest_marker("nodes")
+        alone = _is_long(item) or on_nodes or (shared and SHARED in os.environ)
+        group = item.nodeid if alone else group
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(group))
     missing = _missing()
     for item in items:
         for mark, reason in missing.items():

@@ -7,8 +7,6 @@ flux and kind is in the stage kind.
 
 from __future__ import annotations
 
-import os
-
 # Those that need most come first.
 STAGES = (
     "kind",
@@ -31,11 +29,7 @@ def of_stage(stage: str) -> str:
     return " and ".join([stage, *(f"not {mark}" for mark in more)])
 
 
-def workers() -> list[str]:
-    """Return pytest-xdist's options: tests that share a world stay in one worker.
-
-    There is one more than there are processors, as many tests wait for processes.
-    """
-    count = str((os.cpu_count() or 1) + 1)
+def workers(count: int) -> list[str]:
+    """Return pytest-xdist's options: tests that share a world stay in one worker."""
     # tests/conftest.py has the longest come first.
-    return ["-n", count, "--dist=loadgroup", "--no-loadscope-reorder"]
+    return ["-n", str(count), "--dist=loadgroup", "--no-loadscope-reorder"]

@@ -25,7 +25,7 @@ from tests.e2e.shellimage import write_images, write_next, write_view
 from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
 from tests.kubelab.kind import baseimage, lab
-from tests.kubernetes.access import CRD, GIVEN, WANTED
+from tests.kubernetes.access import CRD, WANTED, shared_cluster
 from tests.stages import of_stage, workers
 
 # pytest's, where the arguments choose no test of this mark.
@@ -42,6 +42,10 @@ class Stage(msgspec.Struct, frozen=True):
     """Programs without which none of them can run."""
     wants: tuple[str, ...] = ()
     """Programs without which some of them are skipped, as each says itself."""
+    where: str = "tests"
+    """The folder that has all of them."""
+    workers: int = 3
+    """How many run at a time; those that wait for pods most of the time are more."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -60,10 +64,8 @@ def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
 
 
 def _run_with_kubernetes(command: list[str]) -> int:
-    if GIVEN not in os.environ:
-        # Now, so that no test's time limit holds for the first build, of minutes.
-        build.ensure(kwok=True)
-    return _run_here({WANTED: "1"})(command)
+    with shared_cluster() as found:
+        return _run_here({WANTED: "1", **found})(command)
 
 
 def _run_on_nodes(command: list[str]) -> int:
@@ -83,20 +85,21 @@ def _run_with_docker(command: list[str]) -> int:
     return int(lab.run(command))
 
 
+_MONTH = {MONTH: str(MONTH_JOBS)}
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
 _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 STAGES = (
-    Stage("machine", _run_here({})),
+    Stage("machine", _run_here({}), where="tests/machine"),
     Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
     Stage("flux", _run_here({}), ("flux",)),
-    Stage("multiuser", _run_here({}), _USERS),
-    Stage("kubernetes", _run_with_kubernetes, _LAB),
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI)),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("month", _run_here({MONTH: str(MONTH_JOBS)}), ("flux",)),
+    Stage("multiuser", _run_here({}), _USERS, where="tests/multiuser"),
+    Stage("kubernetes", _run_with_kubernetes, _LAB, (), "tests/kubernetes", 6),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), "tests/nodes", 4),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), "tests/kind"),
+    Stage("month", _run_here(_MONTH), ("flux",), where="tests/month"),
 )
 
 
@@ -105,6 +108,8 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
 
     Stages come first among the words; the rest are pytest's options.
     """
+    # Where this is set, each of the thousands of processes would compile all anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     marks = {stage.mark for stage in stages}
     named = list(itertools.takewhile(marks.__contains__, words))
     options = words[len(named) :]
@@ -129,8 +134,12 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
         return _skipped(stage, "; ".join(lacking), options, fails)
     # Pods come and go in seconds, but a machine may have other work.
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", of_stage(stage.mark)]
+    command += [*workers(stage.workers), "--timeout=300"]
+    if not any(Path(word.split("::")[0]).exists() for word in options):
+        # Each worker would look through all the others, which takes longer than some.
+        command.append(stage.where)
     try:
-        status = stage.run([*command, *workers(), "--timeout=300", *options])
+        status = stage.run([*command, *options])
     except build.Unavailable as missing:
         return _skipped(stage, str(missing), options, _in_ci())
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
-from tests.kubernetes.access import GivenCluster
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +37,7 @@ def host_paths(*, flux: bool = False) -> list[str]:
     return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
 
 
-def provider_table(
-    cluster: GivenCluster, namespace: str, **more: Any
-) -> dict[str, Any]:
+def provider_table(cluster: Cluster, namespace: str, **more: Any) -> dict[str, Any]:
     """Return a provider's table, with `more` keys or others of these.
 
     Its pods have an empty image, with this machine's Flux by `host_paths`.
@@ -49,6 +47,8 @@ def provider_table(
         "namespace": namespace,
         "image": PAUSE_IMAGE,
         "image_pull": "Never",
+        # Tests share the nodes: pods of one are not to keep out those of another.
+        "one_per_node": False,
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
         "host_paths": host_paths(flux=True),
         "flux": FLUX,

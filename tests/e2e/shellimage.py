@@ -28,8 +28,11 @@ NEXT_IMAGE = "local.test/burst-daemon:2"
 """The same under another name, to which a daemon is upgraded."""
 # What the scripts of the Flux Operator call before anything of ours is mounted.
 _PROGRAMS = ("bash", "cat", "cp", "hostname", "ls", "mkdir", "sh", "touch")
+# Where it shares its prefix, as /usr/local, with its Python and with libraries that it
+# is linked with, the view hides those of the machine.
 _OF_FLUX = (
-    *("bin/flux*", "lib/flux", "lib/libflux*", "libexec/flux", "lib/python3*"),
+    *("bin/flux*", "bin/python3*", "lib/flux", "lib/lib*.so*", "libexec/flux"),
+    *("lib/python3*", "lib/*-linux-gnu"),
     *("etc/flux", "share/flux", "share/lua", "lib/lua"),
 )
 

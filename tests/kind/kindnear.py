@@ -36,9 +36,10 @@ def succeeds(*words: object) -> bool:
 class NearCluster:
     """The kind cluster that leads run in."""
 
-    def __init__(self, directory: Path, image: str) -> None:
+    def __init__(self, directory: Path, image: str, name: str = NAME) -> None:
         self.directory = directory
         self.image = image
+        self.name = name
         self.kubeconfig = directory / "near.kubeconfig"
 
     def make(self) -> None:
@@ -52,10 +53,10 @@ class NearCluster:
         file = self.directory / "near.json"
         file.write_text(json.dumps(config))
         run(
-            *("kind", "create", "cluster", "--name", NAME, "--config", file),
+            *("kind", "create", "cluster", "--name", self.name, "--config", file),
             *("--image", os.environ["KINDLAB_IMAGE"], "--kubeconfig", self.kubeconfig),
         )
-        run("kind", "load", "docker-image", self.image, "--name", NAME)
+        run("kind", "load", "docker-image", self.image, "--name", self.name)
         # Pods are refused before it is there, which is after kind says that all is.
         account = ("get", "serviceaccount", "default")
         wait_until(
@@ -67,7 +68,7 @@ class NearCluster:
     def delete(self) -> None:
         """Delete it, however far it came."""
         run(
-            *("kind", "delete", "cluster", "--name", NAME),
+            *("kind", "delete", "cluster", "--name", self.name),
             *("--kubeconfig", self.kubeconfig),
         )
 
@@ -86,4 +87,6 @@ class NearCluster:
 
     def _of_network(self, what: str) -> str:
         form = f"{{{{.NetworkSettings.Networks.kind.{what}}}}}"
-        return run("docker", "inspect", "-f", form, NODE).strip()
+        return run(
+            "docker", "inspect", "-f", form, f"{self.name}-control-plane"
+        ).strip()

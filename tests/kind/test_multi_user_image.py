@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kind.guest_tries import try_what_is_closed
 from tests.kind.kindnear import LONG_S, NearCluster
 from tests.kubelab.kind import hostimage
 from tests.multiuser.lab import GUESTS, UIDS, Lab, flux_etc, imp_path
-from tests.nodes.guest_tries import try_what_is_closed
 from tests.nodes.multi_user_site import MultiUserSite, serving
 from tests.support.fluxlead import short_directory
 from tests.support.waiting import wait_until
@@ -42,7 +42,7 @@ def near() -> Iterator[NearCluster]:
     """Give a cluster with a namespace that enforces baseline."""
     hostimage.make(IMAGE, ("munged", "munge", "unmunge"), change())
     with short_directory() as directory:
-        cluster = NearCluster(directory, IMAGE)
+        cluster = NearCluster(directory, IMAGE, NAMESPACE)
         try:
             cluster.make()
             cluster.kubectl("create", "namespace", NAMESPACE)

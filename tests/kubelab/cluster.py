@@ -26,9 +26,10 @@ USERS = {  # static tokens: name of the file, (user, groups)
     "controllers": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
 }
+FACTS = "facts.json"  # what a Joined cluster has to know, under `root`
 
 
-def kubectl(*args, manifest=None, check=True, env=None):
+def kubectl(*args, manifest=None, check=True, env=None) -> str:
     """-> what kubectl prints. `manifest`, an object, goes to its stdin (create -f -)."""
     stdin = None if manifest is None else json.dumps(manifest)
     command = ["kubectl", *map(str, args)]
@@ -67,6 +68,9 @@ class Cluster(Programs):
         self._start_scheduler()
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.wait_for("controllers", lambda: self.get(account), needs=["kube-controller-manager"])
+        facts = {"address": self.address, "url": self.url, "tokens": self.tokens}
+        (self.root / FACTS).touch(mode=0o600)
+        (self.root / FACTS).write_text(json.dumps(facts))
         self.seconds["control plane"] = round(time.monotonic() - start, 2)
         return self
 
@@ -139,7 +143,8 @@ class Cluster(Programs):
         )
 
     def controller_flags(self):
-        return []
+        """Pods of nodes that are not there stay, for a test to see who deletes them."""
+        return ["--controllers=*,-pod-garbage-collector-controller"]
 
     def _start_scheduler(self):
         self._start_client("kube-scheduler", "scheduler")
@@ -185,7 +190,7 @@ class Cluster(Programs):
             "no_proxy": no_proxy,
         }
 
-    def kubectl(self, *args, **options):
+    def kubectl(self, *args, **options) -> str:
         return kubectl(*args, **options, env=self.env())
 
     def ready_nodes(self):
@@ -214,6 +219,23 @@ class Cluster(Programs):
 
     def __exit__(self, *_exc):
         self.stop()
+
+
+class Joined(Cluster):
+    """One that another process has started under `root`, and that goes on without this one."""
+
+    def __init__(self, root: str) -> None:
+        Programs.__init__(self, root)
+        self.paths = build.ensure()
+        self.kubeconfig = self.root / "admin.kubeconfig"
+        self.pki = Pki(self.root / "pki")
+        vars(self).update(json.loads((self.root / FACTS).read_text()))
+
+    def start(self):
+        return self
+
+    def stop(self):
+        """It is not this one's to stop."""
 
 
 def _indexed_job(name, size):

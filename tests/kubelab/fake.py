@@ -11,15 +11,16 @@ from tests.kubelab.programs import free_ports
 
 STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 COMPLETE = "pod/fast/pod-complete"
-SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
-def create_node(cluster, name, ready=True):
+def create_node(cluster, name, ready=True, labels=(), **spec):
     """A node that the scheduler binds pods to; without kwok it turns NotReady after 50 s."""
-    meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **dict(labels)}}
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}] if ready else []
     status = {"capacity": SIZE, "allocatable": SIZE, "conditions": conditions}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec}
+    node["status"] = status
     cluster.kubectl("create", "-f", "-", manifest=node)
 
 

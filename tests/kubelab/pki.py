@@ -14,11 +14,18 @@ def _openssl(*args):
 
 
 class Pki:
-    """ca.crt, ca.key, the key that signs service-account tokens, and what issue() adds."""
+    """ca.crt, ca.key, the key that signs service-account tokens, and what issue() adds.
+
+    A folder that is there has them already.
+    """
 
     def __init__(self, folder):
-        folder.mkdir(mode=0o700)
         self.folder = folder
+        if not folder.exists():
+            self._make()
+
+    def _make(self):
+        self.folder.mkdir(mode=0o700)
         ca_use = "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"
         self._key("ca")
         _openssl(

@@ -16,13 +16,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.kubelab import fake
 from tests.kubelab.build import Unavailable
-from tests.kubelab.cluster import Cluster, kubectl
+from tests.kubelab.cluster import Cluster, Joined, kubectl
+from tests.kubernetes.api import Api
 
 GIVEN = "BURST_TEST_KUBECONFIG"
 CRD = "BURST_TEST_MINICLUSTER_CRD"
 WANTED = "BURST_TEST_KUBERNETES"
 """Has tests marked kubernetes run, with kubelab's if no cluster is named."""
+SHARED = "BURST_TEST_KUBELAB"
+"""Names the folder of kubelab's control plane that several processes share."""
 
 
 class GivenCluster:
@@ -89,8 +93,30 @@ def find_cluster() -> AnyCluster:
     """
     if GIVEN in os.environ:
         return GivenCluster(Path(os.environ[GIVEN]))
+    if SHARED in os.environ:
+        return Joined(os.environ[SHARED])
     crd = os.environ.get(CRD)
     return Cluster(crds=[crd] if crd else [])
+
+
+def with_played_nodes(cluster: Cluster) -> Cluster:
+    """Return the cluster with nodes that are not there: pods run at once."""
+    if not isinstance(cluster, Joined):
+        fake.start_kwok(cluster, nodes=2, complete=False)
+    return cluster
+
+
+@contextlib.contextmanager
+def shared_cluster() -> Iterator[dict[str, str]]:
+    """Run a control plane, and give the environment in which pytests use it."""
+    if GIVEN in os.environ:
+        yield {}
+        return
+    cluster = find_cluster()
+    assert isinstance(cluster, Cluster)
+    with cluster:
+        with_played_nodes(cluster)
+        yield {SHARED: str(cluster.root)}
 
 
 @contextlib.contextmanager
@@ -102,10 +128,19 @@ def new_namespace(cluster: AnyCluster, stem: str) -> Iterator[str]:
     stem = re.sub("[^a-z0-9]+", "-", stem.lower())[:40].strip("-")
     name = f"{stem}-{secrets.token_hex(3)}"
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    cluster.kubectl("create", "namespace", name)
+    if isinstance(cluster, Cluster):
+        # To start kubectl takes longer than all else here.
+        with contextlib.closing(Api(cluster)) as api:
+            api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    else:
+        cluster.kubectl("create", "namespace", name)
     try:
         # Bare pods are refused until its default service account is there.
         cluster.wait_for(name, lambda: cluster.get(account))
         yield name
     finally:
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        if isinstance(cluster, Cluster):
+            with contextlib.closing(Api(cluster)) as api:
+                api.delete(f"/api/v1/namespaces/{name}")
+        else:
+            cluster.kubectl("delete", "namespace", name, "--wait=false")

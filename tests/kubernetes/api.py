@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import select
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -16,12 +17,18 @@ from tests.kubelab.cluster import Cluster
 
 
 class Api:
-    """Requests to kubelab's API server with admin's token. Each has a connection."""
+    """Requests to kubelab's API server with admin's token, on connections that stay."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._where = urlsplit(cluster.url)
         self._token = cluster.tokens["admin"]
         self._context = ssl.create_default_context(cafile=str(cluster.pki["ca.crt"]))
+        self._idle: list[http.client.HTTPSConnection] = []
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._idle:
+            self._idle.pop().close()
 
     def send(
         self,
@@ -31,31 +38,25 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body of the answer."""
-        connection = http.client.HTTPSConnection(
-            self._where.hostname or "",
-            self._where.port,
-            context=self._context,
-            timeout=30,
-        )
         authorized = {"Authorization": f"Bearer {self._token}", **(headers or {})}
+        connection = self._take()
         try:
             connection.request(method, path, body=body, headers=authorized)
             answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
+            found = answer.status, dict(answer.getheaders()), answer.read()
+        except BaseException:
             connection.close()
+            raise
+        if connection.sock:  # or the server has said that it closes it
+            self._idle.append(connection)
+        return found
 
     @contextlib.contextmanager
     def stream(
         self, path: str, accept: str = ""
     ) -> Iterator[tuple[http.client.HTTPResponse, socket.socket]]:
         """Give an answer that is read as it comes, and its connection."""
-        connection = http.client.HTTPSConnection(
-            self._where.hostname or "",
-            self._where.port,
-            context=self._context,
-            timeout=60,
-        )
+        connection = self._connection(60)
         headers = {"Authorization": f"Bearer {self._token}"}
         headers |= {"Accept": accept} if accept else {}
         try:
@@ -64,6 +65,22 @@ class Api:
             yield connection.getresponse(), way
         finally:
             connection.close()
+
+    def _take(self) -> http.client.HTTPSConnection:
+        """Return one that is idle and open, or a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            # What can be read from one that is idle is its end, at the server.
+            if not select.select([connection.sock], [], [], 0)[0]:
+                return connection
+            connection.close()
+        return self._connection(30)
+
+    def _connection(self, timeout: float) -> http.client.HTTPSConnection:
+        host, port = self._where.hostname or "", self._where.port
+        return http.client.HTTPSConnection(
+            host, port, context=self._context, timeout=timeout
+        )
 
     def get(self, path: str) -> Any:
         """Return what is there; None if nothing is."""
@@ -86,9 +103,11 @@ class Api:
         assert status in (200, 201, 409), body
         return json.loads(body)
 
-    def patch(self, path: str, change: Mapping[str, Any]) -> Any:
-        """Change an object by a merge patch."""
-        headers = {"Content-Type": "application/merge-patch+json"}
+    def patch(
+        self, path: str, change: Mapping[str, Any], kind: str = "merge-patch"
+    ) -> Any:
+        """Change an object by a patch of this kind."""
+        headers = {"Content-Type": f"application/{kind}+json"}
         status, _, body = self.send("PATCH", path, json.dumps(change).encode(), headers)
         assert status == 200, body
         return json.loads(body)

@@ -14,7 +14,6 @@ from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
-from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.api import Api
 from tests.support.waiting import wait_until
@@ -69,7 +68,9 @@ class Bursts:
 
     def patch_pod(self, pod: Any, status: dict[str, Any]) -> None:
         """Write a pod's status, as its kubelet would."""
-        fake.patch_pod_status(self.lab, self.namespace, pod["metadata"]["name"], status)
+        name = pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
+        self.api.patch(path, {"status": status}, "strategic-merge-patch")
 
 
 def wait_status(

@@ -13,7 +13,7 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.kits.kube.kinds import MINICLUSTER
-from tests.kubelab import build, fake
+from tests.kubelab import build
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import (
     CRD,
@@ -22,6 +22,7 @@ from tests.kubernetes.access import (
     AnyCluster,
     find_cluster,
     new_namespace,
+    with_played_nodes,
 )
 from tests.kubernetes.api import Api
 from tests.kubernetes.bursts import Bursts
@@ -83,18 +84,18 @@ def lab(cluster: AnyCluster) -> Cluster:
     if not isinstance(cluster, Cluster):
         pytest.skip(f"want of played nodes ({GIVEN} names a cluster)")
     try:
-        fake.start_kwok(cluster, nodes=2, complete=False)
+        return with_played_nodes(cluster)
     except build.Unavailable as missing:
         if os.environ.get("CI"):
             pytest.fail(f"no kwok, and CI is set: {missing}")
         pytest.skip(f"want of kwok: {missing}")
-    return cluster
 
 
 @pytest.fixture(scope="session")
-def api(lab: Cluster) -> Api:
+def api(lab: Cluster) -> Iterator[Api]:
     """The API server, past all code of ours."""
-    return Api(lab)
+    with contextlib.closing(Api(lab)) as api:
+        yield api
 
 
 @pytest.fixture
@@ -121,9 +122,9 @@ def account(bursts: Bursts) -> KubeProvider:
 
 
 @pytest.fixture(scope="module")
-def operator(api: Api) -> Iterator[None]:
-    """Someone who makes Jobs of MiniClusters."""
+def operator(api: Api, place: str) -> Iterator[None]:
+    """Someone who makes Jobs of MiniClusters in the module's own namespace."""
     if api.get(f"/apis/{MINICLUSTER.api}") is None:
         pytest.skip(f"want of the MiniCluster kind ({CRD}=its manifest)")
-    with PlayedOperator(api):
+    with PlayedOperator(api, place):
         yield

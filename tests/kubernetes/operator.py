@@ -15,14 +15,15 @@ _TRIED_AGAIN = (403, 404, 409)
 
 
 class PlayedOperator:
-    """Makes what belongs to each MiniCluster, anew too if it is gone.
+    """Makes what belongs to each MiniCluster of a namespace, anew too if it is gone.
 
     As the real one it makes a controller the owner of each child, names them for the
     MiniCluster, and goes on while that is being deleted. It writes no broker.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, namespace: str) -> None:
         self._api = api
+        self._mine = f"{_GROUP}/namespaces/{namespace}/miniclusters"
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -36,7 +37,7 @@ class PlayedOperator:
 
     def _run(self) -> None:
         while not self._end.wait(0.05):
-            for found in self._api.items(f"{_GROUP}/miniclusters"):
+            for found in self._api.items(self._mine):
                 self._reconcile(found)
 
     def _reconcile(self, found: Any) -> None:

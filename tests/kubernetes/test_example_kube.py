@@ -33,6 +33,7 @@ def settings_of(bursts: Bursts, name: str) -> dict[str, Any]:
         **here,
         "namespace": bursts.namespace,
         "user": 1000,
+        "one_per_node": False,  # other tests' pods are on the same nodes
     }
 
 

@@ -108,7 +108,7 @@ def test_no_secret_is_read_listed_changed_or_deleted(
 @pytest.mark.usefixtures("miniclusters")
 def test_nor_with_an_operator(bursts: Bursts, proxy: Proxy) -> None:
     provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(bursts.spec)
         running(provider)
         (secret,) = bursts.objects("secrets")

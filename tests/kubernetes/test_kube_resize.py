@@ -341,7 +341,7 @@ def test_a_minicluster_grows_by_another_and_shrinks(
         kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
     )
     two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(two)
         wait_status(provider, runs(*two.hosts))
         proxy.faults.append(Fault("POST", f"/{lost}\\?", after=True, times=1))
@@ -371,7 +371,7 @@ def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
     """What it owns is from before; only the MiniCluster says what it has now."""
     provider = bursts.provider(form="operator", settle=Seconds(0.2), names=True)
     one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(one)
         wait_status(provider, runs(*one.hosts))
         resize_all(provider, four)
@@ -390,7 +390,7 @@ def test_a_minicluster_may_grow_by_others_where_a_growth_broke_off(
     provider = bursts.provider(
         kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
     )
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(sized(bursts, "burst-0-0"))
         wait_status(provider, runs("burst-0-0"))
         proxy.faults.append(Fault("POST", "/configmaps\\?", after=True, times=1))

@@ -48,7 +48,7 @@ def test_the_role_of_the_manifests_is_enough_with_an_operator(
     assert "get miniclusters" in lacking.what
     assert "manifests/parts/miniclusters" in lacking.advice
     grant_operator(bursts, provider)
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         _live(provider, bursts.spec)
 
 

@@ -70,5 +70,5 @@ def test_with_a_job(
 def test_with_an_operator(
     bursts: Bursts, proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with PlayedOperator(bursts.api):
+    with PlayedOperator(bursts.api, bursts.namespace):
         check_everywhere(bursts, proxy, caplog, "operator")

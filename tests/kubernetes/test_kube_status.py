@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from burst.config import Seconds
 from burst.errors import InsufficientCapacity
 from burst.kits.pods import OfferTable
 from burst.provider import BurstStatus, Failure, Phase
+from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
@@ -60,12 +62,31 @@ def test_a_quota_on_what_we_make_ends_the_burst(bursts: Bursts) -> None:
     assert "exceeded quota" in error.what
 
 
-def test_one_broker_on_a_node_leaves_others_waiting(bursts: Bursts) -> None:
-    """The lab has two nodes, and a burst of two takes both."""
-    provider = bursts.provider(one_per_node=True)
-    provider.provision(bursts.spec)
+CLAIM = "example.com/claimed-by"
+
+
+@pytest.fixture
+def claimed(bursts: Bursts, lab: Cluster) -> Iterator[Bursts]:
+    """With two nodes on which no other test's pods are."""
+    mine = {CLAIM: bursts.namespace}
+    names = [f"{bursts.namespace}-{number}" for number in range(2)]
+    taint = {"key": CLAIM, "effect": "NoSchedule"}
+    for name in names:
+        fake.create_node(lab, name, labels=mine, taints=[taint])
+    tolerated = {"spec": {"tolerations": [{"key": CLAIM, "operator": "Exists"}]}}
+    bursts.settings = msgspec.structs.replace(
+        bursts.settings, one_per_node=True, node_selector=mine, pod=tolerated
+    )
+    yield bursts
+    lab.kubectl("delete", "node", *names, "--wait=false")
+
+
+def test_one_broker_on_a_node_leaves_others_waiting(claimed: Bursts) -> None:
+    """A burst of two takes both of its nodes."""
+    provider = claimed.provider()
+    provider.provision(claimed.spec)
     wait_status(provider, running)
-    assert len({pod["spec"]["nodeName"] for pod in bursts.objects("pods")}) == 2
+    assert len({pod["spec"]["nodeName"] for pod in claimed.objects("pods")}) == 2
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -118,18 +139,18 @@ def test_a_pods_own_word(
 
 
 def test_another_namespaces_followers_take_nodes_too(
-    bursts: Bursts, lab: Cluster
+    claimed: Bursts, lab: Cluster
 ) -> None:
-    """The lab has two nodes, and another provider's burst takes both."""
-    provider = bursts.provider(one_per_node=True)
-    provider.provision(bursts.spec)
+    """There are two nodes for both, and another provider's burst takes both."""
+    provider = claimed.provider()
+    provider.provision(claimed.spec)
     wait_status(provider, running)
     with new_namespace(lab, "elsewhere") as elsewhere:
-        other = bursts.provider(one_per_node=True, namespace=elsewhere)
-        other.provision(bursts.spec)
+        other = claimed.provider(namespace=elsewhere)
+        other.provision(claimed.spec)
         status = wait_status(other, lambda s: "finds no node" in s.why)
         assert "didn't match pod anti-affinity rules" in status.why
-        reap_all(provider, bursts.spec)
+        reap_all(provider, claimed.spec)
         wait_status(other, running)
 
 
@@ -191,31 +212,34 @@ def test_a_spot_node_that_is_shut_down_is_reclaimed(bursts: Bursts) -> None:
     assert not any(follower.reclaimed for follower in status.followers)
 
 
-def test_a_pod_that_made_way_for_others_is_reclaimed(bursts: Bursts) -> None:
+def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     """The lab's kubelets end a pod at once: by then only its event tells."""
-    provider = bursts.provider(one_per_node=True)
-    provider.provision(bursts.spec)
+    provider = claimed.provider()
+    provider.provision(claimed.spec)
     wait_status(provider, running)
-    nodes = bursts.api.items("/api/v1/nodes")
-    cores = max(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
-    urgent = f"urgent-{bursts.namespace}"
+    urgent = f"urgent-{claimed.namespace}"
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    bursts.api.create(classes, {"metadata": {"name": urgent}, "value": 1000})
+    claimed.api.create(classes, {"metadata": {"name": urgent}, "value": 1000})
     container = {
         "name": "all",
         "image": "local.test/all",
-        "resources": {"requests": {"cpu": str(cores)}},
+        "resources": {"requests": {"cpu": fake.SIZE["cpu"]}},
     }
     pod = {
         "metadata": {"name": "urgent"},
-        "spec": {"priorityClassName": urgent, "containers": [container]},
+        "spec": {
+            "priorityClassName": urgent,
+            "containers": [container],
+            "nodeSelector": claimed.settings.node_selector,
+            **claimed.settings.pod["spec"],
+        },
     }
-    bursts.api.create(f"/api/v1/namespaces/{bursts.namespace}/pods", pod)
+    claimed.api.create(f"/api/v1/namespaces/{claimed.namespace}/pods", pod)
     status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
     assert status.phase is Phase.PENDING
     assert "was preempted" in status.why
-    bursts.api.delete(f"/api/v1/namespaces/{bursts.namespace}/pods/urgent")
-    bursts.api.delete(f"{classes}/{urgent}")
+    claimed.api.delete(f"/api/v1/namespaces/{claimed.namespace}/pods/urgent")
+    claimed.api.delete(f"{classes}/{urgent}")
     status = wait_status(provider, running)
     assert not any(follower.reclaimed for follower in status.followers)
 

@@ -47,7 +47,8 @@ class Far:
         """Make the lead's pod, on a node of its own that has these addresses."""
         if isinstance(self.cluster, GivenCluster):
             pytest.skip(f"want of nodes that are played ({GIVEN} is set)")
-        fake.create_node(self.cluster, self.node)
+        # No other test's pods are to be on it: it goes with this one.
+        fake.create_node(self.cluster, self.node, unschedulable=True)
         told = [{"type": kind, "address": address} for kind, address in addresses]
         patch = json.dumps({"status": {"addresses": told}})
         options = ("--subresource=status", "-p", patch)
@@ -195,6 +196,7 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
         kubeconfig=str(far.cluster.kubeconfig),
         namespace=far.namespace,
         image="local.test/flux:v0.88.0",
+        one_per_node=False,
         offers={"nodes": OfferTable(cores=1, max_nodes=4)},
     )
     KubeProvider("far", settings, lead.owner).provision(spec_of)

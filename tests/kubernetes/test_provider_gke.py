@@ -48,6 +48,12 @@ def place(lab: Cluster) -> Iterator[str]:
         yield name
 
 
+def played_nodes(api: Api) -> list[str]:
+    """Return the nodes that all tests share; others come and go."""
+    names = [node["metadata"]["name"] for node in api.items("/api/v1/nodes")]
+    return [name for name in names if name.startswith("kwok-")]
+
+
 class LabGke(Gke):
     """A GKE whose clusters all have kubelab's API server, and as VMs its nodes."""
 
@@ -56,7 +62,7 @@ class LabGke(Gke):
         super().__init__(
             ca=Path(lab.pki["ca.crt"]).read_text(), endpoints=[address] * 99
         )
-        self._nodes = [n["metadata"]["name"] for n in api.items("/api/v1/nodes")]
+        self._nodes = played_nodes(api)
 
     def make_vms(self, pool: NodePool) -> dict[str, int | None]:
         return dict.fromkeys(self._nodes)
@@ -187,9 +193,9 @@ class TestNamedPool(OnKubernetes):
 
     @pytest.fixture
     def settings(self, place: str, api: Api) -> GkeSettings:
-        for node in api.items("/api/v1/nodes"):
-            path = f"/api/v1/nodes/{node['metadata']['name']}"
-            api.patch(path, {"metadata": {"labels": {POOL_LABEL: "burstable"}}})
+        for name in played_nodes(api):
+            labels = {POOL_LABEL: "burstable"}
+            api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
         table = {"namespace": place, "user": 1000, "one_per_node": False}
         return build.settings(**build.NAMED_POOL, **table)
 

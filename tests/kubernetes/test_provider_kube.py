@@ -40,7 +40,7 @@ class KubeContract(ProviderContract):
     patience = 30.0
     pause = 0.02
     ends_leases = True
-    lease = 8.0
+    lease = 30.0
     form: Literal["job", "operator"] = "job"
     lacking = "secrets"
     """What a burst that was made in part has not."""

@@ -7,9 +7,9 @@ from burst_kube import KubeProvider
 
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead
 from tests.support.reaping import reap_until_gone
-from tests.support.waiting import wait_until
 
 
 def reap_all(provider: KubeProvider, spec: BurstSpec) -> None:

@@ -18,11 +18,11 @@ import tomli_w
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, provider_table, run, running, says
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.seed import some_user
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead, flux_lead
-from tests.support.waiting import wait_until
 
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner")
@@ -33,7 +33,7 @@ class IsolatedSite:
     """A lead, its daemon, and a cluster where its jobs can run."""
 
     def __init__(
-        self, lead: FluxLead, cluster: GivenCluster, namespace: str, place: Path
+        self, lead: FluxLead, cluster: Cluster, namespace: str, place: Path
     ) -> None:
         self.lead = lead
         self.cluster = cluster
@@ -71,7 +71,9 @@ class IsolatedSite:
 
     def ended(self, job: str) -> str:
         """Wait for the end of a job; return what its user is told of it."""
-        wait_until(lambda: "clean" in self.flux("job", "eventlog", job), self.look)
+        # It waits by itself: to start the program again and again costs more.
+        wait = ("job", "wait-event", "--timeout=20", job, "clean")
+        wait_until(lambda: self.lead.flux(*wait).returncode == 0, self.look)
         lines = self.flux("job", "eventlog", "-f", "json", job).splitlines()
         events = [json.loads(line) for line in lines]
         given = [e["context"] for e in events if e["name"] == "alloc"]
@@ -88,14 +90,14 @@ class IsolatedSite:
 
 @contextmanager
 def isolated_site(
-    cluster: GivenCluster,
+    cluster: Cluster,
     namespace: str,
     place: Path,
     slot: PlannedSlot = SLOT,
     **more: Any,
 ) -> Iterator[IsolatedSite]:
     """Start a lead and its daemon; `more` goes into the provider's table."""
-    ours = {"type": "kube", "one_per_node": False, "user": some_user()}
+    ours = {"type": "kube", "user": some_user()}
     table = provider_table(cluster, namespace, **{**ours, **more})
     with flux_lead(slot, address=OUTSIDE_IP) as lead:
         found = IsolatedSite(lead, cluster, namespace, place)

@@ -14,8 +14,8 @@ import tomli_w
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, ROOT, provider_table, running, says
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.support.fluxlead import FluxLead, flux_lead
 
 EXAMPLE = ROOT / "examples" / "mpi"
@@ -29,7 +29,7 @@ class MpiLead:
     """The lead, and what is to be seen of its bursts."""
 
     def __init__(
-        self, lead: FluxLead, cluster: GivenCluster, namespace: str, log: Path
+        self, lead: FluxLead, cluster: Cluster, namespace: str, log: Path
     ) -> None:
         self.lead = lead
         self.cluster = cluster
@@ -55,7 +55,7 @@ class MpiLead:
 
 
 @contextmanager
-def mpi_lead(cluster: GivenCluster, namespace: str, place: Path) -> Iterator[MpiLead]:
+def mpi_lead(cluster: Cluster, namespace: str, place: Path) -> Iterator[MpiLead]:
     """Run them, with the log and the settings in `place`; bursts end when idle."""
     slot = PlannedSlot(hosts=f"burst-0-[0-{PODS - 1}]", shape=Shape(CORES))
     settings, log = place / "burst.toml", place / "daemon.log"
@@ -67,7 +67,7 @@ def mpi_lead(cluster: GivenCluster, namespace: str, place: Path) -> Iterator[Mpi
             yield MpiLead(lead, cluster, namespace, log)
 
 
-def _tables(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
+def _tables(cluster: Cluster, namespace: str) -> dict[str, Any]:
     """Return the example's settings with this machine's programs as the image."""
     tables = tomllib.loads((EXAMPLE / "burst.toml").read_text())
     # The lead's own files say at which address and port it is.

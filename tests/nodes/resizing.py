@@ -8,7 +8,7 @@ from typing import Any
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.nodes.isolated_site import IsolatedSite
-from tests.support.waiting import wait_until
+from tests.nodes.waiting import wait_until
 
 SLOT = PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(1))
 _HOSTNAME = ("--cwd=/", "flux", "getattr", "hostname")

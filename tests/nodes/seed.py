@@ -24,13 +24,16 @@ from burst.runtime.ledger_archive import LedgerArchive
 from tests.e2e.programs import BURST, ENVIRONMENT, FLUX, ROOT, host_paths, run
 from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.build import PAUSE_IMAGE
-from tests.kubernetes.access import GivenCluster, new_namespace
-from tests.support.waiting import wait_until
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
+from tests.nodes.waiting import wait_until
 
 MANIFESTS = ROOT / "manifests"
 LEAD_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": ""}
 KINDS = "pods,jobs,configmaps,secrets,services,events"
 OURS = ("-l", "burst.flux-framework.org/owner")
+OF_SEED = "example.com/of-seed"
+"""A label of what a seed has in no namespace, with that of its lead."""
 
 
 def some_user() -> int:
@@ -51,12 +54,15 @@ class Seed:
     made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
     """Kinds of which a burst has objects that bear our labels."""
 
-    def __init__(self, cluster: GivenCluster, near: str, far: str, place: Path) -> None:
+    def __init__(self, cluster: Cluster, near: str, far: str, place: Path) -> None:
         self.cluster = cluster
         self.near = near
         self.far = far
         self.place = place
         self.certificate = place / "curve.cert"
+        # Each process of the tests has a port of its own on the nodes.
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+        self.port = 30093 + int(worker.removeprefix("gw"))
 
     def apply(self, idle: str = "1s") -> None:
         """Apply manifests/far, the certificate, and the lead with its daemon."""
@@ -81,6 +87,7 @@ class Seed:
             "options": {"disableNameSuffixHash": True},
         }
         patches = [self.programs(), self._host_paths_allowed(), self._volume()]
+        patches += [self._port(), self._binding()]
         lead = {
             **fields,
             "configMapGenerator": [settings],
@@ -195,6 +202,23 @@ class Seed:
         change = [{"op": "replace", "path": path, "value": "privileged"}]
         return {"target": {"kind": "Namespace"}, "patch": json.dumps(change)}
 
+    def _port(self) -> dict[str, Any]:
+        path = "/spec/ports/0/nodePort"
+        change = [{"op": "replace", "path": path, "value": self.port}]
+        target = {"kind": "Service", "name": "burst-lead"}
+        return {"target": target, "patch": json.dumps(change)}
+
+    def _binding(self) -> dict[str, Any]:
+        """Return the patch that names what is in no namespace for this seed alone."""
+        name = f"burst-{self.near}"
+        return {
+            "target": {"kind": "ClusterRoleBinding"},
+            "patch": json.dumps(
+                [{"op": "replace", "path": "/metadata/name", "value": name}]
+            ),
+            "options": {"allowNameChange": True},
+        }
+
     def _volume(self) -> dict[str, Any]:
         """Make a volume for the lead's state; return the patch that claims it."""
         return self._claim("burst-state", self.near)
@@ -216,7 +240,7 @@ class Seed:
             "storageClassName": "",
         }
         volume = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": spec}
-        meta = {"name": name, "labels": {"app.kubernetes.io/name": "burst"}}
+        meta = {"name": name, "labels": {OF_SEED: self.near}}
         manifest = {**volume, "metadata": meta}
         self.cluster.kubectl("create", "-f", "-", manifest=manifest)
         claim = {
@@ -254,6 +278,7 @@ class Seed:
         common = {
             "image": PAUSE_IMAGE,
             "imagePullPolicy": "Never",
+            "resources": {"requests": {"cpu": "50m"}},
             "volumeMounts": [
                 {"name": name, "mountPath": path, "readOnly": True}
                 for path, name in names.items()
@@ -285,7 +310,7 @@ class Seed:
 
 
 @contextmanager
-def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Seed]:
+def planted(make: type[Seed], cluster: Cluster, place: Path) -> Iterator[Seed]:
     """Give a seed in namespaces of its own; remove what is in none."""
     with ExitStack() as stack:
         names = [
@@ -296,14 +321,31 @@ def planted(make: type[Seed], cluster: GivenCluster, place: Path) -> Iterator[Se
         yield make(cluster, names[0], names[1], place)
 
 
-def uproot(cluster: GivenCluster, near: str) -> None:
+@contextmanager
+def named_namespaces(seed: Seed) -> Iterator[None]:
+    """Leave nothing of a seed whose namespaces have the names that the files say."""
+    names = (seed.near, seed.far)
+    # Those of the seed before, whose end nobody waited for.
+    gone = (f"namespace/{name}" for name in names)
+    seed.cluster.kubectl("wait", "--for=delete", *gone, "--timeout=90s")
+    try:
+        yield
+    finally:
+        uproot(seed.cluster, seed.near)
+        quick = ("--ignore-not-found", "--wait=false")
+        seed.cluster.kubectl("delete", "namespace", *names, *quick)
+
+
+def uproot(cluster: Cluster, near: str) -> None:
     """Remove what a seed has in no namespace, and the Service of its lead."""
-    # Its NodePort is one for all, and namespaces take their time to go.
+    # The next seed has its NodePort, and namespaces take their time to go.
     cluster.kubectl("delete", "service", "--all", "-n", near)
-    kinds = "clusterrole,clusterrolebinding,persistentvolume"
-    label = ("-l", "app.kubernetes.io/name=burst")
+    cluster.kubectl(
+        "delete", "clusterrolebinding", f"burst-{near}", "--ignore-not-found"
+    )
     # A volume is there until its claim goes with the namespace.
-    cluster.kubectl("delete", kinds, *label, "--wait=false")
+    volumes = ("persistentvolumes", "-l", f"{OF_SEED}={near}")
+    cluster.kubectl("delete", *volumes, "--wait=false")
 
 
 def upgrade_daemon(seed: Seed) -> None:
@@ -381,7 +423,7 @@ def _check_doctor(seed: Seed) -> None:
     told = [finding["what"] for finding in said["findings"]]
     assert f"has all rights that it needs in namespace {seed.far}" in told
     [reached] = [what for what in told if "accepts its certificate" in what]
-    assert reached.partition(" ")[0].endswith(":30093:")
+    assert reached.partition(" ")[0].endswith(f":{seed.port}:")
     assert f"pods connect to the lead at {reached.partition(': ')[0]}" in told
     assert said["ok"]
 

@@ -25,13 +25,13 @@ from burst.config import convert, load
 from burst.provider import Phase
 from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table, running
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 EXAMPLES = ROOT / "examples"
@@ -72,7 +72,7 @@ def shared(name: str) -> dict[str, Any]:
 
 
 def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
-    cluster: GivenCluster, namespace: str
+    cluster: Cluster, namespace: str
 ) -> None:
     spec_of_pod = {
         "initContainers": [shared("watcher")],
@@ -103,7 +103,7 @@ def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
 
 
 def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     pod = {"spec": {"containers": [container("endless", readinessProbe=NEVER)]}}
     with isolated_site(cluster, namespace, tmp_path, pod=pod) as site:
@@ -114,7 +114,7 @@ def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
 
 
 def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     pod = {"spec": {"initContainers": [shared("watcher")]}}
     more: dict[str, Any] = {"pod": pod, "share_socket": True}
@@ -160,7 +160,7 @@ def ask(url: str, token: str, **body: Any) -> tuple[int, dict[str, Any]]:
 
 
 def test_the_service_of_the_example_has_the_instance(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     source = EXAMPLES / "service"
     where = ("-n", namespace, "create")
@@ -201,7 +201,7 @@ def test_the_service_of_the_example_has_the_instance(
 
 
 def test_a_python_program_outside_has_the_instance(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     # As by default: Flux signs a job as the user who submits it.
     with isolated_site(cluster, namespace, tmp_path, user=os.geteuid()) as site:

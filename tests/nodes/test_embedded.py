@@ -24,10 +24,10 @@ from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, host_paths, run, running, says
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
+from tests.nodes.waiting import wait_until
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.nodes
 KINDS = "pods,jobs,configmaps,secrets,services"
@@ -54,15 +54,14 @@ def ready(directory: Path) -> InitializedLead:
     return init_lead(directory / "lead", plan, "none")
 
 
-def write_settings(
-    ready: InitializedLead, cluster: GivenCluster, namespace: str
-) -> Path:
+def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> Path:
     kube = {
         "type": "kube",
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
         "image": PAUSE_IMAGE,
         "image_pull": "Never",
+        "one_per_node": False,
         "host_paths": host_paths(),
         "python": str(Path(BURST).with_name("python")),
         "environment": {"PYTHONDONTWRITEBYTECODE": "1"},
@@ -78,14 +77,14 @@ def write_settings(
     return ready.settings
 
 
-def objects(cluster: GivenCluster, namespace: str) -> list[dict[str, Any]]:
+def objects(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
     """Return all objects of bursts in the namespace."""
     found = cluster.kubectl("get", KINDS, "-n", namespace, *OURS)
     return list(json.loads(found)["items"])
 
 
 def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
-    cluster: GivenCluster, namespace: str, ready: InitializedLead, directory: Path
+    cluster: Cluster, namespace: str, ready: InitializedLead, directory: Path
 ) -> None:
     settings = write_settings(ready, cluster, namespace)
     options = ("-c", str(settings))
@@ -102,15 +101,21 @@ def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
         name = ("sh", "-c", "cat /etc/hostname; echo $FLUX_JOB_NNODES")
         wanted = ("-N2", "--requires=burst", "--setattr=burstable")
         job = run(BURST, "embedded", "submit", uri, *wanted, *name).strip()
+        # Before it ends: the daemon takes all of it down soon after.
+        there: list[dict[str, Any]] = []
+
+        def made() -> bool:
+            there[:] = objects(cluster, namespace)
+            return {"Job", "Pod", "Secret"} <= {thing["kind"] for thing in there}
+
+        wait_until(made, log.read_text)
         try:
             output = run(BURST, "embedded", "attach", uri, job).split()
         except BaseException:
             print(log.read_text(), objects(cluster, namespace))  # noqa: T201
             raise
         # Each task wrote the name of the pod that it ran in.
-        there = objects(cluster, namespace)
-        [made] = [thing for thing in there if thing["kind"] == "Job"]
-        stem = made["metadata"]["name"]
+        [stem] = [t["metadata"]["name"] for t in there if t["kind"] == "Job"]
         assert sorted(set(output) - {"2"}) == [f"{stem}-0", f"{stem}-1"]
         wait_until(
             lambda: not objects(cluster, namespace),

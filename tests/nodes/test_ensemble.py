@@ -14,16 +14,28 @@ import pytest
 
 from burst.model.ranks import parse_hostlist
 from tests.e2e.programs import ENVIRONMENT
-from tests.kubernetes.access import GivenCluster
-from tests.nodes.seed import MANIFESTS, Seed, uproot
+from tests.kubelab.cluster import Cluster
+from tests.nodes.seed import MANIFESTS, Seed, named_namespaces
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, needs_flux]
+pytestmark = [pytest.mark.xdist_group("namespace-burst"), pytest.mark.nodes, needs_flux]
 LONG_S = 240.0
 """What the ensemble takes at most on a machine that is busy."""
 OF_NAMESPACE = ("kube-root-ca.crt", "burst-gc-")
 """ConfigMaps that are there before: the cluster's, and that of the CronJob."""
+_WAIT = "flux kvs get --namespace=primary --waitcreate"
+HURRY = {
+    # How long pods take to start and to go says how busy the machine is.
+    '"sleep 45"': f'"{_WAIT} shrunk"',
+    '"sleep 5"': f'"{_WAIT} grown"',
+    '"sleep 3"': '"sleep 1"',
+    '"sleep 8"': '"sleep 2"',
+    'checkSeconds = "2s"': 'checkSeconds = "0.5s"',
+    'growWindow = "5s"': 'growWindow = "1s"',
+    'shrinkWindow = "10s"': 'shrinkWindow = "2s"',
+}
+"""What is shorter here than in the file, or waits for what the test has seen."""
 
 
 class EnsembleSeed(Seed):
@@ -42,10 +54,15 @@ class EnsembleSeed(Seed):
 
     def _write_files(self, idle: str) -> None:
         super()._write_files(idle)
-        # On a busy machine its pods start late, and it has to shrink before this ends.
         text = (self.files / "ensemble.toml").read_text()
-        assert "sleep 45" in text
-        (self.place / "ensemble.toml").write_text(text.replace("sleep 45", "sleep 100"))
+        for written, here in HURRY.items():
+            assert written in text
+            text = text.replace(written, here)
+        (self.place / "ensemble.toml").write_text(text)
+
+    def tell(self, event: str) -> None:
+        """Have the jobs end that wait for this."""
+        self.flux("kvs", "put", f"{event}=1")
 
     def more_settings(self) -> dict[str, Any]:
         files = ["/etc/burst/lead/ensemble.toml"]
@@ -69,14 +86,10 @@ class EnsembleSeed(Seed):
 
 
 @pytest.fixture
-def seed(cluster: GivenCluster, tmp_path: Path) -> Iterator[EnsembleSeed]:
+def seed(cluster: Cluster, tmp_path: Path) -> Iterator[EnsembleSeed]:
     seed = EnsembleSeed(cluster, "burst", "burst-far", tmp_path)
-    try:
+    with named_namespaces(seed):
         yield seed
-    finally:
-        uproot(cluster, seed.near)
-        gone = ("--ignore-not-found", "--timeout=60s")
-        cluster.kubectl("delete", "namespace", seed.near, seed.far, *gone)
 
 
 class Sizes:
@@ -91,12 +104,20 @@ class Sizes:
         # Each look starts a program in the pod, on a machine that has other work.
         time.sleep(0.5)
         row = self._seed.ensemble()
+        self._note(row)
+        grown = self.seen.get("simulate", [])
+        if max(grown, default=0) >= 3:
+            self._seed.tell("grown")
+            if grown[-1] < max(grown):
+                self._seed.tell("shrunk")
+        return row.get("state") == "ended"
+
+    def _note(self, row: dict[str, Any]) -> None:
         for name, member in row.get("members", {}).items():
             nodes = member.get("nodes", {}).get("node_up_count")
             line = self.seen.setdefault(name, [])
             if nodes is not None and member["member"]["ended"] is None:
                 line += [nodes] if line[-1:] != [nodes] else []
-        return row.get("state") == "ended"
 
 
 @pytest.mark.timeout(600)

@@ -21,18 +21,30 @@ import yaml
 
 from tests.e2e.programs import BURST
 from tests.e2e.shellimage import SHELL_IMAGE
-from tests.kubernetes.access import GivenCluster, new_namespace
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
 from tests.nodes.miniclusters import (
     flux_operator,
     mounted_directories,
     needs_operator,
     patch_of,
 )
-from tests.nodes.seed import LEAD_ENVIRONMENT, MANIFESTS, Seed, some_user, uproot
+from tests.nodes.seed import (
+    LEAD_ENVIRONMENT,
+    MANIFESTS,
+    Seed,
+    named_namespaces,
+    some_user,
+)
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
+pytestmark = [
+    pytest.mark.xdist_group("namespace-burst"),
+    pytest.mark.nodes,
+    needs_flux,
+    needs_operator,
+]
 LONG_S = 150.0
 FILES = MANIFESTS / "ensemble-agent"
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -162,17 +174,14 @@ class AgentSeed(Seed):
 
 
 @pytest.fixture
-def seed(cluster: GivenCluster, tmp_path: Path) -> Iterator[AgentSeed]:
+def seed(cluster: Cluster, tmp_path: Path) -> Iterator[AgentSeed]:
     seed = AgentSeed(cluster, "burst", "burst-member", tmp_path)
-    with flux_operator(tmp_path / "operator.log"):
+    with flux_operator(tmp_path / "operator.log"), named_namespaces(seed):
         try:
             yield seed
         finally:
-            uproot(cluster, seed.near)
             everything = ("miniclusters,jobs", "--all", "-n", seed.far)
             cluster.kubectl("delete", *everything, check=False)
-            gone = ("--ignore-not-found", "--timeout=90s")
-            cluster.kubectl("delete", "namespace", seed.near, seed.far, *gone)
 
 
 def kill_agent() -> None:
@@ -280,7 +289,7 @@ def check_token(seed: AgentSeed) -> None:
 
 
 def test_its_pods_are_admitted_where_the_restricted_standard_is_enforced(
-    cluster: GivenCluster, tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     """As it is, with images that cannot be had here."""
     with (
@@ -309,6 +318,6 @@ def test_its_pods_are_admitted_where_the_restricted_standard_is_enforced(
         assert "violates PodSecurity" not in events(cluster, place)
 
 
-def events(cluster: GivenCluster, place: str) -> str:
+def events(cluster: Cluster, place: str) -> str:
     time.sleep(0.2)
     return cluster.kubectl("get", "events,jobs,pods", "-n", place)

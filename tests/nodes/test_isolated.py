@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from burst.kits import certificate
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import KINDS, IsolatedSite, isolated_site
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 ISOLATED = (
@@ -28,9 +28,7 @@ ISOLATED = (
 
 
 @pytest.fixture
-def site(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
-) -> Iterator[IsolatedSite]:
+def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[IsolatedSite]:
     service = ["python3", "-m", "http.server", "5000"]
     with isolated_site(cluster, namespace, tmp_path, service=service) as found:
         yield found
@@ -118,12 +116,6 @@ def test_a_service_has_an_address(site: IsolatedSite) -> None:
         lambda: site.cluster.kubectl(*inside, check=False).strip() == "200", site.look
     )
     site.burst("down", json.loads(site.burst("status", "--json"))["bursts"][0]["id"])
-    assert site.objects() == []
-
-
-def test_a_command_needs_no_job(site: IsolatedSite) -> None:
-    said = site.burst("request", "-N2", "--isolated", "--", "flux", "getattr", "rank")
-    assert {"0", "1"} <= set(said.split())
     assert site.objects() == []
 
 

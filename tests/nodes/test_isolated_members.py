@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import IsolatedSite, isolated_site
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 FILE = """
@@ -46,9 +46,7 @@ LONG_S = 180.0
 
 
 @pytest.fixture
-def site(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
-) -> Iterator[IsolatedSite]:
+def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[IsolatedSite]:
     with isolated_site(cluster, namespace, tmp_path) as found:
         yield found
 
@@ -65,7 +63,7 @@ def test_each_job_has_an_instance_and_nothing_is_left(site: IsolatedSite) -> Non
         assert sum(burst["nodes"] for burst in bursts) <= 2
         return found
 
-    wait_until(lambda: row()["state"] == "ended", site.look, limit=LONG_S)
+    wait_until(lambda: row()["state"] == "ended", site.look, LONG_S, pause=1)
     assert "3 jobs have succeeded" in row()["members"]["a"]["member"]["why"]
     told = site.flux("jobs", "-ano", "{id.f58} {name} {status} {returncode}")
     jobs = [line.split() for line in told.splitlines() if " far.a." in line]

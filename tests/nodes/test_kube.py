@@ -21,14 +21,14 @@ from burst.model.shape import Shape
 from burst.provider import Phase
 from burst.testing import example_spec
 from tests.e2e.programs import BURST, provider_table, run
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, check_hosts, reap_all
 from tests.nodes.isolated_site import isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
@@ -36,7 +36,7 @@ SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
 @pytest.fixture
-def table(cluster: GivenCluster, namespace: str) -> dict[str, Any]:
+def table(cluster: Cluster, namespace: str) -> dict[str, Any]:
     """Of pods that run as root, as this is run."""
     return provider_table(cluster, namespace)
 
@@ -46,17 +46,8 @@ def settings(table: dict[str, Any]) -> KubeSettings:
     return convert(KubeSettings, table, "providers.far")
 
 
-def test_flux_brokers_in_pods_join_and_leave(settings: KubeSettings) -> None:
-    provider = KubeProvider("far", settings, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        reap_all(provider, spec)
-        wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
-
-
 def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> None:
-    shared = msgspec.structs.replace(settings, one_per_node=False)
-    provider = KubeProvider("far", shared, "owner-1")
+    provider = KubeProvider("far", settings, "owner-1")
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
     with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
@@ -77,7 +68,7 @@ def test_a_broker_that_is_cut_off_comes_back(settings: KubeSettings) -> None:
 
 
 def test_a_broker_that_was_told_to_leave_does_not(
-    settings: KubeSettings, cluster: GivenCluster, namespace: str
+    settings: KubeSettings, cluster: Cluster, namespace: str
 ) -> None:
     provider = KubeProvider("far", settings, "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -125,7 +116,7 @@ def test_commands_that_fail_are_told(settings: KubeSettings) -> None:
 
 
 def test_a_burst_grows_and_shrinks_while_a_job_runs(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     user = os.geteuid()
     with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, user=user) as site:
@@ -133,7 +124,7 @@ def test_a_burst_grows_and_shrinks_while_a_job_runs(
 
 
 def test_by_hand_with_run_burst(
-    cluster: GivenCluster, table: dict[str, Any], tmp_path: Path
+    cluster: Cluster, table: dict[str, Any], tmp_path: Path
 ) -> None:
     """One command from inside the lead, and one that takes it down again."""
     config = tmp_path / "burst.toml"

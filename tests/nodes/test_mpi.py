@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.tools import PACKAGES
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 _PROGRAMS = ("mpicc.openmpi", "lmp")
 pytestmark = [
@@ -35,7 +35,7 @@ _NUMBERS = 4_000_000
 
 
 @pytest.fixture
-def site(cluster: GivenCluster, namespace: str, tmp_path: Path) -> Iterator[MpiLead]:
+def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[MpiLead]:
     with mpi_lead(cluster, namespace, tmp_path) as found:
         yield found
 

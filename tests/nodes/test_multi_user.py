@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from burst.model.ranks import parse_idset
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.multiuser.apart import BY_USERS, TABLES, serve
 from tests.multiuser.lab import GUESTS, UIDS, Lab
-from tests.nodes.guest_tries import try_what_is_closed
 from tests.nodes.multi_user_site import MultiUserSite, site_on_nodes
-from tests.support.waiting import wait_until
+from tests.nodes.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, pytest.mark.multiuser]
+pytestmark = [
+    pytest.mark.nodes,
+    pytest.mark.multiuser,
+    # The nodes have one IMP, which is setuid meanwhile.
+    pytest.mark.xdist_group("multi-user"),
+]
 
 WHO = (
     "sh",
@@ -40,22 +44,20 @@ def extra() -> dict[str, Any]:
 
 @pytest.fixture
 def site(
-    lab: Lab, cluster: GivenCluster, namespace: str, extra: Mapping[str, Any]
+    lab: Lab, cluster: Cluster, namespace: str, extra: Mapping[str, Any]
 ) -> Iterator[MultiUserSite]:
     with site_on_nodes(lab, cluster, namespace, extra) as site:
         yield site
 
 
-@pytest.mark.parametrize(
-    ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()], ids=TABLES
-)
+@pytest.mark.parametrize("extra", [TABLES["scheduler"]], ids=["scheduler"])
 def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
-    site: MultiUserSite, cluster: GivenCluster, namespace: str, mode: str
+    site: MultiUserSite, cluster: Cluster, namespace: str
 ) -> None:
     system = site.system
     enforce = "pod-security.kubernetes.io/enforce=privileged"  # for host_paths
     cluster.kubectl("label", "namespace", namespace, enforce)
-    with serve(system, mode, providers={"far": site.table}) as daemon:
+    with serve(system, "scheduler", providers={"far": site.table}) as daemon:
         asked = ("submit", "--burst", "-N2", "--cwd=/", "-c4", *WHO)
         jobs = {guest: system.flux(guest, *asked, **BY_USERS) for guest in GUESTS}
         for guest, job in jobs.items():
@@ -75,10 +77,6 @@ def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
             lambda: all(b["state"] == "inactive" for b in system.bursts()),
             lambda: str(system.bursts()),
         )
-
-
-def test_a_guests_job_reads_no_secret_in_a_pod(site: MultiUserSite) -> None:
-    try_what_is_closed(site)
 
 
 def test_the_doctor_tells_whether_a_guest_could_run_in_pods(

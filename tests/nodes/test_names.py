@@ -13,23 +13,23 @@ from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import provider_table
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
 
-def provider_of(cluster: GivenCluster, namespace: str, *, names: bool) -> KubeProvider:
-    table = provider_table(cluster, namespace, names=names)
+def provider_of(cluster: Cluster, namespace: str) -> KubeProvider:
+    table = provider_table(cluster, namespace, names=True)
     settings = convert(KubeSettings, table, "providers.far")
     return KubeProvider("far", settings, "owner-1")
 
 
-def pod_addresses(cluster: GivenCluster, namespace: str) -> dict[str, str]:
+def pod_addresses(cluster: Cluster, namespace: str) -> dict[str, str]:
     """Return the address of each pod, by its index."""
     found = cluster.kubectl("get", "pods", "-n", namespace, "-o", "json")
     return {
@@ -54,9 +54,9 @@ def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
 
 
 def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
-    cluster: GivenCluster, namespace: str
+    cluster: Cluster, namespace: str
 ) -> None:
-    provider = provider_of(cluster, namespace, names=True)
+    provider = provider_of(cluster, namespace)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)
         addresses = pod_addresses(cluster, namespace)
@@ -64,12 +64,4 @@ def test_names_of_hosts_and_of_pods_resolve_in_each_follower(
         for index, address in addresses.items():
             wait_for_name(lead, f"burst-0-{index}", address)
             wait_for_name(lead, f"{spec.burst_id}-{index}", address)
-        reap_all(provider, spec)
-
-
-def test_without_the_setting_they_do_not(cluster: GivenCluster, namespace: str) -> None:
-    provider = provider_of(cluster, namespace, names=False)
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        assert asked_of_all(lead, "burst-0-1") == ["none", "none"]
         reap_all(provider, spec)

@@ -8,17 +8,15 @@ import sys
 
 import pytest
 
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.pods import pod_spec, python_mounts
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 
 pytestmark = pytest.mark.nodes
 CALL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))"
 
 
-def test_a_pod_reaches_what_listens_outside(
-    cluster: GivenCluster, namespace: str
-) -> None:
+def test_a_pod_reaches_what_listens_outside(cluster: Cluster, namespace: str) -> None:
     with socket.create_server((OUTSIDE_IP, 0)) as server:
         server.settimeout(60)
         port = str(server.getsockname()[1])

@@ -24,8 +24,8 @@ from burst.model.finding import Level
 from burst.model.shape import Shape
 from tests.e2e.programs import provider_table
 from tests.e2e.shellimage import DAEMON_IMAGE, SHELL_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.nodes.isolated_site import isolated_site
 from tests.nodes.miniclusters import (
@@ -45,10 +45,16 @@ from tests.nodes.seed import (
     some_user,
     upgrade_daemon,
 )
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.nodes, needs_flux, needs_operator]
+pytestmark = [
+    # The operator that a test runs is that of all namespaces.
+    pytest.mark.xdist_group("namespace-burst"),
+    pytest.mark.nodes,
+    needs_flux,
+    needs_operator,
+]
 KINDS = "miniclusters,jobs,pods,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 
@@ -62,13 +68,13 @@ def operator(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
+def settings(cluster: Cluster, namespace: str) -> KubeSettings:
     form = {"form": "operator", "image": SHELL_IMAGE, "host_paths": directories()}
     table = provider_table(cluster, namespace, **form)
     return convert(KubeSettings, table, "providers.far")
 
 
-def objects(cluster: GivenCluster, namespace: str) -> list[Any]:
+def objects(cluster: Cluster, namespace: str) -> list[Any]:
     """Return all but what every namespace has."""
     found = cluster.kubectl("get", KINDS, "-n", namespace, "-o", "json")
     common = ("kube-root-ca.crt",)
@@ -80,7 +86,7 @@ def objects(cluster: GivenCluster, namespace: str) -> list[Any]:
 
 
 @contextmanager
-def reading(cluster: GivenCluster, namespace: str, log: Path) -> Iterator[None]:
+def reading(cluster: Cluster, namespace: str, log: Path) -> Iterator[None]:
     """Have a failure show what a person would look at."""
     try:
         yield
@@ -95,7 +101,7 @@ def reading(cluster: GivenCluster, namespace: str, log: Path) -> Iterator[None]:
 
 
 def test_its_brokers_join_run_a_job_and_leave_nothing(
-    operator: Path, settings: KubeSettings, cluster: GivenCluster, namespace: str
+    operator: Path, settings: KubeSettings, cluster: Cluster, namespace: str
 ) -> None:
     provider = KubeProvider("far", settings, "owner-1")
     with (
@@ -115,7 +121,7 @@ def test_its_brokers_join_run_a_job_and_leave_nothing(
 
 @pytest.mark.usefixtures("operator")
 def test_a_burst_grows_by_another_minicluster_and_shrinks(
-    cluster: GivenCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     form: dict[str, Any] = {"form": "operator", "user": os.geteuid()}
     form |= {"image": SHELL_IMAGE, "host_paths": directories()}
@@ -178,7 +184,7 @@ class OperatorSeed(Seed):
 @pytest.mark.parametrize("experiment", [run_experiment, upgrade_daemon])
 def test_the_lead_may_be_a_minicluster_too(
     operator: Path,
-    cluster: GivenCluster,
+    cluster: Cluster,
     tmp_path: Path,
     experiment: Callable[[Seed], None],
 ) -> None:

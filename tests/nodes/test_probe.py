@@ -19,14 +19,14 @@ from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
 from tests.e2e.programs import host_paths
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 
 pytestmark = pytest.mark.nodes
 
 
 @pytest.fixture
-def settings(cluster: GivenCluster, namespace: str) -> KubeSettings:
+def settings(cluster: Cluster, namespace: str) -> KubeSettings:
     """This machine's Python in pods of an empty image."""
     table = {
         "kubeconfig": str(cluster.kubeconfig),

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.access import GivenCluster
+from tests.kubelab.cluster import Cluster
 from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.nodes, needs_flux]
     "how", [("--grace-period=0", "--force"), ()], ids=["killed", "in_order"]
 )
 def test_a_lost_lead_pod_does_not_lose_its_burst(
-    cluster: GivenCluster, tmp_path: Path, how: Sequence[str]
+    cluster: Cluster, tmp_path: Path, how: Sequence[str]
 ) -> None:
     """The next pod has the records, so that the daemon takes the burst down."""
     with planted(Seed, cluster, tmp_path) as seed:
@@ -50,13 +50,13 @@ def live(seed: Seed) -> list[str]:
     return [row["state"] for row in seed.status().get("bursts", [])]
 
 
-def test_the_daemon_alone_is_upgraded(cluster: GivenCluster, tmp_path: Path) -> None:
+def test_the_daemon_alone_is_upgraded(cluster: Cluster, tmp_path: Path) -> None:
     with planted(Seed, cluster, tmp_path) as seed:
         seed.apply()
         upgrade_daemon(seed)
 
 
-def test_submitting_is_all_that_is_done(cluster: GivenCluster, tmp_path: Path) -> None:
+def test_submitting_is_all_that_is_done(cluster: Cluster, tmp_path: Path) -> None:
     """The experiment that this project grew from, whole."""
     with planted(Seed, cluster, tmp_path) as seed:
         seed.apply()

@@ -14,11 +14,11 @@ from burst.testing import example_spec
 from tests.e2e.programs import host_paths
 from tests.e2e.shellimage import VIEW_IMAGE, VIEW_MARK, flux_prefix
 from tests.kubelab.build import PAUSE_IMAGE
+from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.kubernetes.access import GivenCluster
 from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
-from tests.support.waiting import wait_until
 
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 pytestmark = [
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 
-def settings(cluster: GivenCluster, namespace: str, source: str) -> KubeSettings:
+def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
     """Return settings by which nothing but the view has Flux at its prefix."""
     table = {
         "kubeconfig": str(cluster.kubeconfig),
@@ -40,6 +40,7 @@ def settings(cluster: GivenCluster, namespace: str, source: str) -> KubeSettings
         "image": PAUSE_IMAGE,
         "host_paths": host_paths(),
         "image_pull": "Never",
+        "one_per_node": False,
         "view": VIEW_IMAGE,
         "view_paths": [f"{source}:{flux_prefix()}"],
         "environment": {"PATH": "/usr/bin:/bin", "HOME": "/tmp"},
@@ -48,7 +49,7 @@ def settings(cluster: GivenCluster, namespace: str, source: str) -> KubeSettings
     return convert(KubeSettings, table, "providers.far")
 
 
-def test_they_join_and_run_a_job(cluster: GivenCluster, namespace: str) -> None:
+def test_they_join_and_run_a_job(cluster: Cluster, namespace: str) -> None:
     found = settings(cluster, namespace, "/opt/views/._view/*")
     provider = KubeProvider("far", found, "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -63,9 +64,7 @@ def test_they_join_and_run_a_job(cluster: GivenCluster, namespace: str) -> None:
         reap_all(provider, spec)
 
 
-def test_a_view_without_it_is_told_in_words(
-    cluster: GivenCluster, namespace: str
-) -> None:
+def test_a_view_without_it_is_told_in_words(cluster: Cluster, namespace: str) -> None:
     provider = KubeProvider("far", settings(cluster, namespace, "/no/view"), "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = example_spec(lead.identity(), 0, "nodes", 1)

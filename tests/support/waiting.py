@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_LONGEST_S = 60.0
+_LONGEST_S = 120.0
 _PAUSE_S = 0.05
 
 
@@ -14,15 +14,17 @@ def wait_until(
     holds: Callable[[], object],
     what: Callable[[], object] | str,
     limit: float = _LONGEST_S,
+    pause: float = _PAUSE_S,
 ) -> None:
     """Poll until it holds. Fails after `limit` seconds.
 
-    `what` was waited for, or returns what is to be seen instead.
+    The pause is between two looks: longer where one starts programs. `what` was waited
+    for, or returns what is to be seen instead.
     """
     ends = time.monotonic() + limit
     while not holds():
         assert time.monotonic() < ends, f"waited {limit:g} s for {_said(what)}"
-        time.sleep(_PAUSE_S)
+        time.sleep(pause)
 
 
 def _said(what: Callable[[], object] | str) -> object:
