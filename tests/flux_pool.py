@@ -33,18 +33,14 @@ class Lasting(Protocol):
     directory: Path
     is_reusable: bool
 
-    @property
-    def is_running(self) -> bool:
-        """Tell whether its lead lives."""
+    def pids(self) -> dict[str, int]:
+        """Return the processes of brokers that live, by host."""
 
     def play_owner(self) -> None:
         """Let `rpc` be its owner's."""
 
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, as the owner."""
-
-    def followers(self) -> list[str]:
-        """Return all that `kill_follower` can end."""
 
     def kill_follower(self, host: str) -> None:
         """Kill a follower."""

@@ -132,16 +132,23 @@ class SystemInstance:
         asked = self._handle.rpc(topic, dict(payload))
         return asked.wait_for(UP_DEADLINE_S).get()
 
-    def followers(self) -> list[str]:
-        """Return the processes of the brokers that followed the lead's start."""
+    def pids(self) -> dict[str, int]:
+        """Return the processes of brokers that live: the lead's, the others by number.
+
+        Whoever started them.
+        """
         place = f"-Srundir={self.directory}/"
-        found = []
+        found = {"lead-0": self._brokers["lead-0"].pid} if self.is_running else {}
         for pid in self.lab.pids():
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 if any(w.startswith(place) and w != f"{place}lead" for w in words):
-                    found.append(str(pid))
+                    found[str(pid)] = pid
         return found
+
+    def followers(self) -> list[str]:
+        """Return the others than the lead's."""
+        return [host for host in self.pids() if host != "lead-0"]
 
     def kill_follower(self, host: str) -> None:
         """Kill the process of a broker."""
