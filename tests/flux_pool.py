@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from burst.model.ranks import parse_idset
 from tests.contract.instance import rank_of
 from tests.flux_instance import FluxInstance, flux_instance
+from tests.support.marked import unmarked
 from tests.support.waiting import wait_until
 
 # Idle leads take memory: those that were used last are kept.
@@ -72,11 +73,12 @@ class FluxPool:
             self._kept.remove(kept)
         else:
             ends = ExitStack()
-            instance = ends.enter_context(flux_instance(extra, *options))
-            for host in followers:
-                instance.start_follower(host)
-            if prepare:
-                prepare(instance)
+            with unmarked():
+                instance = ends.enter_context(flux_instance(extra, *options))
+                for host in followers:
+                    instance.start_follower(host)
+                if prepare:
+                    prepare(instance)
             kept = _Kept(key, instance, Fresh(instance), ends)
         try:
             yield kept.instance

@@ -17,9 +17,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tests.support.marked import unmarked
 
 DEADLINE_S = 90.0
 _FLUX = shutil.which("flux") or ""
@@ -142,6 +145,8 @@ def _flux_paths() -> dict[str, str]:
 def _server() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.support.forked_imports"])
+    with unmarked():
+        forkserver.ensure_running()
     return context
 
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.waiting import wait_until
+
+_AT_START = dict(os.environ)
 
 
 def pids_with(text: str) -> list[int]:
@@ -33,3 +36,20 @@ def kill_all_with(text: str) -> None:
         return not pids
 
     wait_until(none_left, lambda: f"the end of {pids_with(text)}")
+
+
+@contextlib.contextmanager
+def unmarked() -> Iterator[None]:
+    """Give what is started in the block the environment that this process began with.
+
+    That is for processes that outlive a test: those that have its texts in theirs are
+    killed at its end.
+    """
+    now = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(_AT_START)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(now)
