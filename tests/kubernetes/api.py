@@ -96,12 +96,19 @@ class Api:
 
     def create(self, path: str, manifest: Mapping[str, Any]) -> Any:
         """Create an object; one of that name that is there already is fine."""
-        headers = {"Content-Type": "application/json"}
-        status, _, body = self.send(
-            "POST", path, json.dumps(manifest).encode(), headers
-        )
+        status, body = self._post(path, manifest)
         assert status in (200, 201, 409), body
         return json.loads(body)
+
+    def admits(self, path: str, manifest: Mapping[str, Any]) -> bool:
+        """Tell whether an object would be created."""
+        return self._post(f"{path}?dryRun=All", manifest)[0] in (200, 201)
+
+    def _post(self, path: str, manifest: Mapping[str, Any]) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(manifest).encode()
+        status, _, answer = self.send("POST", path, body, headers)
+        return status, answer
 
     def patch(
         self, path: str, change: Mapping[str, Any], kind: str = "merge-patch"

@@ -234,11 +234,14 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
             **claimed.settings.pod["spec"],
         },
     }
-    claimed.api.create(f"/api/v1/namespaces/{claimed.namespace}/pods", pod)
+    pods = f"/api/v1/namespaces/{claimed.namespace}/pods"
+    # Admission learns of a class a moment after it was made.
+    wait_until(lambda: claimed.api.admits(pods, pod), lambda: "the class to be known")
+    claimed.api.create(pods, pod)
     status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
     assert status.phase is Phase.PENDING
     assert "was preempted" in status.why
-    claimed.api.delete(f"/api/v1/namespaces/{claimed.namespace}/pods/urgent")
+    claimed.api.delete(f"{pods}/urgent")
     claimed.api.delete(f"{classes}/{urgent}")
     status = wait_status(provider, running)
     assert not any(follower.reclaimed for follower in status.followers)
