@@ -98,6 +98,8 @@ def _missing() -> dict[str, str]:
     return missing
 
 
+# Before pytest-xdist's own, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
     items.sort(key=lambda item: not _is_long(item))

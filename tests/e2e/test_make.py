@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from tests.e2e.__main__ import STAGES, Stage, main
 from tests.e2e.tools import PACKAGES, ROOT, Machine
 from tests.kubelab.build import Unavailable
-from tests.stages import PURE, of_stage
+from tests.stages import PURE, of_stage, workers
 from tests.stages import STAGES as STAGE_NAMES
 
 
@@ -208,3 +209,20 @@ def test_a_stage_that_looks_in_one_folder_has_all_its_tests_there() -> None:
                 f"pytest.mark.{other}" in text for other in more
             ):
                 assert path.is_relative_to(stage.where), path
+
+
+def test_tests_of_a_group_stay_in_one_worker(tmp_path: Path) -> None:
+    """Where pytest and pytest-xdist do not fit, groups are passed over in silence."""
+    (tmp_path / "test_one.py").write_text(
+        "import os, pytest\n"
+        "@pytest.mark.xdist_group('all')\n"
+        "@pytest.mark.parametrize('n', range(4))\n"
+        "def test_it(n):\n"
+        "    open(os.environ['PYTEST_XDIST_WORKER'], 'w').close()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *workers(2)], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert len(list(tmp_path.glob("gw*"))) == 1
