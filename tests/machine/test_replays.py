@@ -533,3 +533,27 @@ def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> 
             ),
         ],
     )
+
+
+def test_a_job_over_its_budget_does_not_wait_for_a_planned_burst_over_it_too() -> None:
+    offer = {"max_nodes": 4, "modes": ["joined", "isolated"]}
+    job = {"user": 1, "wish": 5, "constraint": 1, "duration": 0.0, "held": True}
+    replay(
+        {
+            "budget": [{"limit": 1.0, "per": "day"}],
+            "policy": [{"over_budget": "fail", "race": True}],
+            "providers": {
+                "a": {**offer, "price": 2.0, "starts_after": 0},
+                "b": {**offer, "price": 1.0, "starts_after": 5},
+            },
+            "standing": True,
+        },
+        [
+            ("submit", {**job, "nodes": 3}),
+            (
+                "submit",
+                {**job, "nodes": 4, "wish": 1, "constraint": 2, "duration": 30.0}
+                | {"held": False},
+            ),
+        ],
+    )

@@ -14,6 +14,7 @@ from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.slot_index import SlotIndex, SlotShare
 from burst.core.placement.trials import PlanTrials
+from burst.model.decision import OfferRejection
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -86,7 +87,16 @@ class PlannedBursts:
 
     def may_do_later(self, demand: Demand) -> bool:
         """Tell whether some of them may do for a job once other jobs have left them."""
-        return any(self._may_join(planned, demand) for planned in self.made)
+        return any(
+            self._may_join(planned, demand) and not self._refuse(planned, demand)
+            for planned in self.made
+        )
+
+    def _refuse(self, planned: PlannedBurst, demand: Demand) -> OfferRejection | None:
+        """Return why budgets keep a burst of this plan from being kept for a job."""
+        return self._usage.purchases.refuse(
+            planned.provider_offer, demand, planned.nodes, planned.bought
+        )
 
     def _may_join(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Tell whether a burst of this plan, if large enough, may be used for a job."""
@@ -125,8 +135,7 @@ class PlannedBursts:
         bears = planned.nodes if new else 0
         if self._usage.refuse_user(planned.provider_offer.key, bears, demand.userid):
             return False
-        offer, purchases = planned.provider_offer, self._usage.purchases
-        if purchases.refuse(offer, demand, planned.nodes, planned.bought):
+        if self._refuse(planned, demand):
             return False
         admitted = self._index.admitted_to(demand.request)
         kept = planned.slot.name in self._reservations.slots
