@@ -142,9 +142,14 @@ def test_lent_nodes_count_in_the_usage_as_own_ones(
     # flux-accounting counts all the time for which a job has its nodes.
     ended, began = site.jobs("{t_inactive} {t_run}", job).split()
     had = float(ended) - float(began)
-    found = [line.split() for line in accounting.usage().splitlines()]
-    total = next(float(words[-1]) for words in found if words[0].startswith("TOTAL"))
-    assert total == pytest.approx(2 * had, rel=0.02)
+    used = pytest.approx(2 * had, rel=0.02)
+
+    def total() -> float:
+        found = [line.split() for line in accounting.usage().splitlines()]
+        return next(float(words[-1]) for words in found if words[0].startswith("TOTAL"))
+
+    # It takes a job into its database once R and jobspec can be read from the KVS.
+    wait_until(lambda: total() == used, lambda: f"{total()} to be {used}")
 
 
 def test_the_doctor_warns_of_a_limit_that_mode_hold_uses_up(
