@@ -193,6 +193,7 @@ def test_what_flux_would_refuse_is_an_error_that_helps_and_tells_no_secret(
         _text(SECRET, '"burst-0"', '""'),
         _text(SECRET, "metadata", '#\nmetadata\n    site = "a b"'),
     ],
+    ids=["as written", "tabs", "line ends", "comments", "no name", "more metadata"],
 )
 def test_what_flux_takes_is_read(text: str, tmp_path: Path) -> None:
     path = tmp_path / "c"
