@@ -6,8 +6,10 @@ from burst.core import job_report, lifecycle, report
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView
+from burst.model.active_job import ActiveJob, picture_of
 from burst.model.event import Event
 from burst.model.jobid import JobId
+from burst.model.lead import JobState
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, job, view, whole, world
 from tests.lifecycles import LEASE
@@ -145,3 +147,28 @@ def test_of_an_orphan_it_is_said_whether_it_is_gone():
         found = report.reap_row("local", LEASE.id, call)
         assert found["gone"] is (outcome is Outcome.NOT_FOUND)
         assert (found["id"], found["attempts"]) == (LEASE.id, 2)
+
+
+def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
+    waits = ActiveJob(
+        id=JobId(3), userid=7, name="", state=JobState.SCHED, request=whole(2)
+    )
+    told = job_report.explain_other(waits)
+    assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
+    assert told["verdict"] == "not-burstable"
+    assert "in its turn" in told["why"]
+    nobody_knows = msgspec.structs.replace(waits, request=None)
+    assert job_report.explain_other(nobody_knows)["needs"] == ""
+
+
+def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():
+    jobs = [
+        ActiveJob(id=JobId(number), userid=7, name="", state=state, cores=cores)
+        for number, state, cores in (
+            (1, JobState.RUN, {0: 4}),
+            (2, JobState.SCHED, {}),
+            (3, JobState.DEPEND, {}),
+        )
+    ]
+    picture = picture_of(jobs)
+    assert (picture.running, picture.pending) == ((jobs[0],), (jobs[1],))
