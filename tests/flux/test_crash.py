@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import signal
 from contextlib import ExitStack
-from typing import NamedTuple
 
+import msgspec
 import pytest
 
-from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
@@ -21,81 +20,78 @@ SOON = {"idle": "0.3s"}
 UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
 
 
-class Point(NamedTuple):
+class Point(msgspec.Struct, frozen=True):
     """Where in a burst's life a daemon is killed."""
 
     gate: str
-    """None is closed while its job runs."""
     state: str
     """Of the burst, by its record."""
     followers: int
     """How many processes there are then."""
 
 
-POINTS = (
-    Point("before-provision", "provision", 0),
-    Point("after-provision", "provision", 2),
-    Point("join", "join", 2),
-    Point("", "online", 2),
-    Point("before-reap", "reap", 2),
-    Point("after-reap", "reap", 0),
+@pytest.mark.parametrize(
+    "point",
+    [
+        Point("before-provision", "provision", 0),
+        Point("after-provision", "provision", 2),
+        Point("join", "join", 2),
+        Point("before-reap", "reap", 2),
+        Point("after-reap", "reap", 0),
+    ],
+    ids=lambda point: f"{point.state}-{point.gate}",
 )
-
-
-def test_each_new_daemon_goes_on_where_one_was_killed(site: Site) -> None:
+def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> None:
     site.write(deadlines=SOON)
     # A follower that joins takes its burst on, whatever the provider's call waits for.
-    for gate in {point.gate for point in POINTS} - {""}:
+    gates = {point.gate, "join"} if point.state == "provision" else {point.gate}
+    for gate in gates:
         site.close_gate(gate)
-    job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
-    for point in POINTS:
-        # It may stand at the gate before it has read what the provider offers.
-        daemon = DaemonProcess(site.cli)
-        try:
-            daemon.says(" serves ")
-            if point.state == "online":
-                site.wait_for_job(job, "RUN")
-            if point.state in ("join", "online"):
-                site.wait_for_burst(point.state)
-            else:
-                site.wait_at_gate(point.gate)
-        finally:
-            daemon.end(signal.SIGKILL)
-        (record,) = site.records()
-        assert record.state.value == point.state
-        assert len(site.followers()) == point.followers
-        if point.gate:
-            site.open_gate(point.gate)
+    with site.cli.daemon() as first:
+        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
+        if point.gate == "join":
+            site.wait_for_burst("join")
         else:
-            assert site.job(job) == "RUN"
-            (site.instance.directory / "go").touch()
-            site.wait_for_job(job, "COMPLETED")
+            site.wait_at_gate(point.gate)
+        first.end(signal.SIGKILL)
+    (record,) = site.records()
+    assert record.state.value == point.state
+    assert len(site.followers()) == point.followers
+    for gate in gates:
+        site.open_gate(gate)
     with site.cli.daemon():
         row = site.wait_for_end(record.id)
         assert row["result"] == "completed"
+        assert site.job(job) == "COMPLETED"
         assert [burst["id"] for burst in site.bursts()] == [record.id], "one burst"
+        output = site.output(job)
+        assert sorted(output) == ["burst-0-0", "burst-0-1"]
         site.check_that_nothing_is_left()
 
 
-def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced_in_a_drain(
-    site: Site,
+@pytest.mark.parametrize("state", ["online", "drain"])
+def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
+    state: str, site: Site
 ) -> None:
+    site.write(deadlines=SOON)
     with site.cli.daemon() as first:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
-        site.cli.run("down", burst_id, "--no-wait")
-        site.cli.wait_for_state(burst_id, "drain")
+        if state == "drain":
+            site.cli.run("down", burst_id, "--no-wait")
+            site.cli.wait_for_state(burst_id, "drain")
         first.end(signal.SIGKILL)
     (record,) = site.records()
-    assert (record.id, record.state.value) == (burst_id, "drain")
+    assert (record.id, record.state.value) == (burst_id, state)
     with site.cli.daemon():
-        site.cli.wait_for_state(burst_id, "drain")
+        site.cli.wait_for_state(burst_id, state)
         assert len(site.followers()) == 2
         assert site.job(job) == "RUN"
         (site.instance.directory / "go").touch()
         site.wait_for_job(job, "COMPLETED")
-        assert site.wait_for_end(burst_id)["result"] == "canceled"
+        row = site.wait_for_end(burst_id)
+        assert row["result"] == {"online": "completed", "drain": "canceled"}[state]
         site.check_that_nothing_is_left()
 
 

@@ -67,10 +67,15 @@ def member(site: Site) -> Any:
 
 
 def wait_for_running(site: Site, jobs: int) -> None:
-    wait_until(
-        lambda: member(site).get("queue", {}).get("run", 0) == jobs,
-        lambda: f"{jobs} jobs to run: {ensemble(site.cli)}",
-    )
+    """Wait until so many run, and their shells, which come after the state RUN."""
+
+    def run() -> bool:
+        its = member(site)
+        events = its["jobs"]["step"]["tally"]["events"] if "jobs" in its else {}
+        running = its.get("queue", {}).get("run", 0)
+        return bool(running == jobs and events.get("start", 0) >= jobs)
+
+    wait_until(run, lambda: f"{jobs} jobs to run: {ensemble(site.cli)}")
 
 
 def wait_for_end(site: Site) -> dict[str, int]:
