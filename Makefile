@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test soak e2e mutants lint bench docs clean help
 help:
 	@echo "make demo   two whole bursts on this machine, in a minute"
-	@echo "make test   linters, and the tests that need Python alone; five minutes"
+	@echo "make test   linters, and the tests that need Python alone; minutes"
 	@echo "            MEASURED=1 adds coverage and its gates, as in CI"
 	@echo "make e2e    the tests on what is real: Flux, many users, Kubernetes, nodes, kind;"
 	@echo "            STAGE=flux runs one stage, STAGE='flux kind' two; as root on Debian"

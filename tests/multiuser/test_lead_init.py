@@ -62,9 +62,6 @@ class TypedLead:
         self.start("burst.service")
         wait_until(lambda: " serves " in self.log(), self.log, UP_DEADLINE_S)
 
-    def _is_up(self) -> bool:
-        return not self.flux("ann", "jobs").returncode
-
     def log(self) -> str:
         paths = sorted(self.place.glob("*.log"))
         return "\n".join(path.read_text(errors="replace") for path in paths)

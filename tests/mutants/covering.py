@@ -26,7 +26,8 @@ from tests.mutants.sample import ROOMS, Place, sources
 
 _IGNORED: tuple[str, ...] = (
     *("demo", "docs", "examples", "benchmarks", "manifests", "multiuser", "month"),
-    *("cli", "e2e", "embedded", "kubernetes", "machine/test_machine.py", "mutants"),
+    *("cli", "e2e", "embedded", "kind", "kubernetes", "nodes", "mutants"),
+    "machine/test_machine.py",
     *("test_house.py", "test_typed.py", "contract/test_embedded_lead.py"),
     *("contract/test_provider_kind.py", "contract/test_provider_mutants.py"),
     *(
