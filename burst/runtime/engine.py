@@ -42,6 +42,7 @@ from burst.model.lead import LeadView
 from burst.model.subuids import NO_SUBUIDS
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
+from burst.runtime.clock import ClockMark
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import Executor
 from burst.runtime.forecast_pass import Forecasts
@@ -115,13 +116,15 @@ class Engine:
             decisions={},
         )
 
-    def reload_records(self, now: float) -> None:
+    def reload_records(self, now: float, clock: ClockMark) -> None:
         """Read the records again, once this process serves the lead.
 
-        Until then another daemon may have written to them. Raises StoreError and
-        Unreadable.
+        Until then another daemon may have written to them. `now` and the times of ticks
+        are by `clock`: times that were written before a step of the system clock are
+        moved. Raises StoreError and Unreadable.
         """
-        self._records = self._record_store.load(now, self._config.settings.limits)
+        limits = self._config.settings.limits
+        self._records = self._record_store.load(now, limits, clock)
         if self._forecaster is not None:
             self._forecaster.restore(self._record_store.forecast_texts)
         if self._beside.notifier is not None:

@@ -178,7 +178,7 @@ class Session:
         prepare_intake(self.lead, self.settings)
         self.lead.serve(self.api.answer, self.api.holder(), self.api.admit)
         # The service is the lock: another daemon may have written until we had it.
-        self.engine.reload_records(self.clock())
+        self.engine.reload_records(self.clock(), self.clock.mark)
         self._read_banks()
         self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
