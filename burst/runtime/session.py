@@ -202,7 +202,10 @@ class Session:
         except (StoreError, Unreadable):
             self._tally.failed_tick()
             raise
-        self._tally.tick(time.monotonic() - began)
+        if self.engine.snapshot.world.store_trouble:
+            self._tally.failed_tick()
+        else:
+            self._tally.tick(time.monotonic() - began)
         pause = max(0.0, due - self.clock())
         self._wakeup.wait(
             pause if longest is None else min(pause, longest), GATHER_PAUSE
