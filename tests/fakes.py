@@ -295,6 +295,7 @@ class FakeLead:
                 job.id,
                 state=JobState.RUN,
                 ranks=frozenset(free[: request.nodes]),
+                ran_on=frozenset(free[: request.nodes]),
                 t_start=self.now,
             )
 

@@ -200,8 +200,10 @@ def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
     """Have jobs leave the burst that Flux started on other nodes only."""
     for job in sorted(burst.jobs):
         view = lead.jobs.get(job)
-        if view and view.ranks and view.ranks.isdisjoint(burst.lease.ranks):
-            note = f"it runs on ranks {format_idset(view.ranks)}, which are others"
+        # It may have started and ended between two looks.
+        ranks = view.ranks or view.ran_on if view else frozenset()
+        if ranks and ranks.isdisjoint(burst.lease.ranks):
+            note = f"it runs on ranks {format_idset(ranks)}, which are others"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 

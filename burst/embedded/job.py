@@ -43,6 +43,8 @@ class EmbeddedJob(msgspec.Struct, kw_only=True):
     allocation: Allocation = {}
     hosts: tuple[str, ...] = ()
     """Of its allocation, also after it ended."""
+    ran_on: frozenset[int] = frozenset()
+    """The ranks of these hosts."""
     running: dict[int, int] = {}
     """Task ranks that have not ended, and the rank each is on."""
     status: int = 0

@@ -252,6 +252,7 @@ class JobQueue:
         ranks = sorted(allocation)
         slots = [rank for rank in ranks for _ in range(allocation[rank].slots)]
         job.allocation = allocation
+        job.ran_on = frozenset(ranks)
         job.hosts = tuple(self.pool.nodes[rank].host for rank in ranks)
         job.running = dict(enumerate(slots))
         job.state = JobState.RUN

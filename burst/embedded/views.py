@@ -100,6 +100,7 @@ def job_view(job: EmbeddedJob, wanted: WatchInstance) -> JobView:
         name=parse_name(job.jobspec),
         attributes=parse_attributes(job.jobspec),
         ranks=frozenset(job.allocation),
+        ran_on=job.ran_on,
         t_submit=job.t_submit,
         t_start=job.t_start,
         t_finish=job.t_finish,

@@ -101,7 +101,9 @@ class JournalJob(msgspec.Struct):
     urgency: int = 16
     priority: int = 0
     ranks: frozenset[int] = frozenset()
+    ran_on: frozenset[int] = frozenset()
     t_submit: float = 0.0
+    t_eligible: float = 0.0
     t_start: float = 0.0
     t_finish: float = 0.0
     succeeded: bool = False
@@ -128,7 +130,7 @@ class JournalJob(msgspec.Struct):
         try:
             change(self, event)
             if event.name == "alloc" and allocation is not None:
-                self.ranks = allocation.ranks
+                self.ranks = self.ran_on = allocation.ranks
         except MALFORMED as error:
             self.mark_unreadable(str(unreadable(f"event {event.name}", error)))
 
@@ -155,7 +157,9 @@ class JournalJob(msgspec.Struct):
                 name=self.demand.name,
                 attributes=self.demand.attributes,
                 ranks=self.ranks,
+                ran_on=self.ran_on,
                 t_submit=self.t_submit,
+                t_eligible=self.t_eligible,
                 t_start=self.t_start,
                 t_finish=self.t_finish,
                 result=self._result(),
@@ -239,9 +243,10 @@ def _dependency_remove(job: JournalJob, event: JournalEvent) -> None:
     job.dependencies = tuple(each for each in job.dependencies if each != gone)
 
 
-def _depend(job: JournalJob, _event: JournalEvent) -> None:
+def _depend(job: JournalJob, event: JournalEvent) -> None:
     if job.state is JobState.DEPEND:
         job.state = JobState.PRIORITY
+        job.t_eligible = event.timestamp
 
 
 def _priority(job: JournalJob, event: JournalEvent) -> None:

@@ -147,7 +147,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Those that rules may ask for, as `parse_attributes` returns them."""
     ranks: frozenset[int] = frozenset()
     """Ranks of its allocation, if any."""
+    ran_on: frozenset[int] = frozenset()
+    """Ranks of its last allocation, also after its end."""
     t_submit: float
+    t_eligible: float = 0.0
+    """When its dependencies and its begin time were over; 0 where the lead does
+    not tell it."""
     t_start: float = 0.0
     t_finish: float = 0.0
     result: str = ""

@@ -103,6 +103,7 @@ class JobsContract(WithInstance):
         view = watch.state(job, JobState.INACTIVE)
         assert view.result == "completed"
         assert view.ranks == frozenset()
+        assert view.ran_on == {0}
         assert 0 < view.t_submit <= view.t_start <= view.t_finish
         assert instance.output(job).split() == ["here", "here"]
 

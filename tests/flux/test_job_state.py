@@ -144,6 +144,13 @@ def dependency(what: str, name: str) -> tuple[str, dict[str, Any]]:
     return f"dependency-{what}", {"description": name}
 
 
+def test_it_may_start_once_its_dependencies_and_begin_time_are_over():
+    job = job_after(SUBMIT, dependency("add", "begin-time=9"))
+    assert job.view().t_eligible == 0
+    job.apply(JournalEvent(9.0, "depend", {}), None)
+    assert job.view().t_eligible == 9.0
+
+
 def test_the_limits_of_flux_accounting_that_hold_a_job_are_told():
     nodes, jobs = "max-resources-user-limit", "max-running-jobs-user-limit"
     held = (

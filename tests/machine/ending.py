@@ -115,7 +115,8 @@ def serve(steps: Steps) -> None:
     stream = world.scenario.get("stream")
     for tick in range(_SERVED_BY):
         for job in world.jobs(JobState.RUN):
-            if world.now - job.t_start >= _RUNS:
+            # The clock may have been set back since.
+            if not 0 <= world.now - job.t_start < _RUNS:
                 lead.finish(job.id)
         due = [job for job in due if not lead.jobs[job].t_start]
         due = [job for job in due if lead.jobs[job].state is JobState.SCHED]

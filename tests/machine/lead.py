@@ -257,7 +257,9 @@ class SimLead(FakeLead):
             self._late[job.id] = job
         self.new.append((job, ranks))
         self.begun |= {rank: self.begun.get(rank, 0) + 1 for rank in ranks}
-        self.change(job.id, state=JobState.RUN, ranks=ranks, t_start=self.now)
+        self.change(
+            job.id, state=JobState.RUN, ranks=ranks, ran_on=ranks, t_start=self.now
+        )
 
     def change(self, job, **changes):
         super().change(job, **changes)

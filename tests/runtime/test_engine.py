@@ -97,6 +97,40 @@ def test_a_job_that_waits_too_long_for_nodes_that_are_up_bursts():
     assert s.burst.jobs == {job}
 
 
+def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
+    """Before, its begin time was not there yet, or what it depends on ran."""
+    s = sim(intake={"local_wait": "10s"})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(2))
+    s.lead.change(job, state=JobState.DEPEND)
+    s.tick(30)
+    s.lead.change(job, state=JobState.SCHED, t_eligible=s.now)
+
+    s.tick(9)
+    assert s.bursts == []
+    s.tick(3)
+    assert s.burst.jobs == {job}
+
+
+def test_a_job_that_ran_elsewhere_between_two_looks_is_not_counted_as_its_bursts():
+    s = sim()
+    job = s.lead.submit(whole(4))
+    s.joins = False
+    s.until(s.in_state(State.JOIN))
+    s.lead.change(
+        job,
+        state=JobState.INACTIVE,
+        ran_on=frozenset({0, 1}),
+        t_start=s.now,
+        t_finish=s.now,
+        result="completed",
+    )
+    s.tick(2)
+    assert not s.burst.jobs
+    assert not s.burst.served
+    assert not s.burst.sums.results
+
+
 def test_a_job_that_nothing_can_help_is_held_and_told():
     s = sim()
     job = s.lead.submit(whole(9))

@@ -320,7 +320,8 @@ class JobTriage:
         """Return how long the scheduler has had the job, in seconds."""
         hold = self._holds.get(job.id)
         released = hold is not None and hold.state is HoldState.RELEASED
-        return self._now - (hold.since if hold and released else job.t_submit)
+        queued = max(job.t_submit, job.t_eligible)
+        return self._now - (hold.since if hold and released else queued)
 
     def _demand(
         self, job: JobView, request: ResourceRequest, coming: int
