@@ -40,6 +40,8 @@ from burst.errors import (
 from burst.lead import Lead
 from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import BurstId
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.model.subuids import NO_SUBUIDS
 from burst.runtime.action_runner import ActionRunner
@@ -187,7 +189,7 @@ class Engine:
         except (StoreError, Unreadable):
             freed = free_unused(self._records, world, settings, now)
             self._accept(freed, now, world.answered)
-            decisions = self._snapshot.decisions
+            decisions = self._standing_decisions(view)
             result = replace(freed, decisions=decisions, refusal_cache=refusals)
         world = replace(world, store_trouble=self._store_trouble)
         poll_due = self._tracker.poll(self._records, now)
@@ -397,6 +399,16 @@ class Engine:
             self._store_trouble = None
         self._accept(result, now, answered)
         return result
+
+    def _standing_decisions(self, view: LeadView | None) -> dict[JobId, Decision]:
+        """Return the last decisions on jobs that are as they were then."""
+        seen, now = self._snapshot.world.lead, view.jobs if view else {}
+        before = seen.jobs if seen else {}
+        return {
+            job: decision
+            for job, decision in self._snapshot.decisions.items()
+            if job in now and now[job] is before.get(job)
+        }
 
     def _store(self, result: TickResult, now: float) -> TickResult:
         """Return what was stored: the result, without records too large for a store."""

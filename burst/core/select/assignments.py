@@ -13,6 +13,7 @@ import msgspec
 
 from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up
+from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.model.burst import Burst
 from burst.model.decision import Decision
@@ -55,7 +56,9 @@ def retry_pause(
     """Return the decision on a job that left its bursts and is not tried again yet."""
     if hold is None or not hold.expired or limit > LONGEST:
         return None
-    again = hold.expired + max(limit, hold.expired - job.t_submit)
+    # Twice as long each time, however long it waited for its first nodes.
+    longest = MOST_TIMES * limit
+    again = hold.expired + min(max(limit, hold.expired - job.t_submit), longest)
     if now >= again:
         return None
     return Decision(Reason.NOT_STARTED, {"limit": format_fsd(limit), "until": again})
