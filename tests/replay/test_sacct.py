@@ -249,6 +249,22 @@ def test_each_run_of_a_requeued_job_is_a_job_and_what_is_there_twice_is_one() ->
     }
 
 
+def test_unfinished_jobs_without_ids_are_counted_each() -> None:
+    names = "State|Submit|Elapsed|NCPUS"
+    found = read_sacct("x", [names, *[row(names, State="PENDING")] * 2])
+    assert found.left_out == {LeftOut.STILL_WAITED: 2}
+
+
+def test_a_list_of_nodes_that_is_none_names_no_node() -> None:
+    found = read(row(NodeList="None assigned"), row(JobID="2", NodeList="cn[1-"))
+    assert (len(found.jobs), found.seen.nodes) == (2, 0)
+
+
+def test_a_long_delimiter_in_a_name() -> None:
+    lines = [NAMES.replace("|", "@@"), row(between="@@", JobName="a@@b")]
+    assert read_sacct("x", lines).jobs[0].name == "a@@b"
+
+
 def test_clusters_have_ids_of_their_own() -> None:
     names = f"{NAMES}|Cluster"
     found = read(f"{row()}|a", f"{row()}|b", names=names)
