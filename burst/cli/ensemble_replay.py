@@ -137,7 +137,7 @@ def _workload(options: dict[str, Any]) -> Workload:
     arrivals = []
     if options["trace"] is not None:
         trace = read_trace(options["trace"])
-        known = trace.machine.cores if trace.machine else 1
+        known = trace.machine.cores if trace.machine else trace.seen.node_cores or 1
         arrivals += arrivals_of(trace, options["cores"] or known)
     if options["drawn"]:
         arrivals += drawn_arrivals(

@@ -31,11 +31,11 @@ from burst.core.worth.queue_model import Order
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.replay.picture import draw
 from burst.replay.policies import FilePolicy, Policy
-from burst.replay.read_trace import TraceError, read_trace
+from burst.replay.read_trace import read_trace
 from burst.replay.report import PolicyResult, json_report, policy_result
 from burst.replay.simulator import replay
 from burst.replay.spending import Spending
-from burst.replay.trace import Machine, Trace
+from burst.replay.trace import Machine, Trace, TraceError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -167,7 +167,10 @@ def replay_trace(
     """Show what the jobs of TRACE would have waited for and cost under other rules.
 
     TRACE is a file in the Standard Workload Format, what `flux jobs -a --json` prints,
-    what `[daemon] record` wrote, or a journal of Flux; plain or compressed by gzip.
+    what `[daemon] record` wrote, or a journal of Flux; of Slurm what `sacct
+    --parsable2` or `sacct --json` prints; an accounting log of PBS, Torque, LSF
+    (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip. What
+    its records lack, and which are no jobs, is counted and told.
     Nothing is bought, and no daemon is asked: the queue is simulated, and each job that
     waits is judged as the daemon does it. The policies never and at once are always
     shown.
@@ -192,7 +195,7 @@ def replay_trace(
         click.echo("burst: stopped; the replay is not complete", err=True)
         sys.exit(INTERRUPTED)
     if as_json:
-        print_json(json_report(trace.name, len(trace.jobs), found))
+        print_json(json_report(trace, found))
     else:
         _print_table(found)
     # Last: a file that cannot be written must not cost what took minutes.
@@ -219,12 +222,26 @@ def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     if known is None and nodes is None:
         raise TraceError(
             f"{trace.name}: does not say on how many nodes it was recorded",
-            "give --nodes and --cores",
+            f"give --nodes and --cores: {_least_text(trace)}",
         )
-    cores = cores or (known.cores if known else 1)
+    cores = cores or (known.cores if known else trace.seen.node_cores or 1)
     if nodes is None and known is not None:
         nodes = -(-known.total // cores)
     return Machine(nodes=nodes or 0, cores=cores)
+
+
+def _least_text(trace: Trace) -> str:
+    """Return in words on what the trace was recorded at least."""
+    seen, least = trace.seen, trace.seen.least
+    found = [f"at most {counted(seen.cores, 'core')} were in use at once"]
+    if seen.node_cores:
+        found.append(f"a job had up to {counted(seen.node_cores, 'core')} of a node")
+    if seen.nodes:
+        found.append(f"{counted(seen.nodes, 'node')} are named")
+    return (
+        f"in it {', '.join(found)}; the machine had at least --nodes {least.nodes}"
+        f" --cores {least.cores}"
+    )
 
 
 def _tell(trace: Trace, machine: Machine) -> None:
@@ -232,15 +249,7 @@ def _tell(trace: Trace, machine: Machine) -> None:
         f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
         f" {counted(machine.nodes, 'node')} of {counted(machine.cores, 'core')}"
     )
-    if trace.not_run:
-        text += f"; {trace.not_run} more never ran"
-    if trace.running:
-        text += f"; {trace.running} left out that still ran at its end"
-    if trace.backwards:
-        text += f"; {trace.backwards} left out that ended before they started"
-    if trace.broken:
-        broken = counted(trace.broken, "broken line")
-        text += f"; {broken} left out ({trace.first_broken})"
+    text = "; ".join((text, *trace.left_out_texts, *trace.notes))
     click.echo(text, err=True)
 
 

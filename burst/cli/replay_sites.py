@@ -94,7 +94,7 @@ class PolicyFiles:
             alone = msgspec.structs.replace(settings, intake=intake)
             userids = userids_of(settings, trace) if trace.numbers_of_host else None
             found = find_rule_warnings(alone, userids)
-            for text in (*found, *_budget_warnings(settings, userids, trace.started)):
+            for text in (*found, *_budget_warnings(settings, userids, trace)):
                 yield f"{path}: {text}"
 
     def _with_providers(self, path: Path, settings: Settings) -> PolicyFile:
@@ -137,18 +137,25 @@ class PolicyFiles:
 
 
 def _budget_warnings(
-    settings: Settings, userids: Mapping[str, int] | None, started: float
+    settings: Settings, userids: Mapping[str, int] | None, trace: Trace
 ) -> Iterator[str]:
-    """Yield them; `userids` is None where users are numbers that a trace made up."""
-    names = [name for each in settings.budget for name in as_tuple(each.match.user)]
-    unknown = [str(name) for name in names if not str(name).isdecimal()]
-    if userids is None and unknown:
-        yield (
-            f"no budget counts for user {', '.join(unknown)}: the trace has numbers of"
-            " its own for users"
+    """Yield them; `userids` is None where users are not numbers of this host."""
+    if userids is None:
+        named = [name for each in settings.budget for name in as_tuple(each.match.user)]
+        unknown = [
+            str(name)
+            for name in named
+            if not str(name).isdecimal() and name not in trace.users
+        ]
+        why = (
+            "has no job of that name"
+            if trace.users
+            else "has numbers of its own for users"
         )
-        userids = dict.fromkeys(unknown, 0)
-    yield from budget_warnings(settings.budget, userids or {}, started)
+        if unknown:
+            yield f"no budget counts for user {', '.join(unknown)}: the trace {why}"
+        userids = {**trace.users, **dict.fromkeys(unknown, 0)}
+    yield from budget_warnings(settings.budget, userids, trace.started)
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
@@ -162,5 +169,7 @@ def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
 
 
 def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:
-    """Return the numbers of users that rules name, none where a trace made them up."""
-    return find_userids(named_users(settings)) if trace.numbers_of_host else {}
+    """Return the numbers of users that rules name, as far as the trace knows them."""
+    if trace.numbers_of_host:
+        return find_userids(named_users(settings))
+    return trace.users

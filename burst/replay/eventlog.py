@@ -17,7 +17,8 @@ import msgspec
 
 from burst.errors import MALFORMED
 from burst.model.resource_set import resource_set, shape_of
-from burst.replay.trace import LONGEST_S, Trace, TraceJob, check_cores, trace_jobs
+from burst.replay.collected_jobs import CollectedJobs, LoggedJob
+from burst.replay.trace import LONGEST_S, LeftOut, Trace, check_cores
 
 
 class JournalEntry(msgspec.Struct):
@@ -26,6 +27,8 @@ class JournalEntry(msgspec.Struct):
     times: dict[str, float] = {}
     userid: int = 0
     cores: int = 0
+    nodes: int = 0
+    hosts: str = ""
     limit: float = 0.0
     name: str = ""
     queue: str = ""
@@ -38,13 +41,15 @@ class JournalEntry(msgspec.Struct):
             if event["name"] == "submit":
                 self.userid = int(event["context"]["userid"])
         if line.get("R"):
-            groups = resource_set(line["R"]).groups
+            has = resource_set(line["R"])
             self.cores = check_cores(
                 sum(
                     len(group.ranks) * shape_of(group.children).cores
-                    for group in groups
+                    for group in has.groups
                 )
             )
+            self.nodes = len(has.ranks)
+            self.hosts = ",".join(has.execution.nodelist)
         if line.get("jobspec"):
             system = line["jobspec"].get("attributes", {}).get("system", {})
             self.limit = _time(system.get("duration") or 0.0)
@@ -52,101 +57,88 @@ class JournalEntry(msgspec.Struct):
             self.queue = str(system.get("queue") or "")
             self.bank = str(system.get("bank") or "")
 
-    @property
-    def start(self) -> float | None:
-        """When it started; None if it did not."""
-        return self.times.get("start", self.times.get("alloc"))
-
-    @property
-    def runs(self) -> bool:
-        """Whether it had started, and its end is not told."""
-        ended = "finish" in self.times or "clean" in self.times
-        return self.start is not None and not ended
-
-    def record(self) -> TraceJob | None:
-        """Return the job, None if it did not run to its end.
-
-        Its run time is below 0 if the clock was set back while it ran.
-        """
-        start, end = self.start, self.times.get("finish")
-        if start is None or end is None or end == start or self.cores <= 0:
-            return None
-        return TraceJob(
-            submit=self.times["submit"],
-            run_time=end - start,
-            cores=self.cores,
-            limit=self.limit,
-            userid=self.userid,
-            name=self.name,
-            queue=self.queue,
-            bank=self.bank,
-        )
+    def add_to(self, found: CollectedJobs) -> None:
+        """Count it, as a job if it ran to its end. Raises ValueError."""
+        start = self.times.get("start", self.times.get("alloc"))
+        end = self.times.get("finish")
+        if start is None or (end is None and "clean" in self.times):
+            found.leave_out(LeftOut.NEVER_RAN)
+        elif end is None:
+            found.leave_out(LeftOut.STILL_RAN)
+        else:
+            found.add(
+                LoggedJob(
+                    submit=self.times["submit"],
+                    # Below 0 if the clock was set back while it ran.
+                    run_time=end - start,
+                    cores=self.cores,
+                    start=start,
+                    limit=self.limit,
+                    nodes=self.nodes,
+                    hosts=self.hosts,
+                    userid=self.userid,
+                    name=self.name,
+                    queue=self.queue,
+                    bank=self.bank,
+                )
+            )
 
 
 def read_eventlog(name: str, lines: Iterable[str]) -> Trace:
     """Return the jobs that ran. Lines that cannot be read are counted."""
     jobs: dict[int, JournalEntry] = {}
-    listed: list[TraceJob | None] = []
-    broken = running = 0
-    first_broken = ""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
+    found = CollectedJobs(name)
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
             continue
         try:
-            found = msgspec.json.decode(line)
-            if "timestamp" in found:
-                found = {**found, "events": [found]}
-            if "events" in found:
-                jobs.setdefault(int(found["id"]), JournalEntry()).read(found)
+            line = msgspec.json.decode(text)
+            if "timestamp" in line:
+                line = {**line, "events": [line]}
+            if "events" in line:
+                number_of_job = int(line["id"])
+                entry = jobs.get(number_of_job) or JournalEntry()
+                entry.read(line)
+                jobs[number_of_job] = entry
             else:
-                rows = found.get("jobs", [found])
-                listed += [_listed(row) for row in rows]
-                running += sum(map(_runs, rows))
+                for row in line.get("jobs", [line]):
+                    _take_listed(found, row)
         except (msgspec.MsgspecError, *MALFORMED) as error:
-            broken += 1
-            first_broken = first_broken or f"line {number}: {_why_broken(error)}"
-    # What was submitted before the journal begins is not known.
-    entries = [entry for entry in jobs.values() if "submit" in entry.times]
-    found_all = [*listed, *(entry.record() for entry in entries)]
-    ran = [record for record in found_all if record is not None]
-    records = [record for record in ran if record.run_time > 0]
-    running += sum(entry.runs for entry in entries)
-    started = min((record.submit for record in records), default=0.0)
-    return Trace(
-        name=name,
-        jobs=trace_jobs(records, started),
-        numbers_of_host=True,
-        started=started,
-        broken=broken,
-        not_run=len(jobs) + len(listed) - len(ran) - running,
-        running=running,
-        backwards=len(ran) - len(records),
-        first_broken=first_broken,
-    )
+            where = f"line {number}"
+            found.leave_out_broken(where, ValueError(_why_broken(error)))
+    for entry in jobs.values():
+        if "submit" in entry.times:
+            entry.add_to(found)
+        else:
+            # It was submitted before the journal begins.
+            found.leave_out(LeftOut.NO_TIME)
+    return found.trace(numbers_of_host=True)
 
 
-def _listed(row: Mapping[str, Any]) -> TraceJob | None:
-    """Return a job of `flux jobs --json`, None if it did not run to its end."""
+def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
+    """Take in a job of `flux jobs --json`. Raises one of MALFORMED."""
     submit = _time(row["t_submit"])
     start, end = _time(row.get("t_run") or 0), _time(row.get("t_cleanup") or 0)
-    cores = check_cores(int(row.get("ncores") or 0))
-    if not start or not end or end == start or cores <= 0:
-        return None
-    return TraceJob(
-        submit=submit,
-        run_time=end - start,
-        cores=cores,
-        limit=_time(row.get("duration") or 0.0),
-        userid=int(row.get("userid") or 0),
-        name=str(row.get("name") or ""),
-        queue=str(row.get("queue") or ""),
-        bank=str(row.get("bank") or ""),
-    )
-
-
-def _runs(row: Mapping[str, Any]) -> bool:
-    """Tell whether a job of `flux jobs --json` had started, and has not ended."""
-    return bool(row.get("t_run")) and not row.get("t_cleanup")
+    if not start:
+        found.leave_out(LeftOut.NEVER_RAN)
+    elif not end:
+        found.leave_out(LeftOut.STILL_RAN)
+    else:
+        found.add(
+            LoggedJob(
+                submit=submit,
+                run_time=end - start,
+                cores=int(row.get("ncores") or 0),
+                start=start,
+                limit=_time(row.get("duration") or 0.0),
+                nodes=int(row.get("nnodes") or 0),
+                hosts=str(row.get("nodelist") or ""),
+                userid=int(row.get("userid") or 0),
+                name=str(row.get("name") or ""),
+                queue=str(row.get("queue") or ""),
+                bank=str(row.get("bank") or ""),
+            )
+        )
 
 
 def _time(value: Any) -> float:

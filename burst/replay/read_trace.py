@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from burst.errors import BurstError
-from burst.replay.eventlog import read_eventlog
-from burst.replay.swf import read_swf
-from burst.replay.trace import Trace
+from burst.replay.collected_jobs import first_lines
+from burst.replay.trace import Trace, TraceError
+from burst.replay.trace_format import FIRST_LINES, reader_of
 
 _GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PROGRESS_EVERY = 4096
-
-
-class TraceError(BurstError):
-    """A trace cannot be used: replay nothing."""
 
 
 def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> Trace:
@@ -27,10 +24,9 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
     `progress` is now and then called with how many bytes of the file have been read.
     """
     try:
-        data = path.read_bytes()
-        size = len(data)
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
+        with path.open("rb") as file, _text_of(file) as text:
+            told = file.tell if file.seekable() else int
+            return _read(path, _counted(text, lambda: progress(told())))
     except OSError as error:
         why = error.strerror or str(error)
         raise TraceError(
@@ -41,27 +37,39 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
         raise TraceError(
             f"{path}: is not whole: {error}", "copy the file again"
         ) from error
-    # Without the byte order mark with which some programs begin a file.
-    lines = data.decode("utf-8-sig", errors="replace").splitlines()
-    if lines and lines[0].strip() == "{":
-        lines = [" ".join(lines)]  # one object, written over many lines
-    first = next((line for line in lines if line.strip()), "")
-    read = read_eventlog if first.lstrip().startswith("{") else read_swf
-    counted = _counted(lines, lambda part: progress(int(part * size)))
-    trace = read(path.name, counted)
+
+
+def _read(path: Path, lines: Iterable[str]) -> Trace:
+    """Return what a reader makes of the lines. Raises TraceError."""
+    head, lines = first_lines(lines, FIRST_LINES)
+    try:
+        reader, lines = reader_of(head, lines)
+        trace = reader(path.name, lines)
+    except TraceError as error:
+        raise TraceError(f"{path}: {error.what}", error.advice) from error
     if not trace.jobs:
-        lines_are = "1 line" if trace.broken == 1 else f"{trace.broken} lines"
-        found = f"{lines_are} cannot be read, such as {trace.first_broken}"
+        found = "; ".join(trace.left_out_texts)
         raise TraceError(
-            f"{path}: no job in it that ran" + (f"; {found}" if trace.broken else ""),
+            f"{path}: no job in it that ran" + (f"; {found}" if found else ""),
             "docs/replay.md shows which formats are read",
         )
     return trace
 
 
-def _counted(lines: Sequence[str], told: Callable[[float], None]) -> Iterator[str]:
-    """Yield the lines; tell now and then which part of them was taken."""
+def _text_of(file: io.BufferedReader) -> io.TextIOWrapper:
+    """Return the lines of a file, unpacked and decoded."""
+    plain = file
+    if file.peek(2).startswith(_GZIP):
+        plain = io.BufferedReader(gzip.GzipFile(fileobj=file))
+    # Windows' shells write UTF-16; other programs begin a file with the mark of UTF-8.
+    utf_16 = plain.peek(2).startswith(_UTF_16)
+    encoding = "utf-16" if utf_16 else "utf-8-sig"
+    return io.TextIOWrapper(plain, encoding, errors="replace")
+
+
+def _counted(lines: Iterable[str], tell: Callable[[], None]) -> Iterator[str]:
+    """Yield the lines without their ends; tell now and then how far it is."""
     for number, line in enumerate(lines):
         if number % _PROGRESS_EVERY == 0:
-            told(number / len(lines))
-        yield line
+            tell()
+        yield line.rstrip("\n")

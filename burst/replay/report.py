@@ -11,7 +11,7 @@ import msgspec
 
 from burst.replay.bought_nodes import NodeHours
 from burst.replay.simulator import ReplayOutcome
-from burst.replay.trace import Machine, TraceJob
+from burst.replay.trace import Machine, Trace, TraceJob
 
 
 class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +66,16 @@ def policy_result(
     )
 
 
-def json_report(name: str, jobs: int, found: dict[str, PolicyResult]) -> dict[str, Any]:
+def json_report(trace: Trace, found: dict[str, PolicyResult]) -> dict[str, Any]:
     """Return what `--json` prints."""
     policies = {policy: msgspec.structs.asdict(row) for policy, row in found.items()}
     for row in policies.values():
         for part in _PARTS:
             del row[part]
-    return {"trace": name, "jobs": jobs, "policies": policies}
+    return {
+        "trace": trace.name,
+        "jobs": len(trace.jobs),
+        "left_out": trace.left_out,
+        "notes": trace.notes,
+        "policies": policies,
+    }

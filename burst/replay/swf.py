@@ -9,21 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from burst.replay.trace import (
-    LONGEST_S,
-    Machine,
-    Trace,
-    TraceJob,
-    check_cores,
-    trace_jobs,
-)
+from burst.replay.collected_jobs import CollectedJobs, LoggedJob
+from burst.replay.trace import LeftOut, Machine, Trace
 
 # Numbers of fields, from 0.
-_SUBMIT, _RUN_TIME, _USED, _ASKED, _LIMIT, _USER, _PROGRAM, _QUEUE = (
-    *(1, 3, 4, 7),
+_SUBMIT, _WAIT, _RUN_TIME, _USED, _ASKED, _LIMIT, _USER, _PROGRAM, _QUEUE = (
+    *(1, 2, 3, 4, 7),
     *(8, 11, 13, 14),
 )
 _FIELDS = 18
+
+
+def is_swf(line: str) -> bool:
+    """Tell whether a line is a job, or a comment of the header."""
+    if line.startswith(";"):
+        return True
+    fields = line.split()
+    try:
+        return len(fields) >= _FIELDS and bool([float(field) for field in fields])
+    except ValueError:
+        return False
 
 
 def read_swf(name: str, lines: Iterable[str]) -> Trace:
@@ -32,9 +37,7 @@ def read_swf(name: str, lines: Iterable[str]) -> Trace:
     Left out, and counted, are jobs that did not run: their run time is 0 or not known.
     """
     header: dict[str, str] = {}
-    records: list[TraceJob] = []
-    broken = not_run = 0
-    first_broken = ""
+    found = CollectedJobs(name)
     for number, line in enumerate(lines, 1):
         if line.startswith(";"):
             key, colon, value = line[1:].partition(":")
@@ -45,51 +48,39 @@ def read_swf(name: str, lines: Iterable[str]) -> Trace:
         if not fields:
             continue
         try:
-            record = _read_job(fields)
+            _take(found, fields)
         except ValueError as error:
-            broken += 1
-            first_broken = first_broken or f"line {number}: {error}"
-            continue
-        if record is None:
-            not_run += 1
-        else:
-            records.append(record)
-    return Trace(
-        name=name,
-        jobs=trace_jobs(records, 0.0),
-        machine=_machine(header),
-        started=_number(header.get("unixstarttime", "")),
-        broken=broken,
-        not_run=not_run,
-        first_broken=first_broken,
-    )
+            found.leave_out_broken(f"line {number}", error)
+    started = _number(header.get("unixstarttime", ""))
+    return found.trace(_machine(header), started)
 
 
-def _read_job(fields: list[str]) -> TraceJob | None:
-    """Return a job, None if it did not run. Raises ValueError."""
+def _take(found: CollectedJobs, fields: list[str]) -> None:
+    """Take in a job. Raises ValueError."""
     if len(fields) < _FIELDS:
         raise ValueError(f"{len(fields)} of {_FIELDS} fields")
-    submit, run_time = float(fields[_SUBMIT]), float(fields[_RUN_TIME])
-    limit = float(fields[_LIMIT])
-    # Also false for NaN, each by itself: max() leaves one out that is not the first.
-    times = submit, run_time, limit
-    if not (submit >= 0 and all(each < LONGEST_S for each in times)):
-        raise ValueError("a time that cannot be")
+    submit, wait, run_time, limit = (
+        float(fields[place]) for place in (_SUBMIT, _WAIT, _RUN_TIME, _LIMIT)
+    )
+    if run_time <= 0:
+        found.leave_out(LeftOut.NEVER_RAN)
+        return
     cores = int(fields[_USED])
     if cores <= 0:
         cores = int(fields[_ASKED])
-    check_cores(cores)
-    userid, program, queue = fields[_USER], fields[_PROGRAM], fields[_QUEUE]
-    if run_time <= 0 or cores <= 0:
-        return None
-    return TraceJob(
-        submit=submit,
-        run_time=run_time,
-        cores=cores,
-        limit=max(0.0, limit),
-        userid=int(userid),
-        name="" if program == "-1" else program,
-        queue="" if queue == "-1" else queue,
+    program, queue = fields[_PROGRAM], fields[_QUEUE]
+    found.add(
+        LoggedJob(
+            submit=submit,
+            run_time=run_time,
+            cores=cores,
+            start=submit + wait if wait >= 0 else 0.0,
+            # Not max(), which leaves NaN out.
+            limit=0.0 if limit < 0 else limit,
+            userid=int(fields[_USER]),
+            name="" if program == "-1" else program,
+            queue="" if queue == "-1" else queue,
+        )
     )
 
 

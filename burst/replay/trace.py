@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Mapping
+
 import msgspec
+
+from burst.errors import BurstError
 
 LONGEST_S = 1e12
 """No time in a trace is as long."""
 MOST_CORES = 100_000_000
 """No job has more: the largest machines there are have a tenth of it."""
+
+
+class TraceError(BurstError):
+    """A trace cannot be used: replay nothing."""
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +53,68 @@ class Machine(msgspec.Struct, frozen=True):
         return -(-cores // self.cores)
 
 
+class SeenUse(msgspec.Struct, frozen=True):
+    """What the jobs of a trace used of the machine, which had at least that."""
+
+    cores: int = 0
+    """At once."""
+    nodes: int = 0
+    """That are named; 0 where none are."""
+    node_cores: int = 0
+    """Of one node, by one job; 0 where jobs do not tell on how many nodes they ran."""
+
+    @property
+    def least(self) -> Machine:
+        """Return the smallest machine on which the jobs could have run so."""
+        cores = self.node_cores or 1
+        return Machine(max(self.nodes, -(-self.cores // cores), 1), cores)
+
+
+class LeftOut(enum.StrEnum):
+    """Why a record of a file is no job of the trace; the value is its name in JSON."""
+
+    NEVER_RAN = "never_ran"
+    """It was canceled, or failed, before it started."""
+    STILL_WAITED = "still_waited"
+    """It had not started when the trace was written."""
+    STILL_RAN = "still_ran"
+    """It had started, and the trace does not tell its end."""
+    ENDED_BEFORE_START = "ended_before_start"
+    """The clock was set back while it ran."""
+    NO_TIME = "no_time"
+    """A time that is needed is not there, or cannot be read."""
+    NO_CORES = "no_cores"
+    """It ran, and the trace does not tell on how many cores."""
+    STEP = "step"
+    """It is a part of a job, which has a record of its own."""
+    COMPONENT = "component"
+    """Of a heterogeneous job, whose first component has the cores of all."""
+    ARRAY = "array"
+    """It sums up an array, whose jobs have records of their own."""
+    REPEATED = "repeated"
+    """The same job has another record, as where files overlap."""
+    OTHER = "other"
+    """It is about something else, such as a reservation, or an earlier event."""
+    UNREADABLE = "unreadable"
+    """It is no record of the format."""
+
+
+_TOLD: Mapping[LeftOut, str] = {
+    LeftOut.NEVER_RAN: "more never ran",
+    LeftOut.STILL_WAITED: "left out that still waited at its end",
+    LeftOut.STILL_RAN: "left out that still ran at its end",
+    LeftOut.ENDED_BEFORE_START: "left out that ended before they started",
+    LeftOut.NO_TIME: "left out without a time that can be read",
+    LeftOut.NO_CORES: "left out without a number of cores",
+    LeftOut.STEP: "steps of jobs left out",
+    LeftOut.COMPONENT: "added to the first component of their heterogeneous job",
+    LeftOut.ARRAY: "left out that sum up arrays",
+    LeftOut.REPEATED: "left out that are there again",
+    LeftOut.OTHER: "other records left out",
+    LeftOut.UNREADABLE: "broken lines left out",
+}
+
+
 class Trace(msgspec.Struct, frozen=True):
     """What was read of a file."""
 
@@ -54,18 +125,30 @@ class Trace(msgspec.Struct, frozen=True):
     """None where the file does not say."""
     numbers_of_host: bool = False
     """Whether its users are numbers of this host, and not made up."""
+    users: Mapping[str, int] = {}
+    """The numbers of its users, where it names them."""
     started: float = 0.0
     """When the trace starts, in seconds since the epoch; 0 if it does not say."""
-    broken: int = 0
-    """Lines that could not be read."""
-    not_run: int = 0
-    """Jobs that never ran, such as those that were canceled before."""
-    running: int = 0
-    """Jobs that had started, and of which the trace does not tell the end."""
-    backwards: int = 0
-    """Jobs that ended before they started, as the clock was set back meanwhile."""
-    first_broken: str = ""
-    """Where the first broken line is, and what is wrong with it."""
+    left_out: Mapping[LeftOut, int] = {}
+    """How many records are no jobs of it, by the reason."""
+    examples: Mapping[LeftOut, str] = {}
+    """Where the first such record is and what is wrong with it, of some reasons."""
+    seen: SeenUse = SeenUse()
+    notes: tuple[str, ...] = ()
+    """What all its records lack, and what was taken instead."""
+
+    @property
+    def left_out_texts(self) -> list[str]:
+        """Return in words, by reason, what was left out."""
+        found = []
+        for reason, count in self.left_out.items():
+            text = f"{count} {_TOLD[reason]}"
+            if count == 1:
+                text = text.replace("lines", "line").replace("steps", "step")
+            if reason in self.examples:
+                text += f" ({self.examples[reason]})"
+            found.append(text)
+        return found
 
 
 def check_cores(cores: int) -> int:

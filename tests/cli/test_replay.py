@@ -91,7 +91,7 @@ def test_the_machine_may_be_another(trace: Path, tmp_path: Path) -> None:
     assert json.loads(larger.stdout)["policies"]["never"]["mean_wait_s"] == 0
     trace.write_text(job(0, 2, 1))
     assert "3 nodes of 1 core" in run(trace, "--nodes", "3").stderr
-    with pytest.raises(BurstError, match="give --nodes and --cores"):
+    with pytest.raises(BurstError, match="give --nodes and --cores: in it at most 2 c"):
         run(trace)
 
 
@@ -129,6 +129,63 @@ def test_jobs_that_still_ran_are_told_apart(trace: Path) -> None:
         "old.swf: 1 job on 2 nodes of 1 core; 1 more never ran; 2 left out that still"
         " ran at its end\n"
     )
+
+
+SACCT = """\
+JobID|User|Partition|State|Submit|Start|End|Elapsed|NNodes|NCPUS|NodeList
+7|ann|batch|COMPLETED|2024-03-05T08:00:00|2024-03-05T08:00:00|2024-03-05T10:00:00|\
+02:00:00|4|16|cn[1-4]
+7.batch|||COMPLETED|2024-03-05T08:00:00|2024-03-05T08:00:00|2024-03-05T10:00:00|\
+02:00:00|1|4|cn1
+8|bob|batch|COMPLETED|2024-03-05T08:00:00|2024-03-05T10:00:00|2024-03-05T11:00:00|\
+01:00:00|2|5|cn[5-6]
+9|bob|batch|RUNNING|2024-03-05T08:00:00|2024-03-05T10:00:00|Unknown|00:10:00|1|4|cn1
+"""
+
+
+def test_what_a_log_of_a_site_lacks_is_told(trace: Path) -> None:
+    trace.write_text(SACCT)
+    done = run(trace, "--nodes", "4", "--json")
+    assert done.stderr == (
+        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 left out that still ran at its end;"
+        " 1 step of jobs left out\n"
+    )
+    found = json.loads(done.stdout)
+    assert (found["jobs"], found["left_out"]) == (2, {"still_ran": 1, "step": 1})
+    assert found["notes"] == []
+    assert found["policies"]["at once"]["mean_wait_s"] == 150.0
+    trace.write_text(SACCT.replace("Submit", "Eligible"))
+    told = "it has no Submit: Eligible is taken for it"
+    assert run(trace, "--nodes", "4").stderr.endswith(f"; {told}\n")
+
+
+def test_a_log_that_does_not_name_the_machine_says_what_it_was_at_least(
+    trace: Path,
+) -> None:
+    trace.write_text(SACCT)
+    with pytest.raises(BurstError) as caught:
+        run(trace)
+    assert str(caught.value) == (
+        "old.swf: does not say on how many nodes it was recorded; give --nodes and"
+        " --cores: in it at most 16 cores were in use at once, a job had up to 4 cores"
+        " of a node, 6 nodes are named; the machine had at least --nodes 6 --cores 4"
+    )
+
+
+def test_rules_for_users_take_those_that_a_log_names(
+    trace: Path, tmp_path: Path
+) -> None:
+    trace.write_text(SACCT)
+    rules = tmp_path / "new.toml"
+    rules.write_text(
+        '[[policy]]\nmatch = { user = "bob" }\nmax_price = 0\n'
+        '[[budget]]\nlimit = 5\nmatch = { user = ["bob", "eve"] }\n'
+    )
+    done = run(trace, "--nodes", "4", "--policy", rules, "--json")
+    policies = json.loads(done.stdout)["policies"]
+    assert policies["at once"]["bursts"] == 1
+    assert policies[str(rules)] == policies["never"]
+    assert "for user eve: the trace has no job of that name\n" in done.stderr
 
 
 def test_a_clock_that_was_set_back_is_told(trace: Path) -> None:

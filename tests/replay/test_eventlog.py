@@ -15,7 +15,7 @@ from burst.model.jobid import JobId
 from burst.model.resource_set import ResourceSet
 from burst.replay.eventlog import read_eventlog
 from burst.replay.read_trace import read_trace
-from burst.replay.trace import TraceJob
+from burst.replay.trace import LeftOut, SeenUse, TraceJob
 from burst.runtime.job_recorder import JobRecorder
 
 T0 = 1.7e9
@@ -56,7 +56,8 @@ def test_what_a_daemon_recorded_is_read_as_the_journal_is(tmp_path: Path) -> Non
         )
     recorder.close()
     found = read_trace(tmp_path / "jobs")
-    assert found.broken == 0
+    assert found.left_out == {}
+    assert found.seen == SeenUse(cores=8, nodes=2, node_cores=4)
     assert found.jobs == (
         TraceJob(0.0, 60.0, 8, 90.0, userid=7, name="lammps", queue="gpu", bank="b"),
     )
@@ -76,12 +77,9 @@ def test_a_journal() -> None:
         entry(4, event("submit", 0, userid=7), event("exception", 5)),
     ]
     found = read_eventlog("x", lines)
-    assert (found.machine, found.started, found.broken, found.not_run) == (
-        None,
-        T0,
-        0,
-        2,
-    )
+    assert (found.machine, found.started) == (None, T0)
+    assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
+    assert found.seen == SeenUse(cores=16, nodes=2, node_cores=4)
     assert found.jobs == (
         TraceJob(0.0, 70.0, 8, 90.0, userid=8),
         TraceJob(10.0, 60.0, 8, 90.0, userid=7, name="lammps", queue="gpu", bank="b"),
@@ -99,7 +97,8 @@ def test_jobs_that_still_run_at_the_end_are_not_those_that_never_ran() -> None:
         json.dumps(LISTED),
     ]
     found = read_eventlog("x", lines)
-    assert (len(found.jobs), found.running, found.not_run) == (1, 3, 3)
+    assert len(found.jobs) == 1
+    assert found.left_out == {LeftOut.NEVER_RAN: 3, LeftOut.STILL_RAN: 3}
 
 
 def test_more_cores_than_any_machine_has_are_a_broken_line() -> None:
@@ -113,8 +112,10 @@ def test_more_cores_than_any_machine_has_are_a_broken_line() -> None:
         json.dumps(LISTED),
     ]
     found = read_eventlog("x", lines)
-    assert (len(found.jobs), found.broken) == (1, 2)
-    assert found.first_broken == "line 1: 1000000000000 cores, which no machine has"
+    assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
+    assert found.examples == {
+        LeftOut.UNREADABLE: "line 1: 1000000000000 cores, which no machine has"
+    }
 
 
 def test_what_flux_jobs_prints(tmp_path: Path) -> None:
@@ -132,7 +133,8 @@ def test_what_flux_jobs_prints(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         found = read_trace(path)
-        assert (found.jobs, found.not_run, found.broken) == (expected, 2, 0)
+        assert found.jobs == expected
+        assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_CORES: 1}
 
 
 def test_jobs_that_the_clock_ended_before_their_start_are_counted() -> None:
@@ -148,7 +150,7 @@ def test_jobs_that_the_clock_ended_before_their_start_are_counted() -> None:
     ]
     found = read_eventlog("x", lines)
     assert [(job.submit, job.run_time) for job in found.jobs] == [(0, 59), (610, 30)]
-    assert (found.backwards, found.not_run, found.broken) == (2, 0, 0)
+    assert found.left_out == {LeftOut.ENDED_BEFORE_START: 2}
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
@@ -166,8 +168,8 @@ def test_lines_that_cannot_be_read_are_counted() -> None:
         json.dumps(LISTED),
     ]
     found = read_eventlog("x", lines)
-    assert (len(found.jobs), found.broken) == (1, 10)
-    assert found.first_broken.startswith("line 1: ")
+    assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 10})
+    assert found.examples[LeftOut.UNREADABLE].startswith("line 1: ")
 
 
 @pytest.mark.parametrize(
@@ -180,4 +182,5 @@ def test_lines_that_cannot_be_read_are_counted() -> None:
     ],
 )
 def test_a_broken_line_says_what_is_wrong_with_it(line: str, why: str) -> None:
-    assert read_eventlog("x", [line]).first_broken == f"line 1: {why}"
+    found = read_eventlog("x", [line])
+    assert found.examples == {LeftOut.UNREADABLE: f"line 1: {why}"}

@@ -291,7 +291,7 @@ def test_a_tenth_of_an_hour_for_each_node_hour_on_a_real_machine() -> None:
     assert at_once.bought_share == pytest.approx(0.23, abs=0.005)
     assert tenth.mean_wait_s <= 30 * 60
     assert tenth.bought_share <= 0.017
-    report = json_report(trace.name, len(trace.jobs), found)
+    report = json_report(trace, found)
     assert set(report["policies"]["worth 0.1"]) == {
         "mean_wait_s",
         "p95_wait_s",

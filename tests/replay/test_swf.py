@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from burst.replay.read_trace import TraceError, read_trace
+from burst.replay.read_trace import read_trace
 from burst.replay.swf import read_swf
-from burst.replay.trace import Machine, TraceJob
+from burst.replay.trace import LeftOut, Machine, SeenUse, TraceError, TraceJob
 
 # Of no time, so that each worker of pytest-xdist collects the same tests.
 _PACKED = gzip.compress(b"x" * 1000, mtime=0)
+
+
+HEADER = "; MaxNodes: 16\n"
 
 
 def line(
@@ -53,8 +56,10 @@ def test_what_a_header_leaves_out(header: list[str], machine: Machine | None) ->
 def test_a_line_with_more_cores_than_any_machine_has_is_left_out() -> None:
     lines = [line(used=10**12), line(used=-1, asked=10**12), line()]
     found = read_swf("x", lines)
-    assert (len(found.jobs), found.broken) == (1, 2)
-    assert found.first_broken == "line 1: 1000000000000 cores, which no machine has"
+    assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
+    assert found.left_out_texts == [
+        "2 broken lines left out (line 1: 1000000000000 cores, which no machine has)"
+    ]
 
 
 @pytest.mark.parametrize("text", ["; MaxNodes: 16\n" + line(), '{"jobs": []}'])
@@ -63,8 +68,16 @@ def test_a_byte_order_mark_is_no_part_of_a_trace(tmp_path: Path, text: str) -> N
     row = '{"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}'
     path.write_bytes(b"\xef\xbb\xbf" + text.replace("[]", f"[{row}]").encode())
     found = read_trace(path)
-    assert (len(found.jobs), found.broken) == (1, 0)
+    assert (len(found.jobs), found.left_out) == (1, {})
     assert (found.machine is None) is text.startswith("{")
+
+
+def test_what_was_used_at_once_is_known_by_the_waits() -> None:
+    # The second starts when the first ends, and the third is still there.
+    lines = [line(submit=10), line(submit=70, used=5), line(submit=13, used=3)]
+    assert read_swf("x", lines).seen == SeenUse(cores=8)
+    without = [text.replace(" 3 ", " -1 ", 1) for text in lines]
+    assert read_swf("x", without).seen == SeenUse(cores=5)
 
 
 def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
@@ -85,8 +98,17 @@ def test_broken_lines_are_counted_and_told_and_so_is_what_never_ran() -> None:
     found = read_swf(
         "x", [*broken, line(), line(run_time=-1), line(used=0, asked=-1), "nan " * 18]
     )
-    assert (len(found.jobs), found.broken, found.not_run) == (1, 5, 2)
-    assert found.first_broken == "line 1: 3 of 18 fields"
+    assert len(found.jobs) == 1
+    assert found.left_out == {
+        LeftOut.NEVER_RAN: 1,
+        LeftOut.NO_TIME: 2,
+        LeftOut.NO_CORES: 1,
+        LeftOut.UNREADABLE: 3,
+    }
+    assert found.examples == {
+        LeftOut.UNREADABLE: "line 1: 3 of 18 fields",
+        LeftOut.NO_TIME: "line 3: a time that cannot be",
+    }
 
 
 def test_a_file_may_be_compressed(tmp_path: Path) -> None:
@@ -103,9 +125,11 @@ def test_a_file_may_be_compressed(tmp_path: Path) -> None:
         (b"", "no job"),
         (b"\n \n", "no job"),
         (b"; MaxNodes: 16\n", "no job"),
-        (line(run_time=0).encode(), "no job in it that ran;"),
+        (line(run_time=0).encode(), "no job in it that ran; 1 more never ran;"),
         (b'{"jobs": []}', "no job"),
-        (b"\xff\xfe what", "1 line cannot be read, such as line 1"),
+        (b"\xff what \x00", "format is not known; its first line is '. what .x00'"),
+        (line().replace(" 9 ", " x ").encode(), "format is not known"),
+        ((HEADER + "1 2").encode(), "1 broken line left out .line 2: 2 of 18 fields"),
         (_PACKED[:-9], "not whole"),
         (_PACKED[:12] + b"\xff" * 20, "not whole"),
         (_PACKED[:-4] + b"abcd", "cannot be read"),
@@ -126,4 +150,4 @@ def test_a_time_that_is_no_number_is_a_broken_line(place: int) -> None:
     fields = line.split()
     fields[place] = "nan"
     trace = read_swf("x", [" ".join(fields)])
-    assert (trace.jobs, trace.broken) == ((), 1)
+    assert (trace.jobs, trace.left_out) == ((), {LeftOut.NO_TIME: 1})
