@@ -7,7 +7,7 @@ second may be empty only where the first leaves no question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
 class BurstError(Exception):
@@ -95,7 +95,17 @@ class ProviderError(BurstError):
 
 
 class InsufficientCapacity(ProviderError):
-    """No capacity: end this burst, set the offer aside, place the job elsewhere."""
+    """No capacity: end this burst, set the offer aside, place the job elsewhere.
+
+    `offers` names other offers of the provider that lack it, too, such as by a quota of
+    the whole project: they are set aside with it.
+    """
+
+    def __init__(
+        self, what: str, advice: str = "", *, offers: Collection[str] = ()
+    ) -> None:
+        super().__init__(what, advice)
+        self.offers = offers
 
 
 class Transient(ProviderError):

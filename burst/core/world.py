@@ -37,6 +37,8 @@ class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     done_at: float = 0.0
     outcome: Outcome = Outcome.PENDING
     note: str = ""
+    offers: tuple[str, ...] = ()
+    """Of `provision` that found no capacity: other offers that have none, too."""
     attempts: int = 1
     """Calls of this method in a row."""
     nodes: int = 0

@@ -49,6 +49,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     note: str = ""
     retry_after: float | None = None
+    offers: tuple[str, ...] = ()
+    """Further offers that have no capacity."""
     value: Any = None
     error: BaseException | None = None
     """The exception, where it is of no class that a provider may raise."""
@@ -154,6 +156,7 @@ def run_call(call: QueuedCall, clock: Clock) -> CallResult:
         outcome=outcome,
         note=storable(note[:LONGEST_WHY]),
         retry_after=_retry_after(error) if isinstance(error, Transient) else None,
+        offers=_offers(error) if isinstance(error, InsufficientCapacity) else (),
         value=value,
         error=error if unexpected else None,
     )
@@ -173,6 +176,13 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001
         return "it has no text"
+
+
+def _offers(error: InsufficientCapacity) -> tuple[str, ...]:
+    """Return the error's `offers`; none if it is no collection of names."""
+    told: object = error.offers
+    names = told if isinstance(told, tuple | list | set | frozenset) else ()
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _retry_after(error: Transient) -> float | None:
