@@ -36,8 +36,9 @@ from burst.kits.pods.warnings import (
 from burst.kits.shorten import shorten
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
-# For how long Kubernetes may deny pods until that is a failure. The service account of
-# a new namespace, or a quota, may be made a moment after the burst.
+# For how long pods may lack what does not exist until that is a failure: the service
+# account of a new namespace may be made a moment later. A burst of which some pods run
+# has as long.
 _DENIED_S = 60.0
 _QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
 
@@ -118,11 +119,22 @@ def _judge(
     if any(map(is_incomplete, part.parents)):
         return _PartStatus(words, "its growth is not complete; resize it again")
     hindrance = _hindrance(part, warnings)
-    if hindrance and hindrance.cause == "denied" and now > hindrance.since + _DENIED_S:
-        why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
-        return _PartStatus({h: PodStatus(Phase.FAILED, why) for h in words}, why)
+    if hindrance and hindrance.cause in ("refused", "denied"):
+        refused = hindrance.cause == "refused"
+        kind = Failure.REFUSED if refused else Failure.OTHER
+        if refused and not part.pods:
+            return _failed(words, hindrance.why, kind)
+        if now > hindrance.since + _DENIED_S:
+            why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
+            return _failed(words, why, kind)
     starved = _starved(words, hindrance, schedule, now)
     return starved or _PartStatus(words, hindrance.why if hindrance else "")
+
+
+def _failed(
+    hosts: Iterable[str], why: str, failure: Failure = Failure.OTHER
+) -> _PartStatus:
+    return _PartStatus({h: PodStatus(Phase.FAILED, why) for h in hosts}, why, failure)
 
 
 def _status(
@@ -138,7 +150,7 @@ def _status(
     if not why:
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
         why = next((f"{host} {word.why}" for host, word in worst), "")
-    starved = any(part.failure is Failure.CAPACITY for part in parts)
+    told = [part.failure for part in parts if part.failure is not Failure.OTHER]
     stay = tuple(
         FollowerStatus(host, word.phase, word.why, word.reclaimed)
         for host, word in words.items()
@@ -156,7 +168,7 @@ def _status(
         phase=phase,
         followers=stay + leave,
         why="; ".join(filter(None, (why, late))),
-        failure=Failure.CAPACITY if starved else _failure(phase, words.values()),
+        failure=told[0] if told else _failure(phase, words.values()),
     )
 
 

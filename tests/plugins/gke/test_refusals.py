@@ -12,9 +12,7 @@ from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
-from tests.plugins.gke.build import OFFER, POOL, World, orders, spec
-from tests.plugins.gke.gke import Denied, Fate
-from tests.plugins.gke.test_answers import (
+from tests.plugins.gke.answers import (
     CUSTOM,
     DELETING,
     EXTERNAL_IP,
@@ -22,6 +20,8 @@ from tests.plugins.gke.test_answers import (
     igm,
     quota_exceeded,
 )
+from tests.plugins.gke.build import OFFER, POOL, World, orders, spec
+from tests.plugins.gke.gke import Denied, Fate
 
 CREATE = "create_cluster", "create_node_pool"
 UNKNOWN, INTERNAL = "UNKNOWN", int(Code.INTERNAL)
