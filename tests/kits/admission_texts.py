@@ -18,7 +18,8 @@ WARDEN = (
     ' autogke-node-affinity-selector-limitation]":["Auto GKE disallows use of'
     " cluster-autoscaler.kubernetes.io/safe-to-evict=false annotation on"
     ' workloads"]}\nRequested by user:'
-    " 'system:serviceaccount:kube-system:job-controller', groups: 'system:serviceaccounts,system:authenticated'."
+    " 'system:serviceaccount:kube-system:job-controller', groups:"
+    " 'system:serviceaccounts,system:authenticated'."
 )
 KYVERNO = (
     'admission webhook "validate.kyverno.svc-fail" denied the request: \n\nresource'

@@ -20,11 +20,13 @@ from burst.kits.pods.burst_objects import (
 )
 from burst.kits.pods.pod_status import (
     STARTING,
+    WAITS,
     PodStatus,
     last_words,
     seconds_of,
     why_not_started,
 )
+from burst.kits.pods.queueing import words_of_kueue, words_of_volcano
 from burst.kits.pods.reclaim import follower_status, note_preemption
 from burst.kits.pods.stuck_pods import is_overdue, node_of
 from burst.kits.pods.warnings import (
@@ -108,7 +110,8 @@ def _judge(
     for index, host in enumerate(part.hosts):
         word, name = said[host]
         about = f"{part.name}-{index}-", pods.get(name), warnings
-        words[host] = note_autoscaler(note_preemption(word, *about), *about)
+        word = note_autoscaler(note_preemption(word, *about), *about)
+        words[host] = _note_gang(word, part, warnings)
     failed = next(_failures(part), "")
     if failed:
         words = {
@@ -119,6 +122,8 @@ def _judge(
     if any(map(is_incomplete, part.parents)):
         return _PartStatus(words, "its growth is not complete; resize it again")
     hindrance = _hindrance(part, warnings)
+    if hindrance and hindrance.follower:
+        words = {host: _note_queue(word, hindrance) for host, word in words.items()}
     if hindrance and hindrance.cause in ("refused", "denied"):
         refused = hindrance.cause == "refused"
         kind = Failure.REFUSED if refused else Failure.OTHER
@@ -243,15 +248,34 @@ def _failures(part: BurstPart) -> Iterator[str]:
 
 def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
     """Return why pods are missing; None if none is, or if that is not known."""
-    if len(part.pods) >= len(part.hosts):
+    if sum(not is_ending(pod) for pod in part.pods) >= len(part.hosts):
         return None
     if not part.jobs:
         why = "the Flux Operator has not made its Job yet; check that it runs"
         return Hindrance(why, "other")
     job = part.jobs[0]
     if is_suspended(job):
-        return Hindrance(_QUEUED, "queued", _suspended_since(job))
+        told = words_of_kueue(job, warnings)
+        why = f"{_QUEUED}; {told.text}" if told.text else _QUEUED
+        since = _suspended_since(job)
+        return Hindrance(why, "queued", since, told.text, told.preempted)
     return hindrance_of(job, part.pods, warnings)
+
+
+def _note_queue(word: PodStatus, hindrance: Hindrance) -> PodStatus:
+    """Return the status of a follower whose Job its queue has stopped, or holds."""
+    if word.phase is not Phase.PENDING:
+        return word
+    why = f"{word.why}; {hindrance.follower}"
+    return msgspec.structs.replace(word, why=why, reclaimed=hindrance.preempted)
+
+
+def _note_gang(word: PodStatus, part: BurstPart, warnings: Warnings) -> PodStatus:
+    """Return the status of a follower at whose pod no scheduler has looked yet."""
+    told = words_of_volcano(part.jobs[0], warnings) if part.jobs else ""
+    if not told or word.why != WAITS:
+        return word
+    return msgspec.structs.replace(word, why=f"{word.why}; {told}")
 
 
 def _suspended_since(job: Manifest) -> float:

@@ -36,6 +36,8 @@ PULLING = "Pulling"
 """The reason of the event of a kubelet that has begun to pull an image."""
 _TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
 """Reasons of events that are no Warnings, and say why a pod waits."""
+QUEUE_KINDS = ("Workload", "PodGroup")
+"""Kinds of Kueue and Volcano, of which all events say why pods wait."""
 USUAL = ("Scheduled", PULLING, "Pulled", "Created", "Started", "Killing")
 """Reasons of events that each pod has."""
 # Of what a rule says; the last of several are cut off.
@@ -66,9 +68,10 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
     """Return the warnings about each object. Other events are left out."""
     found: dict[tuple[str, str], list[ObjectWarning]] = defaultdict(list)
     for event in events:
-        if event.get("type") == "Normal" and event.get("reason") not in _TOLD:
-            continue
         about = event.get("involvedObject") or {}
+        told = event.get("reason") in _TOLD or about.get("kind") in QUEUE_KINDS
+        if event.get("type") == "Normal" and not told:
+            continue
         made = event["metadata"].get("creationTimestamp") or ""
         at = event.get("eventTime") or made
         reason = event.get("reason", "")
@@ -125,6 +128,10 @@ class Hindrance(msgspec.Struct, frozen=True):
     webhook that does not answer; nobody denied the pod."""
     since: float = math.inf
     """Seconds since the epoch; infinity if it is not known."""
+    follower: str = ""
+    """Of a Job that is suspended: what its queue says of its followers."""
+    preempted: bool = False
+    """Whether the queue gave their place to others."""
 
 
 def hindrance_of(
