@@ -216,7 +216,7 @@ class Transaction:
         """End a burst that its provider shows as failed.
 
         `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If it was not online yet, no
-        burst of its offer, or for SPEC none like it, is made for a while.
+        burst of its offer is made for a while.
         """
         self.fail(burst.id, kind, why)
         if burst.state not in (State.PROVISION, State.JOIN):
@@ -224,7 +224,9 @@ class Transaction:
         if kind == RECLAIMED:
             self.pause_reclaimed(burst, limits)
         elif kind == SPEC:
-            self.refuse_spec(burst, why, limits)
+            known, lease = self.health_of(burst.lease.provider), burst.lease
+            held = cooldowns.refuse_offer(known, lease, why, limits, self.now)
+            self.set_health(lease.provider, held)
         else:
             self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
 
@@ -294,9 +296,9 @@ class Transaction:
 
     def refuse_spec(self, burst: Burst, why: str, limits: LimitSettings) -> None:
         """Make no burst like one that its provider refused for a while."""
-        known = self.health_of(burst.lease.provider)
-        held = cooldowns.refuse_spec(known, burst.lease, why, limits, self.now)
-        self.set_health(burst.lease.provider, held)
+        known, lease = self.health_of(burst.lease.provider), burst.lease
+        held = cooldowns.refuse_spec(known, lease, why, limits, self.now)
+        self.set_health(lease.provider, held)
 
     def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
         """Make no such burst for a while: its nodes were taken back as it came up."""

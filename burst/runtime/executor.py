@@ -30,6 +30,9 @@ from burst.runtime.queued_call import QueuedCall
 
 Clock = Callable[[], float]
 
+# So many offers are set aside for one error at most.
+_MOST_OFFERS = 100
+
 # The first that fits counts. ConfigError is what our kits raise for a wrong setting.
 _OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((NotFound,), Outcome.NOT_FOUND),
@@ -182,7 +185,7 @@ def _offers(error: InsufficientCapacity) -> tuple[str, ...]:
     """Return the error's `offers`; none if it is no collection of names."""
     told: object = error.offers
     names = told if isinstance(told, tuple | list | set | frozenset) else ()
-    return tuple(name for name in names if isinstance(name, str))
+    return tuple(name for name in names if isinstance(name, str))[:_MOST_OFFERS]
 
 
 def _retry_after(error: Transient) -> float | None:
