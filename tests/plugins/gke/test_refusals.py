@@ -88,7 +88,7 @@ def test_an_operation_that_a_constraint_ended_is_refused_for_good(
 
 
 def test_the_details_of_an_operation_decide(form: World) -> None:
-    info = ("BILLING_DISABLED", {})
+    info: tuple[str, dict[str, str]] = ("BILLING_DISABLED", {})
     form.gke.fates = [Fate(error=(INTERNAL, "no"), info=info, remains="")]
     with pytest.raises(Refused, match="open billing account"):
         form.provision()
