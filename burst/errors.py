@@ -128,8 +128,14 @@ class Refused(ProviderError):
 class SpecRefused(Refused):
     """This one burst cannot be made as requested: the daemon ends it with the reason.
 
-    Other bursts of the provider go on. Of `provision` only.
+    Other bursts of the provider go on. Of `provision` only. `by_rule`: a rule of the
+    place forbids it whatever its name and size, so none of its offer is made for a
+    while.
     """
+
+    def __init__(self, what: str, advice: str = "", *, by_rule: bool = False) -> None:
+        super().__init__(what, advice)
+        self.by_rule = by_rule
 
 
 class NotFound(ProviderError):

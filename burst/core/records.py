@@ -224,9 +224,7 @@ class Transaction:
         if kind == RECLAIMED:
             self.pause_reclaimed(burst, limits)
         elif kind == SPEC:
-            known, lease = self.health_of(burst.lease.provider), burst.lease
-            held = cooldowns.refuse_offer(known, lease, why, limits, self.now)
-            self.set_health(lease.provider, held)
+            self.refuse_spec(burst, why, limits, by_rule=True)
         else:
             self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
 
@@ -294,10 +292,16 @@ class Transaction:
             health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
         self.set_health(provider, health)
 
-    def refuse_spec(self, burst: Burst, why: str, limits: LimitSettings) -> None:
-        """Make no burst like one that its provider refused for a while."""
+    def refuse_spec(
+        self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
+    ) -> None:
+        """Make no burst like one that its provider refused for a while.
+
+        `by_rule`: none of its offer.
+        """
         known, lease = self.health_of(burst.lease.provider), burst.lease
-        held = cooldowns.refuse_spec(known, lease, why, limits, self.now)
+        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
+        held = refuse(known, lease, why, limits, self.now)
         self.set_health(lease.provider, held)
 
     def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:

@@ -54,6 +54,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
     offers: tuple[str, ...] = ()
     """Further offers that have no capacity."""
+    by_rule: bool = False
+    """Whether a rule forbids all bursts of the offer."""
     value: Any = None
     error: BaseException | None = None
     """The exception, where it is of no class that a provider may raise."""
@@ -160,6 +162,7 @@ def run_call(call: QueuedCall, clock: Clock) -> CallResult:
         note=storable(note[:LONGEST_WHY]),
         retry_after=_retry_after(error) if isinstance(error, Transient) else None,
         offers=_offers(error) if isinstance(error, InsufficientCapacity) else (),
+        by_rule=isinstance(error, SpecRefused) and error.by_rule is True,
         value=value,
         error=error if unexpected else None,
     )

@@ -42,6 +42,7 @@ def test_a_rule_refuses_this_object_and_is_quoted(
     for verb in ("create", "patch"):
         error = answer(403, denial, verb, POD)
         assert type(error) is SpecRefused
+        assert error.by_rule
         assert rule in error.what
         assert advice in error.advice
     # What cannot be deleted is no matter of this object alone.
@@ -100,6 +101,8 @@ def test_a_code_that_asks_to_try_again_counts_whoever_denied(code: int) -> None:
 def test_the_others(code: int, message: str, kind: type[ProviderError]) -> None:
     error = answer(code, message)
     assert type(error) is kind
+    # What nobody knows is no rule for all.
+    assert not getattr(error, "by_rule", False)
     assert code == 401 or message[:60] in error.what
 
 

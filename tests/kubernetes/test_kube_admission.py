@@ -17,6 +17,7 @@ from burst.errors import SpecRefused
 from burst.kits.pods import PodBursts
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kubernetes.admit import refusal
+from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.proxy import Proxy
 from tests.support.waiting import wait_until
@@ -100,7 +101,7 @@ def policy(bursts: Bursts, kinds: str, reason: str) -> Iterator[str]:
             bursts.api.delete(f"{where}/{name}")
 
 
-@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "Unauthorized"])
+@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "RequestEntityTooLarge"])
 def test_a_policy_that_denies_the_job(bursts: Bursts, reason: str) -> None:
     provider = bursts.provider()
     with policy(bursts, "jobs", reason) as name:
@@ -221,6 +222,14 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     bursts.api.patch(path, {"spec": {"suspend": True}})
     status = wait_status(provider, lambda seen: "is queued" in seen.why)
     assert status.phase is Phase.PENDING
+    kueue = Autoscaler(bursts.api, bursts.namespace, "kueue-workload-controller")
+    workload = {"name": f"job-{bursts.spec.burst_id}-5f2c1", "uid": "1"}
+    about = {"kind": "Workload", "metadata": workload}
+    evicted = "Preempted to accommodate a workload (UID: 16739dd5)"
+    kueue.tell(about, "EvictedDueToPreempted", evicted)
+    status = wait_status(provider, lambda seen: evicted in seen.why)
+    assert "Kueue has evicted it" in status.why
+    assert all(follower.reclaimed for follower in status.followers)
     provider.provision(bursts.spec)
     assert bursts.api.get(path)["spec"]["suspend"] is True
     impatient = bursts.provider(schedule=Seconds(0))

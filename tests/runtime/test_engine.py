@@ -432,6 +432,18 @@ def test_a_burst_that_the_provider_calls_failed_is_given_up_with_its_words():
     assert context["note"] == "no such image"
 
 
+@pytest.mark.parametrize(("by_rule", "key"), [(True, "nodes//0"), (False, "0/4")])
+def test_a_refusal_by_rule_is_of_the_offer_and_another_of_that_burst(by_rule, key):
+    s = sim(plan={"spread": False})
+    error = SpecRefused("no host ports here", by_rule=by_rule)
+    s.provider.next_provision_error = error
+    s.lead.submit(whole(4))
+    s.until(lambda: bool(s.bursts) and not s.bursts[0].live)
+
+    (found,) = s.engine.snapshot.records.health["local"].specs
+    assert found.endswith(key)
+
+
 def test_a_burst_that_its_place_forbids_is_refused_and_none_like_it_is_made():
     s = sim(plan={"spread": False})
     s.joins = False

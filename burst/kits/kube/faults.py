@@ -169,8 +169,10 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
         return Transient(f"cannot {attempt} now: {words}")
     # A policy that forbids this object may accept another; one that forbids a list does
     # not look at any.
-    refused = SpecRefused if attempt.verb in _MAKES else Refused
-    return refused(f"the API server forbids it: {attempt}: {words}", found.advice)
+    what = f"the API server forbids it: {attempt}: {words}"
+    if attempt.verb in _MAKES:
+        return SpecRefused(what, found.advice, by_rule=found.why is Why.RULE)
+    return Refused(what, found.advice)
 
 
 def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
