@@ -51,6 +51,14 @@ _POOL_PHASES: dict[Any, Phase] = {
 }
 
 
+# What keeps nothing from being made.
+_NOTICES = (
+    StatusCondition.Code.SET_BY_OPERATOR,
+    StatusCondition.Code.CA_EXPIRING,
+    StatusCondition.Code.NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS,
+)
+
+
 class ResourceExists(Transient):
     """A resource of that name exists. The caller reads it with the next call."""
 
@@ -255,6 +263,7 @@ def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any
 
 def _fault_of(conditions: Sequence[StatusCondition], message: str) -> CloudFailure:
     """Return what the conditions of a cluster or pool say, or its older field."""
+    conditions = [c for c in conditions if c.code not in _NOTICES]
     said = dict.fromkeys(c.message for c in conditions if c.message)
     codes = dict.fromkeys(c.code.name for c in conditions if c.code)
     canonical = (_code_name(int(c.canonical_code)) for c in conditions)

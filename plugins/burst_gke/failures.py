@@ -2,8 +2,8 @@
 """What errors of Google Cloud mean, in the classes of `burst.errors`.
 
 A reason decides before the code of google.rpc, and that before words: `ErrorInfo`, the
-code of a condition, and what Compute Engine puts in brackets into GKE's messages, as in
-`Current errors: [GCE_STOCKOUT]: Instance ...`. A quota, a permission or a constraint
+code of a condition, and codes in GKE's messages, as Compute Engine's in `Current
+errors: [GCE_STOCKOUT]: Instance ...`. A quota, a permission or a constraint
 that is named in the form in which Google names them counts as a reason, too. What none
 of these explains is Transient.
 
@@ -70,7 +70,7 @@ _BY_REASON = (
     (re.compile(r"STOCKOUT|POOL_EXHAUSTED|RESOURCE_AVAILAB"), Meaning.STOCKOUT),
     (re.compile(r"BILLING"), Meaning.NO_BILLING),
     (re.compile(r"SERVICE_DISABLED|ACCESS_NOT_CONFIGURED"), Meaning.API_DISABLED),
-    (re.compile(r"POLICY|RESTRICTION_VIOLA"), Meaning.POLICY),
+    (re.compile(r"POLICY_VIOLAT|ORG_POLICY|RESTRICTION_VIOLAT"), Meaning.POLICY),
     (
         re.compile(r"PERMISSION_DENIED|SCOPE_INSUFFICIENT|ACCOUNT_DELETED|SUSPENDED"),
         Meaning.NO_PERMISSION,
@@ -90,7 +90,8 @@ _BY_CODE = {
 # Such a code says that a repeated call may be answered otherwise, whatever the words.
 _PASSING = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "DATA_LOSS")
 
-_BRACKETS = re.compile(r"\[([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\]")
+# What is written so in a message is a code or a name, and no word.
+_TOKEN = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PERMISSION = re.compile(
     r"\b(?:[Rr]equired|[Pp]ermission)\b\W+"
@@ -100,7 +101,10 @@ _PERMISSION = re.compile(
 _ANY_PERMISSION = re.compile(
     r"(?<![\w./])(?!\w+\.google)[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+\b(?!\.)"
 )
-_CONSTRAINT = re.compile(r"\b(?:constraints|customConstraints)/[\w.]+\w")
+_CONSTRAINT = re.compile(
+    r"\b(?:constraints|customConstraints)/[\w.]+\w"
+    r"|(?<=\b[Cc]onstraint )[\w./]+(?= violated)"
+)
 # Quota 'CPUS' exceeded; Insufficient regional quota to satisfy request: resource "CPUS"
 _METRIC = re.compile(
     r"\b[Qq]uota(?: limit)? ['\"]?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]+(?=['\"]))"
@@ -150,7 +154,11 @@ _BY_WORDS = (
         ("FAILED_PRECONDITION",),
     ),
     (re.compile(r"\borg(anization)? policy\b", re.IGNORECASE), Meaning.POLICY, ()),
-    (re.compile(r"\bbilling\b", re.IGNORECASE), Meaning.NO_BILLING, ()),
+    (
+        re.compile(r"\bbilling\b", re.IGNORECASE),
+        Meaning.NO_BILLING,
+        ("PERMISSION_DENIED", "FAILED_PRECONDITION"),
+    ),
     (
         re.compile(r"API has not been used|API .*\bis disabled", re.IGNORECASE),
         Meaning.API_DISABLED,
@@ -238,7 +246,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
         return "GPU" in self._metric
 
     def _all_reasons(self) -> list[str]:
-        return [*self.reasons, *_BRACKETS.findall(self.message)]
+        return [*self.reasons, *_TOKEN.findall(self.message)]
 
     @property
     def _constraint(self) -> str:

@@ -101,6 +101,19 @@ CASES: list[Case] = [
         Refused,
         "gcloud services enable compute.googleapis.com",
     ),
+    (
+        "UNKNOWN",
+        "Constraint compute.requireShieldedVm violated for project 1",
+        Refused,
+        "so that compute.requireShieldedVm holds",
+    ),
+    (
+        "UNKNOWN",
+        "code: ZONE_RESOURCE_POOL_EXHAUSTED message: try later",
+        InsufficientCapacity,
+        "another zone",
+    ),
+    ("INTERNAL", "QUOTA_EXCEEDED: Quota 'CPUS' exceeded", InsufficientCapacity, "CPUS"),
     # What none of the rules explains may work later.
     ("FAILED_PRECONDITION", "the flux capacitor is cold", Transient, "is cold"),
     ("UNKNOWN", "the flux capacitor is cold", Transient, ""),

@@ -118,6 +118,15 @@ def test_a_condition_is_heeded_while_it_is_made(
     assert (status.phase, status.failure) == (Phase.FAILED, failure)
 
 
+def test_a_notice_of_a_cluster_that_is_made_ends_no_burst(form: World) -> None:
+    said = ("NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS", "Required 'a.b.c' permission")
+    form.gke.fates = [Fate(looks=3, conditions=[said])]
+    form.provision()
+    status = form.status()
+    assert status
+    assert status.phase is Phase.RUNNING
+
+
 def test_nodes_that_came_up_before_a_stockout_are_deleted(form: World) -> None:
     stockout = ("GCE_STOCKOUT", STOCKOUT)
     form.gke.fates = [Fate(looks=2, conditions=[stockout], remains="ERROR", up=1)]
