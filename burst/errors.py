@@ -7,7 +7,7 @@ second may be empty only where the first leaves no question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
 class BurstError(Exception):
@@ -95,7 +95,17 @@ class ProviderError(BurstError):
 
 
 class InsufficientCapacity(ProviderError):
-    """No capacity: end this burst, set the offer aside, place the job elsewhere."""
+    """No capacity: end this burst, set the offer aside, place the job elsewhere.
+
+    `offers` names other offers of the provider that lack it, too, such as by a quota of
+    the whole project: they are set aside with it.
+    """
+
+    def __init__(
+        self, what: str, advice: str = "", *, offers: Collection[str] = ()
+    ) -> None:
+        super().__init__(what, advice)
+        self.offers = offers
 
 
 class Transient(ProviderError):
@@ -118,8 +128,14 @@ class Refused(ProviderError):
 class SpecRefused(Refused):
     """This one burst cannot be made as requested: the daemon ends it with the reason.
 
-    Other bursts of the provider go on. Of `provision` only.
+    Other bursts of the provider go on. Of `provision` only. `by_rule`: a rule of the
+    place forbids it whatever its name and size, so none of its offer is made for a
+    while.
     """
+
+    def __init__(self, what: str, advice: str = "", *, by_rule: bool = False) -> None:
+        super().__init__(what, advice)
+        self.by_rule = by_rule
 
 
 class NotFound(ProviderError):

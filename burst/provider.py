@@ -181,6 +181,9 @@ class Failure(enum.Enum):
 
     OTHER = "other"
     CAPACITY = "capacity"
+    REFUSED = "refused"
+    """A rule of the place forbids such a burst, as one that denies its pods: as
+    `SpecRefused`."""
     RECLAIMED = "reclaimed"
     """The cloud took its nodes back: it ends as reclaimed, which is no failure of the
     provider or the offer."""

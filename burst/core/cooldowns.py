@@ -61,18 +61,21 @@ def forgive(health: Health, lease: Lease) -> Health:
     That there was no capacity for a larger burst is not forgotten. It also ends the
     trial of the provider.
     """
-    key = spec_key(lease.offer, lease.slot, lease.nodes)
+    own = (spec_key(lease.offer, lease.slot, lease.nodes), spec_key(lease.offer))
     offers = {
         name: aside
         for name, aside in health.offers.items()
         if name != lease.offer or aside.nodes > lease.nodes
     }
-    specs = {name: spec for name, spec in health.specs.items() if name != key}
+    specs = {name: spec for name, spec in health.specs.items() if name not in own}
     return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
 
 
-def spec_key(offer: str, slot: str, nodes: int) -> str:
-    """Return the same key for bursts of a provider that differ in their ids only."""
+def spec_key(offer: str, slot: str = "", nodes: int = 0) -> str:
+    """Return the same key for bursts of a provider that differ in their ids only.
+
+    Without slot and size it is that of all bursts of an offer.
+    """
     return f"{offer}/{slot}/{nodes}"
 
 
@@ -86,10 +89,29 @@ def refuse_spec(
     if lease.isolated:
         return health
     key = spec_key(lease.offer, lease.slot, lease.nodes)
+    return _refuse(health, key, RefusedSpec(0, now, why), limits)
+
+
+def refuse_offer(
+    health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
+) -> Health:
+    """As `refuse_spec`, of all bursts of an offer: a rule forbids nodes of it.
+
+    Not for a burst with an image of its own, which is what may be forbidden.
+    """
+    if lease.isolated or lease.image:
+        return health
+    return _refuse(health, spec_key(lease.offer), RefusedSpec(0, now, why), limits)
+
+
+def _refuse(
+    health: Health, key: str, refused: RefusedSpec, limits: LimitSettings
+) -> Health:
+    """Add the refusal, whose pause begins at its `until`."""
     known = health.specs.get(key)
     failures = known.failures + 1 if known else 1
-    until = now + _pause(limits.refused_retry, failures)
-    entry = RefusedSpec(failures, until, why[:_LONGEST_WHY])
+    until = refused.until + _pause(limits.refused_retry, failures)
+    entry = RefusedSpec(failures, until, refused.why[:_LONGEST_WHY])
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
     return msgspec.structs.replace(health, specs=specs)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
-from burst.model.burst import CAPACITY, RECLAIMED, Burst, Lease, State
+from burst.model.burst import CAPACITY, RECLAIMED, SPEC, Burst, Lease, State
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Failure, Phase
@@ -163,7 +163,7 @@ def failure_kind(burst: Burst, world: World) -> str:
     failure = status.failure if status else Failure.OTHER
     if burst.reclaimed or failure is Failure.RECLAIMED:
         return RECLAIMED
-    return CAPACITY if failure is Failure.CAPACITY else "failed"
+    return {Failure.CAPACITY: CAPACITY, Failure.REFUSED: SPEC}.get(failure, "failed")
 
 
 def failure_note(burst: Burst, world: World, what: Observation) -> str:

@@ -20,6 +20,7 @@ from burst.model.burst import (
     CAPACITY,
     ISOLATED_STEM,
     RECLAIMED,
+    SPEC,
     Burst,
     BurstId,
     Lease,
@@ -214,14 +215,16 @@ class Transaction:
     ) -> None:
         """End a burst that its provider shows as failed.
 
-        `kind` is CAPACITY, RECLAIMED or `failed`. If it was not online yet, no burst of
-        its offer is made for a while.
+        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If it was not online yet, no
+        burst of its offer is made for a while.
         """
         self.fail(burst.id, kind, why)
         if burst.state not in (State.PROVISION, State.JOIN):
             return
         if kind == RECLAIMED:
             self.pause_reclaimed(burst, limits)
+        elif kind == SPEC:
+            self.refuse_spec(burst, why, limits, by_rule=True)
         else:
             self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
 
@@ -272,15 +275,34 @@ class Transaction:
         else:
             self.health[provider] = health
 
-    def cool_down(self, burst: Burst, limits: LimitSettings, nodes: int = 0) -> None:
-        """Make no burst of the offer of a burst that failed for a while.
+    def cool_down(
+        self,
+        burst: Burst,
+        limits: LimitSettings,
+        nodes: int = 0,
+        others: Iterable[str] = (),
+    ) -> None:
+        """Make no burst of these offers, and of that of a burst that failed, for now.
 
         `nodes` is its size where it lacked capacity: smaller bursts are still made.
         """
-        provider, offer = burst.lease.provider, burst.lease.offer
-        known = self.health_of(provider)
-        health = cooldowns.cool_down(known, offer, limits, self.now, nodes)
+        provider = burst.lease.provider
+        health = self.health_of(provider)
+        for offer in (burst.lease.offer, *others):
+            health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
         self.set_health(provider, health)
+
+    def refuse_spec(
+        self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
+    ) -> None:
+        """Make no burst like one that its provider refused for a while.
+
+        `by_rule`: none of its offer.
+        """
+        known, lease = self.health_of(burst.lease.provider), burst.lease
+        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
+        held = refuse(known, lease, why, limits, self.now)
+        self.set_health(lease.provider, held)
 
     def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
         """Make no such burst for a while: its nodes were taken back as it came up."""

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import LimitSettings, Settings
-from burst.core import cooldowns, provider_health
+from burst.core import provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
@@ -88,11 +88,9 @@ def _apply_answer(
         return
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
-        tx.cool_down(burst, limits, burst.lease.nodes)
+        tx.cool_down(burst, limits, burst.lease.nodes, call.offers)
     elif is_provision and call.outcome is Outcome.SPEC:
-        known = tx.health_of(burst.lease.provider)
-        held = cooldowns.refuse_spec(known, burst.lease, call.note, limits, tx.now)
-        tx.set_health(burst.lease.provider, held)
+        tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:
         return
     if (

@@ -38,6 +38,10 @@ class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     done_at: float = 0.0
     outcome: Outcome = Outcome.PENDING
     note: str = ""
+    offers: tuple[str, ...] = ()
+    """Of `provision` that found no capacity: other offers that have none, too."""
+    by_rule: bool = False
+    """Of `provision` that was refused: whether a rule forbids its offer's bursts."""
     attempts: int = 1
     """Calls of this method in a row."""
     nodes: int = 0

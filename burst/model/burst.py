@@ -325,6 +325,8 @@ CAPACITY = "capacity"
 """Type of exception of a burst for which there were no nodes."""
 RECLAIMED = "reclaimed"
 """Type of exception of a burst of which the cloud took nodes back."""
+SPEC = "spec"
+"""Type of exception of a burst that its provider refused, and of no other."""
 RACED = "raced"
 """Type of exception of a burst that is not needed, as one of another provider was
 online before it."""

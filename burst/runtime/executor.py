@@ -30,6 +30,9 @@ from burst.runtime.queued_call import QueuedCall
 
 Clock = Callable[[], float]
 
+# So many offers are set aside for one error at most.
+_MOST_OFFERS = 100
+
 # The first that fits counts. ConfigError is what our kits raise for a wrong setting.
 _OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((NotFound,), Outcome.NOT_FOUND),
@@ -49,6 +52,10 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     note: str = ""
     retry_after: float | None = None
+    offers: tuple[str, ...] = ()
+    """Further offers that have no capacity."""
+    by_rule: bool = False
+    """Whether a rule forbids all bursts of the offer."""
     value: Any = None
     error: BaseException | None = None
     """The exception, where it is of no class that a provider may raise."""
@@ -154,6 +161,8 @@ def run_call(call: QueuedCall, clock: Clock) -> CallResult:
         outcome=outcome,
         note=storable(note[:LONGEST_WHY]),
         retry_after=_retry_after(error) if isinstance(error, Transient) else None,
+        offers=_offers(error) if isinstance(error, InsufficientCapacity) else (),
+        by_rule=isinstance(error, SpecRefused) and error.by_rule is True,
         value=value,
         error=error if unexpected else None,
     )
@@ -173,6 +182,13 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001
         return "it has no text"
+
+
+def _offers(error: InsufficientCapacity) -> tuple[str, ...]:
+    """Return the error's `offers`; none if it is no collection of names."""
+    told: object = error.offers
+    names = told if isinstance(told, tuple | list | set | frozenset) else ()
+    return tuple(name for name in names if isinstance(name, str))[:_MOST_OFFERS]
 
 
 def _retry_after(error: Transient) -> float | None:

@@ -43,6 +43,8 @@ def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> L
         call,
         outcome=result.outcome,
         note=result.note,
+        offers=result.offers,
+        by_rule=result.by_rule,
         done_at=result.done_at,
         retry_at=result.done_at + pause,
         taken_at=call.taken_at or (result.done_at if is_ok else 0.0),

@@ -13,12 +13,13 @@ from urllib.parse import quote
 import msgspec
 import requests
 
-from burst.errors import NotFound, ProviderError, Refused, Transient
+from burst.errors import NotFound, ProviderError, Transient
+from burst_gke.failures import CloudFailure
 
 # Of one call, in seconds.
 _TIMEOUT_S = 20.0
 _Answer = TypeVar("_Answer")
-_FORBIDDEN, _NOT_FOUND = 403, 404
+_NOT_FOUND = 404
 
 
 class Addresses(msgspec.Struct, frozen=True):
@@ -27,15 +28,17 @@ class Addresses(msgspec.Struct, frozen=True):
     projects: str = "https://cloudresourcemanager.googleapis.com/v1/projects"
     accounts: str = "https://iam.googleapis.com/v1/projects/-/serviceAccounts"
     compute: str = "https://compute.googleapis.com/compute/v1/projects"
+    quotas: str = "https://cloudquotas.googleapis.com/v1/projects"
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A quota of a region, as Compute Engine tells it."""
+    """A quota of a region or of the project, as Compute Engine tells it."""
 
     metric: str
     """Such as `N2_CPUS`."""
     limit: float
-    usage: float = 0.0
+    usage: float | None = 0.0
+    """None where it is not told."""
 
 
 class MachineType(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,8 +80,22 @@ class _Granted(msgspec.Struct, frozen=True):
     permissions: frozenset[str] = frozenset()
 
 
-class _Region(msgspec.Struct, frozen=True):
+class _WithQuotas(msgspec.Struct, frozen=True):
     quotas: tuple[Quota, ...] = ()
+
+
+class _Value(msgspec.Struct, frozen=True):
+    # A number as text; left out where it is 0.
+    value: str = "0"
+
+
+class _ByDimensions(msgspec.Struct, frozen=True):
+    details: _Value = _Value()
+    dimensions: dict[str, str] = {}
+
+
+class _QuotaInfo(msgspec.Struct, frozen=True, rename="camel"):
+    dimensions_infos: tuple[_ByDimensions, ...] = ()
 
 
 class GoogleApis:
@@ -106,7 +123,27 @@ class GoogleApis:
     def quotas(self, region: str) -> dict[str, Quota]:
         """Return the quotas of a region by their metrics."""
         url = f"{self._at.compute}/{self._project}/regions/{region}"
-        return {quota.metric: quota for quota in self._ask(url, _Region).quotas}
+        return {quota.metric: quota for quota in self._ask(url, _WithQuotas).quotas}
+
+    def project_quotas(self) -> dict[str, Quota]:
+        """Return the quotas of the project over all regions by their metrics."""
+        url = f"{self._at.compute}/{self._project}"
+        return {quota.metric: quota for quota in self._ask(url, _WithQuotas).quotas}
+
+    def family_quota(self, region: str, family: str) -> Quota | None:
+        """Return the quota of vCPUs of a family of machines, such as `C4`, in a region.
+
+        Of the newer ones, which no quota of the region names. None if none is told.
+        Source: the Cloud Quotas API, QuotaInfo.
+        """
+        name = "CPUS-PER-VM-FAMILY-per-project-region"
+        at = "locations/global/services/compute.googleapis.com/quotaInfos"
+        url = f"{self._at.quotas}/{self._project}/{at}/{name}"
+        for found in self._ask(url, _QuotaInfo).dimensions_infos:
+            if found.dimensions == {"region": region, "vm_family": family}:
+                limit = float(found.details.value)
+                return Quota(f"CPUS_PER_VM_FAMILY of {family}", limit, None)
+        return None
 
     def machine_type(self, zone: str, name: str) -> MachineType:
         """Return a type of machine in a zone. Raises NotFound."""
@@ -153,21 +190,41 @@ class GoogleApis:
             raise Transient(f"{url} gave an unexpected answer: {error}") from error
 
 
+class _Detail(msgspec.Struct, frozen=True):
+    # Of google.rpc.ErrorInfo; other details have neither.
+    reason: str = ""
+    metadata: dict[str, str] = {}
+
+
 class _Failed(msgspec.Struct, frozen=True):
     message: str
+    status: str = ""
+    errors: tuple[_Detail, ...] = ()
+    """In the form of older APIs."""
+    details: tuple[_Detail, ...] = ()
 
 
 class _Failure(msgspec.Struct, frozen=True):
     error: _Failed
 
 
+# Where an answer does not tell its code of google.rpc.
+_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
+
+
 def _error(found: requests.Response) -> ProviderError:
     try:
-        said = msgspec.json.decode(found.content, type=_Failure).error.message
+        failed = msgspec.json.decode(found.content, type=_Failure).error
     except msgspec.MsgspecError:
-        said = f"status {found.status_code}"
+        failed = _Failed(f"status {found.status_code}")
     if found.status_code == _NOT_FOUND:
-        return NotFound(said)
-    if found.status_code == _FORBIDDEN:
-        return Refused(said)
-    return Transient(said)
+        return NotFound(failed.message)
+    details = (*failed.details, *failed.errors)
+    fault = CloudFailure(
+        code=failed.status or _CODES.get(found.status_code, "UNKNOWN"),
+        message=failed.message,
+        # "forbidden" says no more than the code does.
+        reasons=tuple(d.reason for d in details if d.reason not in ("", "forbidden")),
+        metadata={key: d.metadata[key] for d in details for key in d.metadata},
+    )
+    return fault.as_error(fault.words)

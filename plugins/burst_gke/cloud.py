@@ -21,11 +21,11 @@ from google.cloud.container_v1.types import (
     StatusCondition,
 )
 from google.rpc.code_pb2 import Code
-from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 
 from burst.errors import NotFound, ProviderError, Refused, Transient
-from burst.provider import Failure, Phase
-from burst_gke.failures import LOG_IN, CloudFailure, is_lack
+from burst.provider import Phase
+from burst_gke.failures import LACKS, LASTING, LOG_IN, CloudFailure
 from burst_gke.resources import GkeOperation, GkeResource
 
 # Of one call, in seconds; GKE usually answers within one.
@@ -49,7 +49,14 @@ _POOL_PHASES: dict[Any, Phase] = {
     NodePool.Status.ERROR: Phase.FAILED,
     NodePool.Status.RUNNING_WITH_ERROR: Phase.FAILED,
 }
-_LACKS = (StatusCondition.Code.GCE_STOCKOUT, StatusCondition.Code.GCE_QUOTA_EXCEEDED)
+
+
+# What keeps nothing from being made.
+_NOTICES = (
+    StatusCondition.Code.SET_BY_OPERATOR,
+    StatusCondition.Code.CA_EXPIRING,
+    StatusCondition.Code.NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS,
+)
 
 
 class ResourceExists(Transient):
@@ -185,10 +192,12 @@ class Cloud:
 
 def _error(error: GoogleAPICallError, doing: str) -> ProviderError:
     code = error.grpc_status_code
+    infos = [detail for detail in error.details or () if isinstance(detail, ErrorInfo)]
     fault = CloudFailure(
         code=code.name if code else "UNKNOWN",
         message=str(error.message or ""),
         retry_after=_retry_after(error),
+        **_read(infos),
     )
     if isinstance(error, NoSuchThing):
         return NotFound(f"Google Cloud declined {doing}: {fault.message}")
@@ -237,32 +246,53 @@ def _pool(pool: NodePool) -> GkeResource:
 def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any]:
     """Return phase, reason and failure, from its status and its conditions."""
     phase = phases.get(thing.status, Phase.PENDING)
-    said = "; ".join(c.message for c in thing.conditions if c.message)
-    said = said or thing.status_message
-    lacking = _lacks(thing.conditions) or is_lack(said)
-    if phase is Phase.PENDING and lacking:
-        # GKE itself would report the failure only after half an hour.
+    fault = _fault_of(thing.conditions, thing.status_message)
+    if phase is Phase.PENDING and fault.meaning in (*LACKS, *LASTING):
+        # GKE itself would report the failure only after half an hour. What it has made
+        # until then costs, and is deleted.
         phase = Phase.FAILED
     if phase is Phase.RUNNING:
         return {"phase": phase}
+    said = f": {fault.message}" if fault.message else ""
     return {
         "phase": phase,
-        "why": f"{thing.name} is {thing.status.name}" + (f": {said}" if said else ""),
-        "failure": Failure.CAPACITY if lacking else Failure.OTHER,
+        "why": f"{thing.name} is {thing.status.name}{said}",
+        "fault": fault,
     }
 
 
-def _lacks(conditions: Sequence[StatusCondition]) -> bool:
-    codes = {condition.code for condition in conditions}
-    canonical = {condition.canonical_code for condition in conditions}
-    return bool(codes.intersection(_LACKS)) or Code.RESOURCE_EXHAUSTED in canonical
+def _fault_of(conditions: Sequence[StatusCondition], message: str) -> CloudFailure:
+    """Return what the conditions of a cluster or pool say, or its older field."""
+    conditions = [c for c in conditions if c.code not in _NOTICES]
+    said = dict.fromkeys(c.message for c in conditions if c.message)
+    codes = dict.fromkeys(c.code.name for c in conditions if c.code)
+    canonical = (_code_name(int(c.canonical_code)) for c in conditions)
+    return CloudFailure(
+        code=next((name for name in canonical if name != "UNKNOWN"), "UNKNOWN"),
+        message="; ".join(said) or message,
+        reasons=tuple(codes),
+    )
+
+
+def _code_name(number: int) -> str:
+    """Return the name of a code of google.rpc; that of none is UNKNOWN, too."""
+    known = Code.DESCRIPTOR.values_by_number
+    return str(known[number].name) if number in known and number else "UNKNOWN"
 
 
 def _operation(operation: Operation) -> GkeOperation:
     fault = None
     if operation.error.code:
-        name = Code.Name(operation.error.code)
-        fault = CloudFailure(code=name, message=operation.error.message)
+        infos = []
+        for detail in operation.error.details:
+            info = ErrorInfo()
+            if detail.Unpack(info):
+                infos.append(info)
+        fault = CloudFailure(
+            code=_code_name(operation.error.code),
+            message=operation.error.message,
+            **_read(infos),
+        )
     elif operation.status_message:
         # The older field for an error.
         fault = CloudFailure(code="UNKNOWN", message=operation.status_message)
@@ -271,3 +301,13 @@ def _operation(operation: Operation) -> GkeOperation:
         done=operation.status == Operation.Status.DONE,
         fault=fault,
     )
+
+
+def _read(infos: Sequence[ErrorInfo]) -> dict[str, Any]:
+    """Return reasons and metadata of a CloudFailure."""
+    return {
+        "reasons": tuple(info.reason for info in infos if info.reason),
+        "metadata": {
+            key: info.metadata[key] for info in infos for key in info.metadata
+        },
+    }

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator, Mapping
 
 from burst.errors import NotFound, ProviderError
@@ -10,6 +12,15 @@ from burst.model.finding import Finding, note, ok, wrong
 from burst_gke.apis import GoogleApis, Quota
 from burst_gke.permissions import ON_VMS, permissions
 from burst_gke.settings import GkeSettings, MachineTable
+
+# Of boot disks: GKE takes pd-balanced, which counts as SSD; pd-standard before 1.24.
+_DISKS = ["SSD_TOTAL_GB", "DISKS_TOTAL_GB"]
+_HYPERDISK = re.compile(r"[ACHMNX]4")
+"""Families whose boot disks are hyperdisk-balanced: they take no other."""
+_DISK_GB = 100
+"""Of a boot disk, by GKE's default."""
+_IN_CPUS = ("N1", "E2", "F1", "G1", "CUSTOM")
+"""Families of machines without a quota of their own."""
 
 
 def examine_project(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
@@ -32,8 +43,21 @@ def examine_project(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding
     except ProviderError as error:
         yield _unasked(f"quotas of {_region(settings)}", error)
         quotas = {}
+    else:
+        yield from _add_project_quotas(apis, quotas)
     for name in settings.offers:
         yield from _machine(apis, settings, name, quotas)
+
+
+def _add_project_quotas(
+    apis: GoogleApis, quotas: dict[str, Quota]
+) -> Iterator[Finding]:
+    try:
+        quotas |= apis.project_quotas()
+    except NotFound:
+        return  # none is told
+    except ProviderError as error:
+        yield _unasked("quotas of all regions", error)
 
 
 def _unasked(what: str, error: ProviderError) -> Finding:
@@ -88,15 +112,36 @@ def _machine(
     except ProviderError as error:
         yield _unasked(f"machine type {kind}", error)
         return
-    for quota, need in _needs(settings, machine, vcpus, quotas):
-        nodes = int(max(0.0, quota.limit - quota.usage) // need)
+    family = _family_quota(apis, settings, machine, quotas)
+    for quota, need in _needs(settings, machine, vcpus, {**quotas, **family}):
+        nodes = int(max(0.0, quota.limit - (quota.usage or 0)) // need)
         if nodes < machine.max_nodes:
+            used = "" if quota.usage is None else f", of which {quota.usage:g} are used"
             yield note(
-                f"offer {name}: quota {quota.metric} has {quota.limit:g}, of which"
-                f" {quota.usage:g} are used: it is enough for {nodes} of"
-                f" {machine.max_nodes} nodes",
+                f"offer {name}: quota {quota.metric} has {quota.limit:g}{used}: it is"
+                f" enough for {nodes} of {machine.max_nodes} nodes",
                 "have it raised, or set max_nodes to what there can be",
             )
+
+
+def _family_quota(
+    apis: GoogleApis,
+    settings: GkeSettings,
+    machine: MachineTable,
+    quotas: Mapping[str, Quota],
+) -> dict[str, Quota]:
+    """Return the quota of the machine's family, if those of the region lack it.
+
+    Without an answer its vCPUs are taken for ones that count in CPUS.
+    """
+    family = _family(machine)
+    metric = f"{family}_CPUS"
+    if metric in quotas or family in _IN_CPUS:
+        return {}
+    with contextlib.suppress(ProviderError):
+        found = apis.family_quota(_region(settings), family)
+        return {metric: found} if found else {}
+    return {}
 
 
 def _needs(
@@ -105,30 +150,38 @@ def _needs(
     vcpus: int,
     quotas: Mapping[str, Quota],
 ) -> Iterator[tuple[Quota, int]]:
-    """Yield each quota of the region that nodes count in, and what one takes of it.
+    """Yield each quota that nodes count in, and what one takes of it.
 
     A family of machines has a quota of its own or counts in CPUS. Spot nodes count in
-    PREEMPTIBLE quotas where those were granted, else in those of other nodes.
+    PREEMPTIBLE quotas where those were granted, else in those of other nodes. Beside
+    those of the region there are quotas of the project, of all regions.
     """
-    family = machine.machine_type.partition("-")[0].upper()
-    cpus = [f"{family}_CPUS", "CPUS"]
+    cpus = [f"{_family(machine)}_CPUS", "CPUS"]
     # That of nvidia-tesla-t4 is NVIDIA_T4_GPUS.
     accelerator = machine.accelerator.replace("-tesla-", "-")
     gpus = [accelerator.upper().replace("-", "_") + "_GPUS"]
     if machine.spot:
         cpus.insert(0, "PREEMPTIBLE_CPUS")
         gpus.insert(0, f"PREEMPTIBLE_{gpus[0]}")
+    disks = ["HDB_TOTAL_GB"] if _HYPERDISK.match(_family(machine)) else _DISKS
     addresses = 0 if settings.private_nodes else 1
     for metrics, need in (
         (cpus, vcpus),
         (gpus, machine.gpus),
         (["INSTANCES"], 1),
         (["IN_USE_ADDRESSES"], addresses),
+        (disks, settings.disk_gb or _DISK_GB),
+        (["CPUS_ALL_REGIONS"], vcpus),
+        (["GPUS_ALL_REGIONS"], machine.gpus),
     ):
         known = [quotas[metric] for metric in metrics if metric in quotas]
-        granted = [quota for quota in known if quota.limit > 0]
+        granted = [q for q in known if q.limit or not q.metric.startswith("PREEMPT")]
         if need and known:
             yield (granted or known)[0], need
+
+
+def _family(machine: MachineTable) -> str:
+    return machine.machine_type.partition("-")[0].upper()
 
 
 def _region(settings: GkeSettings) -> str:

@@ -1,54 +1,205 @@
 # SPDX-License-Identifier: MIT
-"""Maps errors of Google Cloud to those of `burst.errors`."""
+"""What errors of Google Cloud mean, in the classes of `burst.errors`.
+
+A reason decides before the code of google.rpc, and that before words: `ErrorInfo`, the
+code of a condition, and codes in GKE's messages, as Compute Engine's in `Current
+errors: [GCE_STOCKOUT]: Instance ...`. A quota, a permission or a constraint
+that is named in the form in which Google names them counts as a reason, too. What none
+of these explains is Transient.
+
+Sources: google/api/error_reason.proto, google/rpc/code.proto, the documentation of GKE
+("Troubleshoot cluster creation") and of Compute Engine ("Troubleshoot resource
+availability errors", "Allocation quotas"), and messages as users reported them.
+"""
 
 from __future__ import annotations
 
+import enum
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.shorten import shorten
 
 # GKE gives no time to wait, and its operations take minutes.
 _BUSY_AGAIN_S = 10.0
 # Its rate limits are per minute.
 _LIMITED_AGAIN_S = 60.0
+_LONGEST = 1000
 
-_LACK = re.compile(
-    r"stockout|does not have enough resources|resource_pool_exhausted"
-    r"|quota(?! project)|resource_availability",
-    re.IGNORECASE,
+
+class Meaning(enum.Enum):
+    """What an error means. Of several the first of these counts."""
+
+    API_DISABLED = enum.auto()
+    NO_BILLING = enum.auto()
+    POLICY = enum.auto()
+    """A constraint of the organization, which holds for the next request, too."""
+    NO_PERMISSION = enum.auto()
+    NO_CREDENTIALS = enum.auto()
+    INVALID = enum.auto()
+    LIMITED = enum.auto()
+    """Too many requests or operations at a time."""
+    NO_ADDRESSES = enum.auto()
+    QUOTA = enum.auto()
+    STOCKOUT = enum.auto()
+    BUSY = enum.auto()
+    """Another operation runs."""
+    PASSING = enum.auto()
+
+
+LASTING = (
+    Meaning.API_DISABLED,
+    Meaning.NO_BILLING,
+    Meaning.POLICY,
+    Meaning.NO_PERMISSION,
+    Meaning.NO_CREDENTIALS,
+    Meaning.INVALID,
 )
-# GKE's and Compute Engine's words: IP_SPACE_EXHAUSTED, also _WITH_DETAILS, "IP space of
-# ... is exhausted", "does not have available private IP space in 10.0.0.0/8".
-_NO_ADDRESSES = re.compile(
-    r"ip_space_exhausted|\bip (address )?space\b.*exhausted"
-    r"|available (private )?ip space"
-    r"|(insufficient|not have enough|not enough|no) free ip\b",
-    re.IGNORECASE | re.DOTALL,
+"""The next request would be answered with the same."""
+LACKS = (Meaning.NO_ADDRESSES, Meaning.QUOTA, Meaning.STOCKOUT)
+
+# By the reason, the first that fits. Those of older APIs are `quotaExceeded`.
+_BY_REASON = (
+    (re.compile(r"RATE_LIMIT|CONCURRENT|OVERLOADED"), Meaning.LIMITED),
+    (re.compile(r"HAS_OPERATION|NOT_READY"), Meaning.BUSY),
+    (re.compile(r"IP_SPACE|SUBNET.*EXHAUSTED"), Meaning.NO_ADDRESSES),
+    (re.compile(r"QUOTA_EXCEEDED"), Meaning.QUOTA),
+    (re.compile(r"STOCKOUT|POOL_EXHAUSTED|RESOURCE_AVAILAB"), Meaning.STOCKOUT),
+    (re.compile(r"BILLING"), Meaning.NO_BILLING),
+    (re.compile(r"SERVICE_DISABLED|ACCESS_NOT_CONFIGURED"), Meaning.API_DISABLED),
+    (re.compile(r"POLICY_VIOLAT|ORG_POLICY|RESTRICTION_VIOLAT"), Meaning.POLICY),
+    (
+        re.compile(r"PERMISSION_DENIED|SCOPE_INSUFFICIENT|ACCOUNT_DELETED|SUSPENDED"),
+        Meaning.NO_PERMISSION,
+    ),
 )
-_RATE = re.compile(
-    r"per (minute|second|100 seconds)|rate.?limit|concurrent|too many|too frequent",
-    re.IGNORECASE,
-)
-_BUSY = re.compile(
-    r"operation|please (wait|try)|in progress|currently|incompatible", re.IGNORECASE
-)
-_PERMISSION = re.compile(r"\b[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+\b")
-_PASSING = {
-    *("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED"),
-    *("INTERNAL", "UNKNOWN", "DATA_LOSS"),
+# By the code of google.rpc, where the words below do not tell what it is about.
+_BY_CODE = {
+    "UNAUTHENTICATED": Meaning.NO_CREDENTIALS,
+    "PERMISSION_DENIED": Meaning.NO_PERMISSION,
+    "RESOURCE_EXHAUSTED": Meaning.STOCKOUT,
+    "FAILED_PRECONDITION": Meaning.BUSY,
+    "INVALID_ARGUMENT": Meaning.INVALID,
+    "OUT_OF_RANGE": Meaning.INVALID,
+    "UNIMPLEMENTED": Meaning.INVALID,
+    "NOT_FOUND": Meaning.INVALID,
 }
+# Such a code says that a repeated call may be answered otherwise, whatever the words.
+_PASSING = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "DATA_LOSS")
+
+# What is written so in a message is a code or a name, and no word.
+_TOKEN = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PERMISSION = re.compile(
+    r"\b(?:[Rr]equired|[Pp]ermission)\b\W+"
+    r"((?!\w+\.google)[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)\b"
+)
+# Of services that name it otherwise, as "ask for iam.serviceAccounts.actAs".
+_ANY_PERMISSION = re.compile(
+    r"(?<![\w./])(?!\w+\.google)[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+\b(?!\.)"
+)
+_CONSTRAINT = re.compile(
+    r"\b(?:constraints|customConstraints)/[\w.]+\w"
+    r"|(?<=\b[Cc]onstraint )[\w./]+(?= violated)"
+)
+# Quota 'CPUS' exceeded; Insufficient regional quota to satisfy request: resource "CPUS"
+_METRIC = re.compile(
+    r"\b[Qq]uota(?: limit)? ['\"]?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]+(?=['\"]))"
+    r"|\b[Qq]uota.{0,80}?\b[Rr]esource:? [\"'`\\]*([A-Z][A-Z0-9_]{2,})\b"
+)
+_SERVICE = re.compile(r"\b([a-z]+\.googleapis\.com)\b")
+
+# Words that decide where no reason is told; the first that fit.
+_BY_WORDS = (
+    (
+        re.compile(
+            r"per (minute|second|100 seconds)|rate.?limit|concurrent|too frequent"
+            r"|too many",
+            re.IGNORECASE,
+        ),
+        Meaning.LIMITED,
+        ("RESOURCE_EXHAUSTED",),
+    ),
+    (
+        # "IP space of ... is exhausted", "does not have available private IP space in
+        # 10.0.0.0/8".
+        re.compile(
+            r"\bip (address )?space\b.*exhausted|available (private )?ip space"
+            r"|(insufficient|not have enough|not enough|no) free ip\b",
+            re.IGNORECASE | re.DOTALL,
+        ),
+        Meaning.NO_ADDRESSES,
+        (),
+    ),
+    (
+        re.compile(
+            r"quota\b.{0,60}\bexceeded|(insufficient|exceed\w*)\b.{0,40}\bquota",
+            re.IGNORECASE,
+        ),
+        Meaning.QUOTA,
+        (),
+    ),
+    (
+        re.compile(r"stockout|does not have enough resources", re.IGNORECASE),
+        Meaning.STOCKOUT,
+        (),
+    ),
+    (
+        # A state of a network or a cluster that does not end by itself.
+        re.compile(r"\blegacy\b|not supported|unsupported|does not support"),
+        Meaning.INVALID,
+        ("FAILED_PRECONDITION",),
+    ),
+    (re.compile(r"\borg(anization)? policy\b", re.IGNORECASE), Meaning.POLICY, ()),
+    (
+        re.compile(r"\bbilling\b", re.IGNORECASE),
+        Meaning.NO_BILLING,
+        ("PERMISSION_DENIED", "FAILED_PRECONDITION"),
+    ),
+    (
+        re.compile(r"API has not been used|API .*\bis disabled", re.IGNORECASE),
+        Meaning.API_DISABLED,
+        (),
+    ),
+)
 
 
 class CloudFailure(msgspec.Struct, frozen=True):
-    """The error of a call or of an operation."""
+    """The error of a call, of an operation, or in the conditions of a resource."""
 
     code: str
     """Of google.rpc.Code, such as `PERMISSION_DENIED`."""
     message: str
     retry_after: float | None = None
     """Seconds, where the service says so."""
+    reasons: tuple[str, ...] = ()
+    """Of `google.rpc.ErrorInfo`, or the codes of conditions."""
+    metadata: Mapping[str, str] = {}
+    """Of `google.rpc.ErrorInfo`."""
+
+    def error(self, doing: str) -> ProviderError:
+        """Return what to raise; `doing` says what was tried, as in `to delete x`."""
+        return self.as_error(f"Google Cloud declined {doing}: {self.words}")
+
+    @property
+    def words(self) -> str:
+        """What it says, with reasons that are not in its message."""
+        said = shorten(self.message or self.code, _LONGEST)
+        others = [reason for reason in self.reasons if reason not in said]
+        return f"{said} ({', '.join(others)})" if others else said
+
+    def as_error(self, what: str) -> ProviderError:
+        """Return what to raise, with that text."""
+        meaning = self.meaning
+        if meaning in LASTING:
+            return Refused(what, self._advice())
+        if meaning in LACKS:
+            return InsufficientCapacity(what, self._advice())
+        again = {Meaning.LIMITED: _LIMITED_AGAIN_S, Meaning.BUSY: _BUSY_AGAIN_S}
+        return Transient(what, retry_after=self.retry_after or again.get(meaning))
 
     def final_error(self, doing: str) -> ProviderError:
         """Return the error to raise if the call succeeded and its operation failed.
@@ -57,51 +208,102 @@ class CloudFailure(msgspec.Struct, frozen=True):
         """
         error = self.error(doing)
         if isinstance(error, Transient):
-            return InsufficientCapacity(
-                error.what, "try another zone or machine type, or later"
-            )
+            return InsufficientCapacity(error.what, _ELSEWHERE)
         return error
 
-    def error(self, doing: str) -> ProviderError:
-        """Return what to raise; `doing` says what was tried, as in `to delete x`."""
-        what = f"Google Cloud declined {doing}: {self.message or self.code}"
-        if self.code in _PASSING:
-            return Transient(what, retry_after=self.retry_after)
-        if self.code == "RESOURCE_EXHAUSTED" and _RATE.search(self.message):
-            again = self.retry_after or _LIMITED_AGAIN_S
-            return Transient(what, retry_after=again)
-        if _NO_ADDRESSES.search(self.message):
-            return InsufficientCapacity(what, NO_ADDRESSES)
-        if self.code == "FAILED_PRECONDITION" and _BUSY.search(self.message):
-            again = self.retry_after or _BUSY_AGAIN_S
-            return Transient(what, retry_after=again)
-        if self.lack:
-            return InsufficientCapacity(
-                what, "try another zone or machine type, or raise the quota"
-            )
-        return Refused(what, self._advice())
+    @property
+    def meaning(self) -> Meaning:
+        """What it means: by reasons, then by the code, then by words."""
+        found = {m for reason in self._all_reasons() for m in _of_reason(reason)}
+        if self._constraint:
+            found.add(Meaning.POLICY)
+        if self._metric and not found & {Meaning.LIMITED}:
+            found.add(Meaning.QUOTA)
+        if _PERMISSION.search(self.message):
+            found.add(Meaning.NO_PERMISSION)
+        if found:
+            return min(found, key=lambda meaning: meaning.value)
+        if self.code in _PASSING or self.retry_after is not None:
+            limited = self.code == "RESOURCE_EXHAUSTED"
+            return Meaning.LIMITED if limited else Meaning.PASSING
+        for words, meaning, codes in _BY_WORDS:
+            if words.search(self.message) and (not codes or self.code in codes):
+                return meaning
+        return _BY_CODE.get(self.code, Meaning.PASSING)
 
     @property
-    def lack(self) -> bool:
-        """Whether it is a stock-out, a quota of the project, or a lack of addresses."""
-        return self.code == "RESOURCE_EXHAUSTED" or is_lack(self.message)
+    def everywhere(self) -> bool:
+        """Whether it is a quota of the whole project: no other region helps."""
+        if self.meaning is not Meaning.QUOTA:
+            return False
+        place = self.metadata.get("quota_location", "")
+        told = self._metric.endswith("_ALL_REGIONS") or "globally" in self.message
+        return told or place == "global"
+
+    @property
+    def of_gpus(self) -> bool:
+        """Whether the quota that is used up is one of GPUs."""
+        return "GPU" in self._metric
+
+    def _all_reasons(self) -> list[str]:
+        return [*self.reasons, *_TOKEN.findall(self.message)]
+
+    @property
+    def _constraint(self) -> str:
+        known = self.metadata.get("customConstraints", "")
+        found = _CONSTRAINT.search(self.message)
+        return known or (found[0] if found else "")
+
+    @property
+    def _metric(self) -> str:
+        """The quota that is used up, such as `SSD_TOTAL_GB`; empty if none is named."""
+        found = _METRIC.search(self.message)
+        return next(filter(None, found.groups())) if found else ""
 
     def _advice(self) -> str:
-        if self.code == "UNAUTHENTICATED":
-            return LOG_IN
-        if self.code == "PERMISSION_DENIED":
-            if "disabled" in self.message or "not been used" in self.message:
-                return "gcloud services enable container.googleapis.com"
-            found = _PERMISSION.search(self.message.replace("container.google", ""))
-            permission = found[0] if found else "what it names"
-            role = "roles/container.admin"
-            if permission.startswith("iam."):
-                role = "roles/iam.serviceAccountUser on the nodes' service account"
-            return f"grant {permission} to this account, as {role} does"
-        return "correct the settings of the provider"
+        meaning = self.meaning
+        if meaning is Meaning.QUOTA:
+            return _of_quota(self._metric, everywhere=self.everywhere)
+        if meaning is Meaning.POLICY:
+            rule = self._constraint or "the policy that it names"
+            external = "; for this one: private_nodes = true"
+            return (
+                f"change the settings of the provider so that {rule} holds, or have an"
+                " administrator of the organization except the project from it"
+                + (external if "vmExternalIp" in rule else "")
+            )
+        if meaning is Meaning.NO_PERMISSION:
+            return self._grant()
+        if meaning is Meaning.API_DISABLED:
+            said = _SERVICE.findall(self.message)
+            known = [each for each in said if not each.startswith("console")]
+            service = self.metadata.get("service") or next(iter(known), _GKE)
+            return f"gcloud services enable {service}"
+        return {
+            Meaning.NO_BILLING: _PAY,
+            Meaning.NO_CREDENTIALS: LOG_IN,
+            Meaning.NO_ADDRESSES: _NO_ADDRESSES,
+            Meaning.STOCKOUT: _ELSEWHERE,
+        }.get(meaning, "correct the settings of the provider")
+
+    def _grant(self) -> str:
+        found = _PERMISSION.search(self.message)
+        named = found[1] if found else ""
+        other = _ANY_PERMISSION.search(self.message)
+        named = self.metadata.get("permission") or named or (other[0] if other else "")
+        role, to = "roles/container.admin", "this account"
+        if named.startswith("iam."):
+            role = "roles/iam.serviceAccountUser on the nodes' service account"
+        if named.startswith("compute."):
+            to = "this account, or to GKE's service agent if this account has it"
+            role = "roles/container.serviceAgent"
+        return f"grant {named or 'what it names'} to {to}, as {role} does"
 
 
-NO_ADDRESSES = (
+_GKE = "container.googleapis.com"
+_ELSEWHERE = "try another zone or machine type, or later"
+_PAY = "link the project to an open billing account: gcloud billing projects link"
+_NO_ADDRESSES = (
     "have old clusters and node pools deleted, or name a subnetwork or pods_range with"
     " more free addresses: a node takes a /24 of the pods' range, by default"
 )
@@ -109,8 +311,25 @@ LOG_IN = (
     "run with Workload Identity or on a VM with a service account, or run"
     " gcloud auth application-default login"
 )
+# What else helps than more quota, by what is in its name.
+_LESS = (
+    (re.compile(r"_TOTAL_GB"), "set disk_gb to less"),
+    (re.compile(r"ADDRESSES"), "set private_nodes"),
+    (re.compile(r"VM_FAMILY|_CPUS\Z"), "use another family of machines"),
+)
 
 
-def is_lack(message: str) -> bool:
-    """Return whether a message reports a stock-out, a quota, or a lack of addresses."""
-    return bool(_LACK.search(message) or _NO_ADDRESSES.search(message))
+def _of_reason(reason: str) -> list[Meaning]:
+    # "conditionNotMet" alone is no rule: with one, the constraint is named.
+    name = _CAMEL.sub("_", reason).upper()
+    return [meaning for form, meaning in _BY_REASON if form.search(name)][:1]
+
+
+def _of_quota(metric: str, *, everywhere: bool) -> str:
+    """Return what to do where a quota is used up."""
+    raised = f"raise the quota {metric}".rstrip()
+    if everywhere:
+        return f"{raised}, or burst less: it is the project's, no other region helps"
+    less = [text for form, text in _LESS if form.search(metric)]
+    ways = " or ".join([*less, "try another region"])
+    return f"{raised}, or {ways}"

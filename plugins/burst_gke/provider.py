@@ -27,7 +27,6 @@ from burst.model.lead import LeadIdentity
 from burst.provider import (
     BurstSpec,
     BurstStatus,
-    Failure,
     Offer,
     OwnedBurst,
     Phase,
@@ -38,6 +37,7 @@ from burst_gke.cloud import Cloud
 from burst_gke.connections import Connections, MakePods
 from burst_gke.examine import examine_cloud
 from burst_gke.examine_project import examine_project
+from burst_gke.failures import LACKS, LASTING, CloudFailure
 from burst_gke.followers import GkeBursts, GkePods
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
@@ -50,7 +50,7 @@ from burst_gke.resources import (
     find_bursts,
     list_owned,
 )
-from burst_gke.settings import GkeSettings, offers_of
+from burst_gke.settings import GkeSettings, offers_alike, offers_of
 
 # Nodes are deleted after so many seconds even if pods are left, since nodes cost.
 _LEAVE_S = 60.0
@@ -134,15 +134,26 @@ class GkeProvider:
 
         Raises Transient while GKE is making the cluster or pool.
         """
+        try:
+            self._provision(spec)
+        except InsufficientCapacity as error:
+            quota = CloudFailure("RESOURCE_EXHAUSTED", error.what)
+            if quota.everywhere:
+                error.offers = offers_alike(
+                    self._settings, spec.offer, gpus=quota.of_gpus
+                )
+            raise
+
+    def _provision(self, spec: BurstSpec) -> None:
         self._check(spec)  # before anything is made that costs
         resources = self._provisioner.ensure(spec)
         resource = resources.decisive
         # A pool of the settings is used even if GKE reports an error of it.
         if resource.phase is Phase.FAILED and not self._settings.pool:
-            if resource.failure is Failure.CAPACITY:
-                raise InsufficientCapacity(
-                    resource.why, "what was made of it is deleted"
-                )
+            fault = resource.fault
+            if fault is not None and fault.meaning in (*LACKS, *LASTING):
+                # Nodes that came up cost, and are deleted with the rest.
+                raise fault.as_error(f"{resource.why}; what was made is deleted")
             return  # `observe` reports that it failed, and why
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())

@@ -184,7 +184,7 @@ class PoolResizer:
         try:
             found = {group: _vms(self._apis, group) for group in pool.groups}
         except Refused as error:
-            return self._unseen(leaving, f" ({error})")
+            return self._unseen(leaving, f" ({error.what})")
         spare = _Spare(max(0, sum(map(len, found.values())) - nodes))
         used = {each.node for each in placed if each.node}
         if strange := used - {vm.name for vms in found.values() for vm in vms}:
@@ -204,7 +204,7 @@ class PoolResizer:
             try:
                 self._apis.delete_vms(group, chosen)
             except Refused as error:
-                why = f"may not delete its node: {error}; {_LATER}"
+                why = f"may not delete its node: {error.what}; {_LATER}"
                 return msgspec.structs.replace(spare, why=why)
         return spare
 

@@ -11,7 +11,7 @@ from burst.errors import Refused
 from burst.kits.pods.names import parse_lease_end
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, OwnedBurst, Phase
-from burst_gke.failures import CloudFailure
+from burst_gke.failures import LACKS, LASTING, CloudFailure
 from burst_gke.names import ID, LEASE, OWNER, PROVIDER, Labels
 
 
@@ -23,7 +23,8 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     """RUNNING: pods can be created there."""
     why: str = ""
-    failure: Failure = Failure.OTHER
+    fault: CloudFailure | None = None
+    """What GKE says of it, unless it runs."""
     endpoint: str = ""
     """Address of a cluster's API server, without a scheme; empty if it has none yet."""
     private_endpoint: str = ""
@@ -41,6 +42,14 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     `PROJECT/zones/ZONE/instanceGroupManagers/NAME`."""
     autopilot: bool = False
     """Whether GKE makes the cluster's nodes as pods need them, and takes no pools."""
+
+    @property
+    def failure(self) -> Failure:
+        """Which class of failure it is, if it has failed."""
+        meaning = self.fault.meaning if self.fault else None
+        if meaning in LASTING:
+            return Failure.REFUSED
+        return Failure.CAPACITY if meaning in LACKS else Failure.OTHER
 
     def reach(self, by: str) -> tuple[str, str]:
         """Return the API server's URL by that setting, and its authority.

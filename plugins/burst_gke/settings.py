@@ -197,6 +197,17 @@ def offers_of(settings: GkeSettings) -> list[Offer]:
     ]
 
 
+def offers_alike(settings: GkeSettings, offer: str, *, gpus: bool) -> tuple[str, ...]:
+    """Return other offers whose nodes take no less: of GPUs, or else of cores."""
+
+    def taken(table: MachineTable) -> int:
+        return table.gpus if gpus else table.cores
+
+    least = taken(settings.machine(offer))
+    others = ((name, t) for name, t in settings.offers.items() if name != offer)
+    return tuple(name for name, table in others if taken(table) >= max(1, least))
+
+
 def _wrong_place(settings: GkeSettings) -> Iterator[str]:
     if not settings.project:
         yield "project: is empty"

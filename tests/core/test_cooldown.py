@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.core.provider_health import Health, OfferHealth
+from burst.errors import InsufficientCapacity
 from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -124,3 +125,20 @@ def test_a_burst_that_does_not_come_up_is_held_against_all_sizes():
     sim.tick(3)
 
     assert "had no capacity or did not come up" in told(sim, small)
+
+
+def test_offers_that_lack_it_too_are_set_aside_with_the_one_that_was_asked():
+    sim = Sim(plan={"spread": False})
+    sim.tick(2)
+    error = InsufficientCapacity("quota CPUS_ALL_REGIONS", offers=("large", "huge"))
+    sim.provider.next_provision_error = error
+    sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: bool(sim.bursts) and not sim.bursts[0].live)
+
+    health = sim.engine.snapshot.records.health["local"].offers
+    assert {name: (each.nodes, each.failures) for name, each in health.items()} == {
+        sim.bursts[0].lease.offer: (4, 1),
+        "large": (4, 1),
+        "huge": (4, 1),
+    }
+    assert sim.bursts[0].exception == "capacity"

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from burst.config import DeadlineSettings
-from burst.core.cooldowns import cool_down, forgive, refuse_spec
+from burst.core.cooldowns import cool_down, forgive, refuse_offer, refuse_spec
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
     Health,
@@ -154,6 +154,18 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     assert forgive(health, LEASE).is_default
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))
     assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).is_default
+
+
+def test_an_offer_whose_nodes_a_rule_forbids_is_not_asked_for_in_any_size():
+    health = refuse_offer(Health(), LEASE, "no root here", LIMITS, 100.0)
+    health = refuse_offer(health, LEASE, "no root here", LIMITS, 100.0)
+    ((key, spec),) = health.specs.items()
+
+    assert (key, spec.failures, spec.until) == (f"{LEASE.offer}//0", 2, 3700)
+    assert forgive(health, LEASE).is_default
+    for own in ({"isolated": Isolated(kind="service")}, {"image": "mine:1"}):
+        lease = msgspec.structs.replace(LEASE, **own)
+        assert refuse_offer(Health(), lease, "no", LIMITS, 0.0).is_default
 
 
 def test_only_so_many_refused_specs_are_remembered():

@@ -81,6 +81,17 @@ ADDS = [
         " trigger scale-up: 2 max size reached",
     ),
     (
+        event(
+            "NotTriggerScaleUp",
+            "pod didn't trigger scale-up: 1 max node group size reached, 1 in backoff"
+            " after failed scale-up",
+        ),
+        f"the autoscaler adds no node (since {SINCE}): NotTriggerScaleUp: pod didn't"
+        " trigger scale-up: 1 max node group size reached, 1 in backoff after failed"
+        " scale-up; raise the largest size of a node group; it tries again after"
+        " minutes, up to half an hour; the cloud's log says why it failed before",
+    ),
+    (
         event("FailedScaleUp", "Node scale up failed: quota exceeded.", of="Warning"),
         f"the autoscaler could not add a node (since {SINCE}): FailedScaleUp: Node"
         " scale up failed: quota exceeded.",

@@ -19,14 +19,14 @@ class Autoscaler:
         self._name = name
 
     def tell(self, pod: Any, reason: str, message: str, kind: str = "Normal") -> None:
-        """Leave an event about a pod, as client-go's recorder writes it."""
+        """Leave an event about a pod (or its `kind`), as client-go's recorder does."""
         meta = pod["metadata"]
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         event = {
             "metadata": {"generateName": f"{meta['name']}."},
             "involvedObject": {
                 "apiVersion": "v1",
-                "kind": "Pod",
+                "kind": pod.get("kind", "Pod"),
                 "name": meta["name"],
                 "namespace": self._namespace,
                 "uid": meta["uid"],

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,10 +13,14 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.config import Seconds
+from burst.errors import SpecRefused
 from burst.kits.pods import PodBursts
 from burst.provider import BurstStatus, Failure, Phase
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.admit import refusal
+from tests.kubernetes.autoscaler import Autoscaler
+from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.proxy import Proxy
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -42,16 +48,100 @@ def check_denied(bursts: Bursts, provider: KubeProvider, words: str) -> None:
     reap_all(provider, bursts.spec)
 
 
+def check_refused(bursts: Bursts, provider: KubeProvider, words: str) -> BurstStatus:
+    """Check that pods that a rule forbids fail the burst once an event says so."""
+    provider.provision(bursts.spec)
+    status = wait_status(provider, lambda seen: words in seen.why)
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
+    reap_all(provider, bursts.spec)
+    return status
+
+
 def test_a_quota_that_demands_limits(bursts: Bursts) -> None:
     bursts.make_quota(**{"limits.cpu": "4"})
-    check_denied(bursts, bursts.provider(), "must specify limits.cpu")
+    check_refused(bursts, bursts.provider(), "must specify limits.cpu")
+
+
+def test_a_quota_that_is_used_up(bursts: Bursts) -> None:
+    bursts.make_quota(pods="1")
+    provider = bursts.provider(schedule=Seconds(0))
+    provider.provision(bursts.spec)
+    status = wait_status(provider, lambda seen: seen.phase is Phase.FAILED)
+    assert status.failure is Failure.CAPACITY
+    assert "exceeded quota: small, requested: pods=1" in status.why
+    reap_all(provider, bursts.spec)
+
+
+@contextlib.contextmanager
+def policy(bursts: Bursts, kinds: str, reason: str) -> Iterator[str]:
+    """Have a ValidatingAdmissionPolicy deny all of a kind in the namespace."""
+    name = f"{bursts.namespace}-{kinds}"
+    group = "batch" if kinds == "jobs" else ""
+    here = {"matchLabels": {"kubernetes.io/metadata.name": bursts.namespace}}
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    matches = {
+        "namespaceSelector": here,
+        "resourceRules": [{**rule, "resources": [kinds]}],
+    }
+    says = {"expression": "false", "message": "users cannot be here", "reason": reason}
+    path = "/apis/admissionregistration.k8s.io/v1"
+    meta = {"metadata": {"name": name}}
+    made = {"matchConstraints": matches, "validations": [says]}
+    bound = {"policyName": name, "validationActions": ["Deny"]}
+    both = {
+        f"{path}/validatingadmissionpolicies": {**meta, "spec": made},
+        f"{path}/validatingadmissionpolicybindings": {**meta, "spec": bound},
+    }
+    for where, manifest in both.items():
+        bursts.api.create(where, manifest)
+    try:
+        yield name
+    finally:
+        for where in both:
+            bursts.api.delete(f"{where}/{name}")
+
+
+@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "RequestEntityTooLarge"])
+def test_a_policy_that_denies_the_job(bursts: Bursts, reason: str) -> None:
+    provider = bursts.provider()
+    with policy(bursts, "jobs", reason) as name:
+        # The API server heeds a new policy within seconds; until then there are Jobs.
+        def denied() -> bool:
+            error = attempt(lambda: provider.provision(bursts.spec))
+            if error is None:
+                reap_all(provider, bursts.spec)
+            found.append(error)
+            return error is not None
+
+        found: list[object] = []
+        wait_until(denied, lambda: found)
+    error = found[-1]
+    assert type(error) is SpecRefused
+    assert f"ValidatingAdmissionPolicy '{name}'" in error.what
+    assert "denied request: users cannot be here" in error.what
+    assert f"ask who maintains {name} for an exception" in error.advice
+
+
+def test_a_policy_that_denies_the_pods(bursts: Bursts) -> None:
+    with policy(bursts, "pods", "Forbidden") as name:
+        wait_until(lambda: bool(refuses(bursts)), lambda: name)
+        words = "denied request: users cannot be here"
+        status = check_refused(bursts, bursts.provider(), words)
+    assert f"ask who maintains {name} for an exception" in status.why
+
+
+def refuses(bursts: Bursts) -> str:
+    """Return why a pod would be denied; empty if it would not."""
+    container = {"name": "a", "image": "b"}
+    spec = {"containers": [container], "restartPolicy": "Never"}
+    return refusal(bursts.lab, bursts.namespace, {"spec": spec})
 
 
 def test_a_pod_security_standard(bursts: Bursts) -> None:
     path = f"/api/v1/namespaces/{bursts.namespace}"
     standard = {"pod-security.kubernetes.io/enforce": "restricted"}
     bursts.api.patch(path, {"metadata": {"labels": standard}})
-    check_denied(bursts, bursts.provider(user=0), "violates PodSecurity")
+    check_refused(bursts, bursts.provider(user=0), "violates PodSecurity")
 
 
 def test_a_limit_range(bursts: Bursts) -> None:
@@ -59,7 +149,7 @@ def test_a_limit_range(bursts: Bursts) -> None:
     limits = [{"type": "Container", "min": {"cpu": "2"}}]
     limit_range = {"metadata": {"name": "large"}, "spec": {"limits": limits}}
     bursts.api.create(path, limit_range)
-    check_denied(bursts, bursts.provider(), "minimum cpu usage per Container is 2")
+    check_refused(bursts, bursts.provider(), "minimum cpu usage per Container is 2")
 
 
 def test_a_service_account_that_does_not_exist(bursts: Bursts) -> None:
@@ -132,6 +222,14 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     bursts.api.patch(path, {"spec": {"suspend": True}})
     status = wait_status(provider, lambda seen: "is queued" in seen.why)
     assert status.phase is Phase.PENDING
+    kueue = Autoscaler(bursts.api, bursts.namespace, "kueue-workload-controller")
+    workload = {"name": f"job-{bursts.spec.burst_id}-5f2c1", "uid": "1"}
+    about = {"kind": "Workload", "metadata": workload}
+    evicted = "Preempted to accommodate a workload (UID: 16739dd5)"
+    kueue.tell(about, "EvictedDueToPreempted", evicted)
+    status = wait_status(provider, lambda seen: evicted in seen.why)
+    assert "Kueue has evicted it" in status.why
+    assert all(follower.reclaimed for follower in status.followers)
     provider.provision(bursts.spec)
     assert bursts.api.get(path)["spec"]["suspend"] is True
     impatient = bursts.provider(schedule=Seconds(0))

@@ -46,7 +46,7 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
 ) -> None:
     parts = [
         os.path.relpath(MANIFESTS / "parts" / part, tmp_path.resolve())
-        for part in ("quota", "miniclusters")
+        for part in ("quota", "miniclusters", "kueue")
     ]
     built = build(cluster, tmp_path, "far", namespace=namespace, components=parts)
     role = "role.rbac.authorization.k8s.io/burst-daemon"
@@ -57,8 +57,10 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
         "networkpolicy.networking.k8s.io/default-deny",
         "resourcequota/burst",
         role,
+        f"{role}-kueue",
         f"{role}-miniclusters",
         binding,
+        f"{binding}-kueue",
         f"{binding}-miniclusters",
     ]
     (made,) = (

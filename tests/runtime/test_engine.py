@@ -466,6 +466,37 @@ def test_a_burst_that_the_provider_calls_failed_is_given_up_with_its_words():
     assert context["note"] == "no such image"
 
 
+@pytest.mark.parametrize(("by_rule", "key"), [(True, "nodes//0"), (False, "0/4")])
+def test_a_refusal_by_rule_is_of_the_offer_and_another_of_that_burst(by_rule, key):
+    s = sim(plan={"spread": False})
+    error = SpecRefused("no host ports here", by_rule=by_rule)
+    s.provider.next_provision_error = error
+    s.lead.submit(whole(4))
+    s.until(lambda: bool(s.bursts) and not s.bursts[0].live)
+
+    (found,) = s.engine.snapshot.records.health["local"].specs
+    assert found.endswith(key)
+
+
+def test_a_burst_that_its_place_forbids_is_refused_and_none_like_it_is_made():
+    s = sim(plan={"spread": False})
+    s.joins = False
+    s.lead.submit(whole(4))
+    s.tick(3)
+    s.provider.fail(s.burst.id, "no host ports here", Failure.REFUSED)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(5)
+
+    (context,) = [e.context for e in s.burst.events if e.name == "exception"]
+    assert context["type"] == "spec"
+    assert context["note"] == "no host ports here"
+    health = s.engine.snapshot.records.health["local"]
+    assert not health.offers
+    (refused,) = health.specs.values()
+    assert refused.why == "no host ports here"
+    assert len(s.bursts) == 1
+
+
 def test_a_burst_that_somebody_deletes_is_given_up():
     s = sim()
     s.joins = False

@@ -69,6 +69,24 @@ def test_the_class_of_an_error_is_the_outcome(error, outcome, note):
     assert answer.began_at == answer.done_at == 5.0
 
 
+@pytest.mark.parametrize(
+    ("offers", "kept"),
+    [
+        (("large", "huge"), ("large", "huge")),
+        (["large", 3, None], ("large",)),
+        ("large", ()),
+        (7, ()),
+        ([str(n) for n in range(999)], tuple(str(n) for n in range(100))),
+    ],
+)
+def test_further_offers_without_capacity_are_kept_if_they_are_names(offers, kept):
+    answer = run_call(
+        task(raising(InsufficientCapacity("none", offers=offers))), lambda: 5.0
+    )
+    assert (answer.outcome, answer.offers) == (Outcome.CAPACITY, kept)
+    assert run_call(task(raising(Transient("busy"))), lambda: 5.0).offers == ()
+
+
 class Speechless(Exception):
     def __str__(self):
         raise RuntimeError("no words")

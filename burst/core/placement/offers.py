@@ -81,11 +81,11 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
             return OfferRejection(
                 candidate.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
             )
-        key = candidate.provider, spec_key(candidate.offer.name, slot, nodes)
-        facts = self.refused_specs.get(key)
-        return (
-            OfferRejection(candidate.key, Reason.SPEC_REFUSED, facts) if facts else None
-        )
+        offer = candidate.offer.name
+        for key in (spec_key(offer), spec_key(offer, slot, nodes)):
+            if facts := self.refused_specs.get((candidate.provider, key)):
+                return OfferRejection(candidate.key, Reason.SPEC_REFUSED, facts)
+        return None
 
     def split_size(self, candidate: ProviderOffer, nodes: int) -> int:
         """Return the most nodes of each burst of a job that gets several.

@@ -2,10 +2,13 @@
 """The errors that answers of the API server become.
 
 Sources: the Kubernetes API conventions ("Response Status Kind"), and the answers of
-1.34. A text is read only where one reason has two meanings.
+1.34. A text is read only where one reason has two meanings, and where a policy wrote it
+(`denials.py`).
 """
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 
@@ -18,12 +21,25 @@ from burst.errors import (
 )
 from burst.kits.kube.access import Access
 from burst.kits.kube.connect import ApiResponse
+from burst.kits.kube.denials import Why, is_judged, quote, read_denial
 from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
 from burst.kits.shorten import shorten
 
-_MOST = 400
+_MOST = 600
 # Bad request, request entity too large, unprocessable entity: about this one object.
 _CONTENT = (400, 413, 422)
+# Of the authorizer; behind it, if anything, what a cloud's authorizer adds.
+_DENIED = re.compile(
+    r"\bUser \".*?\" cannot \w+\b"
+    r"(?:.*?(?:in the namespace \"[^\"]*\"|at the cluster scope)(?::\s*(.+))?)?",
+    re.DOTALL,
+)
+# Of the admission plug-in OwnerReferencesPermissionEnforcement.
+_OWNER = "cannot set blockOwnerDeletion"
+# A conflict, an old list, too many requests.
+_AGAIN = (409, 410, 429)
+_MAKES = ("create", "patch")
+_WRITES = (*_MAKES, "delete")
 # etcd's error for an object over its limit, which is lower than the API server's.
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
@@ -80,14 +96,12 @@ def is_taken(answer: ApiResponse) -> bool:
 def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
     """Return the error for an answer that is no success."""
     said = _read(answer)
-    if answer.status == 401:
-        return Refused(
-            f"the API server does not accept the credentials of {attempt.access}",
-            "they may have expired: get new ones, and check that kubectl works with"
-            " them",
-        )
-    if answer.status == 403:
-        return _forbidden(said, attempt)
+    # A policy chooses the code of what it denies, such as 401.
+    judged = attempt.verb in _WRITES and is_judged(said.message)
+    if judged and answer.status < 500 and answer.status not in _AGAIN:
+        return _denied(said, answer.status, attempt)
+    if answer.status in (401, 403):
+        return _forbidden(said, answer.status, attempt)
     if answer.status == 404:
         return _missing(said, attempt)
     too_large = any(words in said.message for words in _TOO_LARGE)
@@ -97,7 +111,7 @@ def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
             f" {_words(said, answer, attempt)}",
             "the object is too large, or has a value that the cluster does not accept",
         )
-    if answer.status in (409, 410, 429) or answer.status >= 500:
+    if answer.status in _AGAIN or answer.status >= 500:
         return Transient(
             f"cannot {attempt} now: {_words(said, answer, attempt)}",
             retry_after=_retry_after(said, answer),
@@ -109,11 +123,12 @@ def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
     )
 
 
-def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
-    if "exceeded quota" in said.message:
-        return InsufficientCapacity(
-            f"cannot {attempt}: {shorten(said.message, _MOST)}",
-            "raise the namespace's ResourceQuota, or burst fewer nodes at a time",
+def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
+    if status == 401:
+        return Refused(
+            f"the API server does not accept the credentials of {attempt.access}",
+            "they may have expired: get new ones, and check that kubectl works with"
+            " them",
         )
     causes = (said.details and said.details.causes) or []
     terminating = any(c.get("reason") == "NamespaceTerminating" for c in causes)
@@ -122,21 +137,42 @@ def _forbidden(said: _Status, attempt: ApiCall) -> ProviderError:
             f"namespace {attempt.namespace} is being deleted",
             "create it again once it is gone, or set another namespace",
         )
-    if attempt.kind and "cannot" in said.message:
+    denied = _DENIED.search(said.message)
+    if attempt.kind and denied:
         part = f"/{attempt.part}" if attempt.part else ""
+        # Such as a permission of the cloud that allows it, too.
+        more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
         return Refused(
-            f"may not {attempt} with {attempt.access}",
+            f"may not {attempt} with {attempt.access}{more}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
             f' API group "{attempt.kind.group}" and bind it; manifests/ has all',
         )
+    if attempt.kind and _OWNER in said.message:
+        return Refused(
+            f"may not {attempt} with {attempt.access}: it {_OWNER} of a Job or"
+            " MiniCluster whose finalizers it may not set",
+            "apply a Role with verb update on jobs/finalizers (miniclusters/finalizers)"
+            " and bind it",
+        )
+    return _denied(said, status, attempt)
+
+
+def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
+    """Return the error for an object that admission denied."""
+    found = read_denial(said.message)
+    # A message may quote the Secret's value.
+    secret = attempt.kind == SECRET
+    words = f"status {status}" if secret else shorten(quote(said.message), _MOST)
+    if found.why is Why.QUOTA:
+        return InsufficientCapacity(f"cannot {attempt}: {words}", found.advice)
+    if found.why in (Why.OUTAGE, Why.LACKS):
+        return Transient(f"cannot {attempt} now: {words}")
     # A policy that forbids this object may accept another; one that forbids a list does
     # not look at any.
-    refused = SpecRefused if attempt.verb == "create" else Refused
-    words = "status 403" if attempt.kind == SECRET else shorten(said.message, _MOST)
-    return refused(
-        f"the API server forbids it: {attempt}: {words}",
-        "ask the cluster's administrator which policy forbids it",
-    )
+    what = f"the API server forbids it: {attempt}: {words}"
+    if attempt.verb in _MAKES:
+        return SpecRefused(what, found.advice, by_rule=found.why is Why.RULE)
+    return Refused(what, found.advice)
 
 
 def _missing(said: _Status, attempt: ApiCall) -> ProviderError:

@@ -34,6 +34,16 @@ _TAKES = {
     "Disrupted: ": "Karpenter took its node away",
     "Evicted: Evicted pod": "Karpenter took its node away",
 }
+# What words of cluster-autoscaler's mean for who waits.
+_HINTS = (
+    ("max node group size reached", "raise the largest size of a node group"),
+    ("max cluster", "raise the limits of the whole cluster"),
+    (
+        "in backoff after failed scale-up",
+        "it tries again after minutes, up to half an hour; the cloud's log says why it"
+        " failed before",
+    ),
+)
 # The next pod is made once the one before it has ended: within its grace period.
 _FOLLOWS_S = 60.0
 
@@ -79,4 +89,4 @@ def _last(
         what = next((w for begin, w in words.items() if warning.begins(begin)), "")
         if what and warning.last >= since:
             told = f"{what} (since {clock_time(warning.first)}): {warning.text}"
-    return told
+    return told + "".join(f"; {hint}" for words, hint in _HINTS if words in told)

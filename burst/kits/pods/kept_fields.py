@@ -118,6 +118,7 @@ class _Spec(_Kept):
 
 class _Status(_Kept):
     phase: str = ""
+    nominated_node_name: str = ""
     reason: str = ""
     message: str = ""
     completed_indexes: str = ""

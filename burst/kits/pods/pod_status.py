@@ -6,6 +6,7 @@ Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import msgspec
@@ -19,9 +20,23 @@ from burst.kits.pods.containers import (
     first_unready_init,
 )
 from burst.kits.shorten import shorten
+from burst.model.decision import clock_time
 from burst.provider import Failure, Phase
 
 STARTING = "is being started"
+WAITS = "waits for a node"
+"""Of a pod at which no scheduler has looked."""
+# By the reason of the condition PodScheduled; Volcano's are the last two. It finds
+# nodes for the pods of a gang that it does not start before all have one.
+_UNSCHEDULED = {
+    "SchedulingGated": "is not scheduled before its scheduling gates are removed",
+    "SchedulerError": "is not scheduled, as the scheduler has failed",
+    "Schedulable": "fits a node, and waits for the rest of its gang",
+    "Undetermined": "waits for the rest of its gang",
+}
+_GANG = re.compile(r"\bin gang\b|pod group is not ready")
+_TAINT = "untolerated taint"
+_TOLERATE = "`tolerations` of the provider let followers onto nodes with a taint"
 # A broker that cannot join logs the reason first, and then its shutdown.
 _LAST_LINES = 8
 # The cluster does not recover from these by itself.
@@ -169,21 +184,38 @@ def _restarted(pod: Manifest, container: Manifest, restarts: int) -> PodStatus:
     return PodStatus(Phase.RUNNING, f"ended with {how}; is started again", crashed=True)
 
 
+def _unscheduled(scheduled: Manifest, nominated: str) -> PodStatus:
+    """Return the status of a pod that has no node, by its condition PodScheduled.
+
+    `nominated`: the node that the scheduler has chosen, where others end first.
+    """
+    since = seconds_of(scheduled.get("lastTransitionTime") or "")
+    reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""
+    what = _UNSCHEDULED.get(reason, "finds no node")
+    if nominated:
+        at = f" (since {clock_time(since)})" if since else ""
+        what = f"is nominated for node {nominated}{at}, and waits for room there"
+    elif _GANG.search(message):
+        what = "waits until there is room for its whole gang"
+    words = shorten(f"{what}: {message or reason}".removesuffix(": "))
+    if _TAINT in message:
+        words += f"; {_TOLERATE}"
+    return PodStatus(Phase.PENDING, words, since=since)
+
+
 def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> PodStatus:
     status = pod.get("status") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
-        since = seconds_of(scheduled.get("lastTransitionTime", ""))
-        words = f"finds no node: {scheduled.get('message', scheduled.get('reason'))}"
-        return PodStatus(Phase.PENDING, shorten(words), since=since)
+        return _unscheduled(scheduled, status.get("nominatedNodeName") or "")
     if reason in _NO_IMAGE:
         image = image or container_of(pod).get("image", "")
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
         hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
         return PodStatus(hopeless, words)
     if not pod["spec"].get("nodeName"):
-        return PodStatus(Phase.PENDING, "waits for a node")
+        return PodStatus(Phase.PENDING, WAITS)
     if reason and reason not in _CREATING:
         return PodStatus(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))
     return PodStatus(Phase.PENDING, STARTING)

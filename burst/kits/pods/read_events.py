@@ -13,8 +13,14 @@ from collections.abc import Collection, Mapping
 
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
-from burst.kits.pods.burst_objects import BurstObjects
-from burst.kits.pods.pod_status import STARTING, PodStatus, seconds_of
+from burst.kits.pods.burst_objects import BurstObjects, is_suspended
+from burst.kits.pods.pod_status import STARTING, WAITS, PodStatus, seconds_of
+from burst.kits.pods.queueing import (
+    POD_GROUP,
+    WORKLOAD,
+    merge_warnings,
+    read_workloads,
+)
 from burst.kits.pods.status import followers
 from burst.kits.pods.warnings import PULLING, USUAL, Warnings, warnings_by_object
 from burst.model.burst import BurstId
@@ -28,12 +34,16 @@ _EVERY_S = 5.0
 
 
 def read_warnings(
-    cluster: Cluster, namespace: str, followers: Collection[PodStatus]
+    cluster: Cluster,
+    namespace: str,
+    followers: Collection[PodStatus],
+    *,
+    suspended: bool = False,
 ) -> Warnings:
     """Return what events say of Jobs and pods if a follower waits, else nothing.
 
     They are not read otherwise, as a namespace may have many; nor are those that each
-    pod has. Raises as `Cluster` does.
+    pod has. `suspended`: a Job is, so that Kueue may say why. Raises as `Cluster` does.
     """
     if not any(word.phase is Phase.PENDING for word in followers):
         return {}
@@ -41,7 +51,15 @@ def read_warnings(
     events += cluster.normal_events(namespace, POD, but=USUAL)
     if any(word.why == STARTING for word in followers):
         events += cluster.events(namespace, POD, reason=PULLING)
-    return warnings_by_object(events)
+    queues = [WORKLOAD] if suspended else []
+    queues += [POD_GROUP] if any(word.why == WAITS for word in followers) else []
+    for kind in queues:
+        events += cluster.events(namespace, kind)
+        events += cluster.normal_events(namespace, kind, but=())
+    found = warnings_by_object(events)
+    if not suspended:
+        return found
+    return merge_warnings((found, read_workloads(cluster, namespace)))
 
 
 class WarningReader:
@@ -89,7 +107,10 @@ class WarningReader:
         pause = 0 if now - self._lost_at < _EVERY_S else _EVERY_S
         if now - self._read_at >= pause:
             told = [word for i in late for word in words[i]]
-            self._warnings = read_warnings(self._cluster, self._namespace, told)
+            held = (is_suspended(job) for i in late for job in fresh[i].of(JOB.name))
+            self._warnings = read_warnings(
+                self._cluster, self._namespace, told, suspended=any(held)
+            )
             self._read_at = now
         return self._warnings
 

@@ -20,11 +20,13 @@ from burst.kits.pods.burst_objects import (
 )
 from burst.kits.pods.pod_status import (
     STARTING,
+    WAITS,
     PodStatus,
     last_words,
     seconds_of,
     why_not_started,
 )
+from burst.kits.pods.queueing import words_of_kueue, words_of_volcano
 from burst.kits.pods.reclaim import follower_status, note_preemption
 from burst.kits.pods.stuck_pods import is_overdue, node_of
 from burst.kits.pods.warnings import (
@@ -36,8 +38,9 @@ from burst.kits.pods.warnings import (
 from burst.kits.shorten import shorten
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
-# For how long Kubernetes may deny pods until that is a failure. The service account of
-# a new namespace, or a quota, may be made a moment after the burst.
+# For how long pods may lack what does not exist until that is a failure: the service
+# account of a new namespace may be made a moment later. A burst of which some pods run
+# has as long.
 _DENIED_S = 60.0
 _QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
 
@@ -107,7 +110,8 @@ def _judge(
     for index, host in enumerate(part.hosts):
         word, name = said[host]
         about = f"{part.name}-{index}-", pods.get(name), warnings
-        words[host] = note_autoscaler(note_preemption(word, *about), *about)
+        word = note_autoscaler(note_preemption(word, *about), *about)
+        words[host] = _note_gang(word, part, warnings)
     failed = next(_failures(part), "")
     if failed:
         words = {
@@ -118,11 +122,24 @@ def _judge(
     if any(map(is_incomplete, part.parents)):
         return _PartStatus(words, "its growth is not complete; resize it again")
     hindrance = _hindrance(part, warnings)
-    if hindrance and hindrance.cause == "denied" and now > hindrance.since + _DENIED_S:
-        why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
-        return _PartStatus({h: PodStatus(Phase.FAILED, why) for h in words}, why)
+    if hindrance and hindrance.follower:
+        words = {host: _note_queue(word, hindrance) for host, word in words.items()}
+    if hindrance and hindrance.cause in ("refused", "denied"):
+        refused = hindrance.cause == "refused"
+        kind = Failure.REFUSED if refused else Failure.OTHER
+        if refused and not part.pods:
+            return _failed(words, hindrance.why, kind)
+        if now > hindrance.since + _DENIED_S:
+            why = f"for {now - hindrance.since:.0f} s, {hindrance.why}"
+            return _failed(words, why, kind)
     starved = _starved(words, hindrance, schedule, now)
     return starved or _PartStatus(words, hindrance.why if hindrance else "")
+
+
+def _failed(
+    hosts: Iterable[str], why: str, failure: Failure = Failure.OTHER
+) -> _PartStatus:
+    return _PartStatus({h: PodStatus(Phase.FAILED, why) for h in hosts}, why, failure)
 
 
 def _status(
@@ -138,7 +155,7 @@ def _status(
     if not why:
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
         why = next((f"{host} {word.why}" for host, word in worst), "")
-    starved = any(part.failure is Failure.CAPACITY for part in parts)
+    told = [part.failure for part in parts if part.failure is not Failure.OTHER]
     stay = tuple(
         FollowerStatus(host, word.phase, word.why, word.reclaimed)
         for host, word in words.items()
@@ -156,7 +173,7 @@ def _status(
         phase=phase,
         followers=stay + leave,
         why="; ".join(filter(None, (why, late))),
-        failure=Failure.CAPACITY if starved else _failure(phase, words.values()),
+        failure=told[0] if told else _failure(phase, words.values()),
     )
 
 
@@ -231,15 +248,34 @@ def _failures(part: BurstPart) -> Iterator[str]:
 
 def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
     """Return why pods are missing; None if none is, or if that is not known."""
-    if len(part.pods) >= len(part.hosts):
+    if sum(not is_ending(pod) for pod in part.pods) >= len(part.hosts):
         return None
     if not part.jobs:
         why = "the Flux Operator has not made its Job yet; check that it runs"
         return Hindrance(why, "other")
     job = part.jobs[0]
     if is_suspended(job):
-        return Hindrance(_QUEUED, "queued", _suspended_since(job))
+        told = words_of_kueue(job, warnings)
+        why = f"{_QUEUED}; {told.text}" if told.text else _QUEUED
+        since = _suspended_since(job)
+        return Hindrance(why, "queued", since, told.text, told.preempted)
     return hindrance_of(job, part.pods, warnings)
+
+
+def _note_queue(word: PodStatus, hindrance: Hindrance) -> PodStatus:
+    """Return the status of a follower whose Job its queue has stopped, or holds."""
+    if word.phase is not Phase.PENDING:
+        return word
+    why = f"{word.why}; {hindrance.follower}"
+    return msgspec.structs.replace(word, why=why, reclaimed=hindrance.preempted)
+
+
+def _note_gang(word: PodStatus, part: BurstPart, warnings: Warnings) -> PodStatus:
+    """Return the status of a follower at whose pod no scheduler has looked yet."""
+    told = words_of_volcano(part.jobs[0], warnings) if part.jobs else ""
+    if not told or word.why != WAITS:
+        return word
+    return msgspec.structs.replace(word, why=f"{word.why}; {told}")
 
 
 def _suspended_since(job: Manifest) -> float:

@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from burst.kits.kube.denials import Why, quote, read_denial
 from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
 from burst.kits.pods.pod_status import seconds_of
 from burst.kits.shorten import shorten
@@ -35,19 +36,12 @@ PULLING = "Pulling"
 """The reason of the event of a kubelet that has begun to pull an image."""
 _TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
 """Reasons of events that are no Warnings, and say why a pod waits."""
+QUEUE_KINDS = ("Workload", "PodGroup")
+"""Kinds of Kueue and Volcano, of which all events say why pods wait."""
 USUAL = ("Scheduled", PULLING, "Pulled", "Created", "Started", "Killing")
 """Reasons of events that each pod has."""
-# The cluster itself does not work, such as a webhook that does not answer. It is said,
-# and waited for: nobody denied the pod.
-_OUTAGES = (
-    "Internal error occurred",
-    "etcdserver:",
-    "timed out",
-    "deadline exceeded",
-    "connection refused",
-    "the server is currently unable",
-    "try again later",
-)
+# Of what a rule says; the last of several are cut off.
+_LONGEST_RULE = 600
 
 
 class ObjectWarning(msgspec.Struct, frozen=True, order=True):
@@ -74,9 +68,10 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
     """Return the warnings about each object. Other events are left out."""
     found: dict[tuple[str, str], list[ObjectWarning]] = defaultdict(list)
     for event in events:
-        if event.get("type") == "Normal" and event.get("reason") not in _TOLD:
-            continue
         about = event.get("involvedObject") or {}
+        told = event.get("reason") in _TOLD or about.get("kind") in QUEUE_KINDS
+        if event.get("type") == "Normal" and not told:
+            continue
         made = event["metadata"].get("creationTimestamp") or ""
         at = event.get("eventTime") or made
         reason = event.get("reason", "")
@@ -84,10 +79,17 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
             last=seconds_of(event.get("lastTimestamp") or at),
             first=seconds_of(event.get("firstTimestamp") or at),
             reason=reason,
-            text=shorten(f"{reason}: {event.get('message', '')}"),
+            text=_text_of(reason, str(event.get("message") or "")),
         )
         found[about.get("kind", ""), about.get("name", "")].append(warning)
     return {key: tuple(sorted(warnings)) for key, warnings in found.items()}
+
+
+def _text_of(reason: str, message: str) -> str:
+    """Return reason and message as one line; of a pod that was denied, the rule."""
+    if reason != _NOT_MADE:
+        return shorten(f"{reason}: {message}")
+    return shorten(f"{reason}: {quote(message)}", _LONGEST_RULE)
 
 
 def why_starting(warnings: Warnings, pod: str) -> str:
@@ -103,7 +105,14 @@ def why_starting(warnings: Warnings, pod: str) -> str:
     return f"cannot be started: {last.text}"
 
 
-Cause = Literal["quota", "denied", "queued", "other"]
+Cause = Literal["quota", "refused", "denied", "queued", "other"]
+_CAUSES: dict[Why, Cause] = {
+    Why.QUOTA: "quota",
+    Why.RULE: "refused",
+    Why.LACKS: "denied",
+    Why.UNKNOWN: "denied",
+    Why.OUTAGE: "other",
+}
 
 
 class Hindrance(msgspec.Struct, frozen=True):
@@ -111,12 +120,18 @@ class Hindrance(msgspec.Struct, frozen=True):
 
     why: str
     cause: Cause
-    """quota: it is used up, which others may free. denied: a rule of the cluster
+    """quota: it is used up, which others may free. refused: a rule of the cluster
     forbids these pods, such as a quota that demands limits, PodSecurity, a LimitRange,
-    an admission webhook, or a service account or priority class that does not exist.
-    queued: the Job is suspended. other: the cluster itself does not work."""
+    a security context constraint or an admission webhook. denied: what they need does
+    not exist, such as a service account or priority class, or nobody knows why.
+    queued: the Job is suspended. other: the cluster itself does not work, such as a
+    webhook that does not answer; nobody denied the pod."""
     since: float = math.inf
     """Seconds since the epoch; infinity if it is not known."""
+    follower: str = ""
+    """Of a Job that is suspended: what its queue says of its followers."""
+    preempted: bool = False
+    """Whether the queue gave their place to others."""
 
 
 def hindrance_of(
@@ -133,13 +148,10 @@ def hindrance_of(
         return None
     text = failed[-1].text
     since = max(newest, min(warning.first for warning in failed))
-    return Hindrance(f"pods cannot be made: {text}", _cause_of(text), since)
-
-
-def _cause_of(text: str) -> Cause:
-    if "exceeded quota" in text:
-        return "quota"
-    return "other" if any(words in text for words in _OUTAGES) else "denied"
+    found = read_denial(text)
+    refused = found.why is Why.RULE
+    advice = f"; {found.advice}" if refused else ""
+    return Hindrance(f"pods cannot be made: {text}{advice}", _CAUSES[found.why], since)
 
 
 def _made(manifest: Manifest) -> float:

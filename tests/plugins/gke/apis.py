@@ -20,6 +20,9 @@ COMPUTE = "/compute/"
 REGION = f"/compute/{PROJECT}/regions/us-central1"
 
 
+_SERVICES = ("projects", "accounts", "compute", "quotas")
+
+
 @dataclass
 class Google:
     """What the account may do, and what the region has."""
@@ -30,6 +33,10 @@ class Google:
     """vCPUs by name."""
     quotas: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Limit and usage by metric."""
+    of_project: Mapping[str, tuple[float, float]] | None = field(default_factory=dict)
+    """Those of all regions; None where the account may not read them."""
+    of_families: Mapping[str, int] = field(default_factory=dict)
+    """Limits of vCPUs of families that no quota of the region names."""
     failing: Mapping[str, int] = field(default_factory=dict)
     """Status by a part of a path."""
     tokens: set[str] = field(default_factory=set)
@@ -49,12 +56,8 @@ class Google:
             mine = self.on_accounts if path.startswith("/accounts/") else self.granted
             both = [each for each in body["permissions"] if each in mine]
             return 200, {"permissions": both} if both else {}
-        if path == REGION:
-            quotas = [
-                {"metric": metric, "limit": limit, "usage": usage, "owner": "x"}
-                for metric, (limit, usage) in self.quotas.items()
-            ]
-            return 200, {"kind": "compute#region", "status": "UP", "quotas": quotas}
+        if path in self._quotas:
+            return self._quotas[path]
         if "/instanceGroupManagers/" in path:
             return self._on_group(path.removeprefix(COMPUTE), body)
         name = path.removeprefix(f"{ZONE}/machineTypes/")
@@ -62,6 +65,17 @@ class Google:
             kind = {"kind": "compute#machineType", "name": name, "memoryMb": 32768}
             return 200, {**kind, "guestCpus": self.machine_types[name]}
         return _failure(404, f"The resource '{path}' was not found")
+
+    @property
+    def _quotas(self) -> dict[str, tuple[int, Any]]:
+        family = "CPUS-PER-VM-FAMILY-per-project-region"
+        service = "locations/global/services/compute.googleapis.com"
+        infos = f"/quotas/{PROJECT}/{service}/quotaInfos/{family}"
+        return {
+            REGION: _quotas(self.quotas),
+            f"{COMPUTE}{PROJECT}": _quotas(self.of_project),
+            infos: (200, _quota_info(self.of_families)),
+        }
 
     def _on_group(self, path: str, body: Any) -> tuple[int, Any]:
         group, _, method = path.rpartition("/")
@@ -93,8 +107,38 @@ class Google:
         return 200, answer
 
 
-def _failure(status: int, message: str) -> tuple[int, Any]:
-    return status, {"error": {"code": status, "message": message, "errors": []}}
+def _quotas(quotas: Mapping[str, tuple[float, float]] | None) -> tuple[int, Any]:
+    """Return an answer about a region or a project."""
+    if quotas is None:
+        lacks = f"Required 'compute.projects.get' permission for '{PROJECT}'"
+        return _failure(403, lacks, "forbidden")
+    listed = [
+        {"metric": metric, "limit": limit, "usage": usage, "owner": "x"}
+        for metric, (limit, usage) in quotas.items()
+    ]
+    return 200, {"kind": "compute#x", "id": "1", "quotas": listed}
+
+
+def _quota_info(families: Mapping[str, int]) -> dict[str, Any]:
+    """Return an answer of the Cloud Quotas API."""
+    infos = [
+        {
+            "dimensions": {"region": "us-central1", "vm_family": family},
+            "details": {"value": str(limit)} if limit else {},
+            "applicableLocations": ["us-central1"],
+        }
+        for family, limit in families.items()
+    ]
+    # What holds for all regions and families that are not named.
+    infos.append({"details": {"value": "24"}, "applicableLocations": ["us-west1"]})
+    kind = {"quotaId": "CPUS-PER-VM-FAMILY-per-project-region", "isPrecise": True}
+    return {**kind, "dimensions": ["region", "vm_family"], "dimensionsInfos": infos}
+
+
+def _failure(status: int, message: str, reason: str = "") -> tuple[int, Any]:
+    known = [{"message": message, "domain": "global", "reason": reason}]
+    errors = known if reason else []
+    return status, {"error": {"code": status, "message": message, "errors": errors}}
 
 
 @contextmanager
@@ -132,7 +176,7 @@ def serve(google: Google) -> Iterator[Addresses]:
     thread.start()
     at = f"http://127.0.0.1:{server.server_port}"
     try:
-        yield Addresses(f"{at}/projects", f"{at}/accounts", f"{at}/compute")
+        yield Addresses(*(f"{at}/{name}" for name in _SERVICES))
     finally:
         server.shutdown()
         thread.join()

@@ -17,7 +17,9 @@ from typing import Any
 
 import grpc
 from google.cloud.container_v1 import types as t
+from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.code_pb2 import Code
+from google.rpc.error_details_pb2 import ErrorInfo
 
 PROJECT = "some-project"
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?\Z")
@@ -34,9 +36,15 @@ class Denied(Exception):
     """An RPC that is answered with an error."""
 
     def __init__(
-        self, code: str, message: str, retry_after: float | None = None
+        self,
+        code: str,
+        message: str,
+        retry_after: float | None = None,
+        info: tuple[str, dict[str, str]] | None = None,
     ) -> None:
+        """`info`: reason and metadata of a google.rpc.ErrorInfo."""
         super().__init__(message)
+        self.info = info
         self.code = grpc.StatusCode[code]
         self.retry_after = retry_after
 
@@ -53,6 +61,10 @@ class Fate:
     """Status of the thing then; empty if nothing remains, or it never appears."""
     conditions: Sequence[tuple[str, str]] = ()
     """StatusCondition codes and messages, from the beginning."""
+    info: tuple[str, dict[str, str]] | None = None
+    """Of the operation's error: reason and metadata of a google.rpc.ErrorInfo."""
+    up: int = 0
+    """How many nodes come up of those that were ordered, before it fails."""
 
 
 @dataclass
@@ -241,12 +253,13 @@ class Gke:
             if name in vms and vms[name] is None:
                 vms[name] = self.looks_to_delete
 
-    def _make_group(self, cluster: str, pool: t.NodePool) -> None:
+    def _make_group(self, cluster: str, pool: t.NodePool, up: int = 0) -> None:
         name = f"gke-{cluster}-{pool.name}-grp"
         path = f"{PROJECT}/zones/us-central1-a/instanceGroupManagers/{name}"
         url = f"https://www.googleapis.com/compute/v1/projects/{path}"
         pool.instance_group_urls = [url]
-        self.vms[path] = self.make_vms(pool)
+        vms = list(self.make_vms(pool))
+        self.vms[path] = dict.fromkeys(vms[: up or len(vms)])
 
     def make_vms(self, pool: t.NodePool) -> dict[str, int | None]:
         """Return the VMs of a new pool."""
@@ -286,6 +299,8 @@ class Gke:
             pool.status = t.NodePool.Status.PROVISIONING
         if fate.remains:
             self._put(target, thing)
+        for pool in getattr(thing, "node_pools", (thing,)) if fate.up else ():
+            self._make_group(target[0], pool, fate.up)
         return self._note(kind, target, fate)
 
     def _end(self, kind: str, target: tuple[str, str], thing: Any) -> t.Operation:
@@ -330,6 +345,11 @@ class Gke:
             code, message = job.fate.error
             job.operation.error.code = code
             job.operation.error.message = message
+        if job.fate.info:
+            reason, metadata = job.fate.info
+            detail = AnyMessage()
+            detail.Pack(ErrorInfo(reason=reason, metadata=metadata))
+            job.operation.error.details.append(detail)
         cluster, pool = job.target
         if job.then is not None:
             if not job.fate.error:
@@ -346,7 +366,8 @@ class Gke:
             for inner in getattr(thing, "node_pools", ()):
                 inner.status = t.NodePool.Status.RUNNING
             for made in getattr(thing, "node_pools", (thing,)):
-                self._make_group(cluster, made)
+                if not job.fate.up:
+                    self._make_group(cluster, made)
 
     def _remove(self, cluster: str, pool: str) -> None:
         if not pool:

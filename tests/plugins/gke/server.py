@@ -17,7 +17,8 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 )
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
-from google.rpc.error_details_pb2 import RetryInfo
+from google.protobuf.message import Message
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
@@ -118,11 +119,18 @@ def _answer(gke: Gke, method: str, message: Any) -> Any:
 
 
 def _abort(context: grpc.ServicerContext, error: Denied) -> None:
-    if error.retry_after is None:
+    told: list[Message] = []
+    if error.retry_after is not None:
+        delay = Duration()
+        delay.FromMilliseconds(int(1000 * error.retry_after))
+        told.append(RetryInfo(retry_delay=delay))
+    if error.info:
+        reason, metadata = error.info
+        told.append(ErrorInfo(reason=reason, domain="x", metadata=metadata))
+    details = [AnyMessage() for _ in told]
+    for detail, each in zip(details, told, strict=True):
+        detail.Pack(each)
+    if not details:
         context.abort(error.code, str(error))
-    delay = Duration()
-    delay.FromMilliseconds(int(1000 * (error.retry_after or 0)))
-    detail = AnyMessage()
-    detail.Pack(RetryInfo(retry_delay=delay))
-    status = Status(code=error.code.value[0], message=str(error), details=[detail])
+    status = Status(code=error.code.value[0], message=str(error), details=details)
     context.abort_with_status(rpc_status.to_status(status))

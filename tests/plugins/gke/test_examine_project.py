@@ -176,6 +176,10 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
             "quota NVIDIA_T4_GPUS has 2, of which 0 are used: it is enough for 2 of",
         ),
         ({"N2_CPUS": (0, 0)}, {}, "enough for 0 of 4 nodes"),
+        # GKE's default disk has 100 GB.
+        ({"SSD_TOTAL_GB": (500, 250)}, {}, "SSD_TOTAL_GB has 500, of which 250"),
+        ({"SSD_TOTAL_GB": (500, 250)}, {}, "enough for 2 of 4 nodes"),
+        ({"DISKS_TOTAL_GB": (50, 0)}, {}, "quota DISKS_TOTAL_GB"),
     ],
 )
 def test_a_quota_that_is_not_enough(
@@ -186,6 +190,51 @@ def test_a_quota_that_is_not_enough(
     found = [t for t in doctor.said(Level.NOTE, offers={OFFER: offer}) if "quota" in t]
     assert len(found) == 1
     assert says in found[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "says"),
+    [
+        ({"machine_type": N2}, "quota CPUS_ALL_REGIONS has 32, of which 12 are used"),
+        (
+            {"machine_type": N2, "gpus": 1, "accelerator": "nvidia-l4"},
+            "quota GPUS_ALL_REGIONS has 0, of which 0 are used: it is enough for 0 of",
+        ),
+    ],
+)
+def test_a_quota_of_all_regions_that_is_not_enough(
+    doctor: Doctor, google: Google, machine: dict[str, Any], says: str
+) -> None:
+    google.of_project = {"CPUS_ALL_REGIONS": (32, 12), "GPUS_ALL_REGIONS": (0, 0)}
+    offers = {OFFER: {"max_nodes": 4, **machine}}
+    assert any(says in text for text in doctor.said(Level.NOTE, offers=offers))
+
+
+def test_a_quota_of_a_family_that_the_region_does_not_list(
+    doctor: Doctor, google: Google
+) -> None:
+    google.machine_types = {"c4-standard-8": 8}
+    google.of_families = {"C3": 100, "C4": 24}
+    google.quotas = {"CPUS": (8, 0), "SSD_TOTAL_GB": (0, 0), "HDB_TOTAL_GB": (900, 0)}
+    offers = {OFFER: {"machine_type": "c4-standard-8", "max_nodes": 4}}
+    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    assert "quota CPUS_PER_VM_FAMILY of C4 has 24: it is enough for 3 of 4" in found
+    google.of_families = {"C4": 0}
+    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    assert "has 0: it is enough for 0 of 4" in found
+    # Who may not ask gets what the region says.
+    google.failing = {"quotaInfos": 403}
+    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    assert "quota CPUS has 8" in found
+
+
+def test_quotas_of_all_regions_that_cannot_be_asked_are_a_note(
+    doctor: Doctor, google: Google
+) -> None:
+    google.of_project = None
+    (found,) = [t for t in doctor.said(Level.NOTE) if "cannot be checked" in t]
+    assert found.startswith("quotas of all regions cannot be checked: Required")
+    assert "grant compute.projects.get" in found
 
 
 def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""A burst that GKE refuses, or makes in part, as the service answers it over gRPC."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from google.rpc.code_pb2 import Code
+
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.provider import Failure, Phase
+from tests.plugins.gke.answers import (
+    CUSTOM,
+    DELETING,
+    EXTERNAL_IP,
+    STOCKOUT,
+    igm,
+    quota_exceeded,
+)
+from tests.plugins.gke.build import OFFER, POOL, World, orders, spec
+from tests.plugins.gke.gke import Denied, Fate
+
+CREATE = "create_cluster", "create_node_pool"
+UNKNOWN, INTERNAL = "UNKNOWN", int(Code.INTERNAL)
+
+
+def deny(world: World, *answers: Denied) -> None:
+    for method in CREATE:
+        world.gke.denials[method] = list(answers)
+
+
+@pytest.mark.parametrize(
+    ("denied", "kind", "says"),
+    [
+        (
+            Denied(
+                "FAILED_PRECONDITION",
+                CUSTOM,
+                info=("CUSTOM_ORG_POLICY_VIOLATION", {"service": "x"}),
+            ),
+            Refused,
+            "customConstraints/custom.enforceNodePoolAutoRepair holds",
+        ),
+        (
+            Denied(
+                "PERMISSION_DENIED",
+                "no",
+                info=("SERVICE_DISABLED", {"service": "compute.googleapis.com"}),
+            ),
+            Refused,
+            "gcloud services enable compute.googleapis.com",
+        ),
+        (
+            Denied("RESOURCE_EXHAUSTED", "no", 12.0, ("RATE_LIMIT_EXCEEDED", {})),
+            Transient,
+            "RATE_LIMIT_EXCEEDED",
+        ),
+        (Denied("FAILED_PRECONDITION", DELETING), Transient, "deleting a node pool"),
+    ],
+)
+def test_what_a_request_is_answered(
+    form: World, denied: Denied, kind: type[ProviderError], says: str
+) -> None:
+    deny(form, denied)
+    with pytest.raises(kind, match=says) as caught:
+        form.provider.provision(form.spec)
+    assert caught.type is kind
+    if isinstance(caught.value, Transient):
+        assert caught.value.retry_after in (10.0, 12.0)
+        form.provision()
+    assert orders(form) == (1 if kind is Transient else 0)
+
+
+@pytest.mark.parametrize("code", [int(Code.UNKNOWN), INTERNAL])
+def test_an_operation_that_a_constraint_ended_is_refused_for_good(
+    form: World, code: int
+) -> None:
+    words = igm("CONDITION_NOT_MET", EXTERNAL_IP)
+    form.gke.fates = [Fate(error=(code, words), remains="")]
+    for _ in range(2):
+        with pytest.raises(Refused, match="vmExternalIpAccess") as caught:
+            form.provision()
+        assert caught.type is Refused
+    assert orders(form) == 1
+
+
+def test_the_details_of_an_operation_decide(form: World) -> None:
+    info: tuple[str, dict[str, str]] = ("BILLING_DISABLED", {})
+    form.gke.fates = [Fate(error=(INTERNAL, "no"), info=info, remains="")]
+    with pytest.raises(Refused, match="open billing account"):
+        form.provision()
+
+
+@pytest.mark.parametrize("looks", [3, 100])
+@pytest.mark.parametrize(
+    ("said", "kind", "failure"),
+    [
+        (igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused, Failure.REFUSED),
+        (
+            quota_exceeded("SSD_TOTAL_GB", "250.0"),
+            InsufficientCapacity,
+            Failure.CAPACITY,
+        ),
+    ],
+)
+def test_a_condition_is_heeded_while_it_is_made(
+    form: World, looks: int, said: str, kind: type[ProviderError], failure: Failure
+) -> None:
+    form.gke.fates = [Fate(looks=looks, conditions=[(UNKNOWN, said)], remains="ERROR")]
+    with pytest.raises(kind) as caught:
+        form.provision()
+    assert caught.type is kind
+    status = form.status()
+    assert status
+    assert (status.phase, status.failure) == (Phase.FAILED, failure)
+
+
+def test_a_notice_of_a_cluster_that_is_made_ends_no_burst(form: World) -> None:
+    said = ("NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS", "Required 'a.b.c' permission")
+    form.gke.fates = [Fate(looks=3, conditions=[said])]
+    form.provision()
+    status = form.status()
+    assert status
+    assert status.phase is Phase.RUNNING
+
+
+def test_nodes_that_came_up_before_a_stockout_are_deleted(form: World) -> None:
+    stockout = ("GCE_STOCKOUT", STOCKOUT)
+    form.gke.fates = [Fate(looks=2, conditions=[stockout], remains="ERROR", up=1)]
+    with pytest.raises(InsufficientCapacity, match="what was made is deleted"):
+        form.provision()
+    assert sum(map(len, form.gke.vms.values())) == 1
+    form.reap()
+    assert not form.gke.vms
+    assert not form.gke.things()
+
+
+OFFERS: dict[str, Any] = {
+    OFFER: {"machine_type": "n2-standard-8", "max_nodes": 4},
+    "small": {"machine_type": "n2-standard-4", "max_nodes": 4},
+    "large": {"machine_type": "n2-standard-16", "max_nodes": 4},
+    "gpu": {
+        "machine_type": "g2-standard-4",
+        "max_nodes": 4,
+        "gpus": 1,
+        "accelerator": "nvidia-l4",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("quota", "offer", "others"),
+    [
+        ("CPUS_ALL_REGIONS", OFFER, ["large"]),
+        ("GPUS_ALL_REGIONS", "gpu", []),
+        ("SSD_TOTAL_GB", OFFER, []),
+    ],
+)
+def test_a_quota_of_the_project_sets_other_offers_aside(
+    world: World, tmp_path: Path, quota: str, offer: str, others: list[str]
+) -> None:
+    place = "globally" if "ALL" in quota else "in region us-central1"
+    said = quota_exceeded(quota, f"8.0 {place}")
+    condition = ("GCE_QUOTA_EXCEEDED", said)
+    world.gke.add_cluster("shared")
+    world.make(**POOL, offers=OFFERS)
+    world.spec = msgspec.structs.replace(spec(tmp_path), offer=offer)
+    for fate in (Fate(conditions=[condition], remains="ERROR"), None):
+        if fate is None:
+            world.reap()
+            world.spec = msgspec.structs.replace(spec(tmp_path, 1), offer=offer)
+            deny(world, Denied("RESOURCE_EXHAUSTED", said))
+        world.gke.fates = [fate] if fate else []
+        with pytest.raises(InsufficientCapacity, match=quota) as caught:
+            world.provision()
+        assert list(caught.value.offers) == others
+        assert ("no other region" in caught.value.advice) == ("ALL" in quota)
