@@ -15,7 +15,7 @@ CERTIFICATE = "curve.cert"
 """Its name in the Secret, and that of its copy."""
 # What flux-imp uses: it becomes the user, and signals the user's processes.
 _OF_IMP = ("KILL", "SETGID", "SETUID")
-_LEFT_ALONE = {
+LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
@@ -24,7 +24,7 @@ _LEFT_ALONE = {
 
 def pod_annotations(meta: Manifest) -> dict[str, str]:
     """Return the annotations of a follower's pod."""
-    return {**meta["annotations"], **_LEFT_ALONE}
+    return {**meta["annotations"], **LEFT_ALONE}
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
