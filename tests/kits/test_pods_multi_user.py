@@ -108,7 +108,7 @@ def test_no_container_with_guests_has_a_key(
     assert mounted(broker)["/run/munge"] == "munge"
     assert "secret" not in mounted(munged).values()
     volume = named(pod["volumes"], "munge-key")
-    assert volume["emptyDir"] == {"medium": "Memory"}
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
 
 
 def test_the_broker_finds_its_certificate_where_guests_do_not(
@@ -199,10 +199,8 @@ def test_a_munge_of_the_nodes_needs_no_key(
 def test_where_a_quota_asks_for_limits_all_have_some(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
-    table = replace(settings.offers["nodes"], memory="4Gi")
-    pod = pod_spec(spec, replace(settings, offers={"nodes": table}))
-    for container in pod["initContainers"]:
-        assert container["resources"]["limits"] == {"memory": "64Mi"}
+    for container in pod_spec(spec, settings)["initContainers"]:
+        assert container["resources"]["limits"] == {"memory": "256Mi"}
 
 
 def test_directories_of_all_users_are_sticky(settings: PodSettings) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The lead is kept from what would end it, bounded, and reaches no more than it needs."""
+"""The lead is kept from what would end it, and reaches no more than it needs."""
 
 from __future__ import annotations
 

@@ -63,6 +63,7 @@ class Seed:
         # Each process of the tests has a port of its own on the nodes.
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
         self.port = 30093 + int(worker.removeprefix("gw"))
+        self._lead: dict[str, Any] = {}
 
     def apply(self, idle: str = "1s") -> None:
         """Apply manifests/far, the certificate, and the lead with its daemon."""
@@ -93,7 +94,39 @@ class Seed:
             "configMapGenerator": [settings],
             "patches": [*patches, *fields.get("patches", ())],
         }
+        self._lead = lead
         self._apply(self.overlay, lead)
+
+    def apply_again(self, *patches: dict[str, Any]) -> None:
+        """Apply the overlay as before, with these changes."""
+        changed = [*self._lead["patches"], *patches]
+        self._apply(self.overlay, {**self._lead, "patches": changed})
+
+    def image_of_the_daemon(self, image: str) -> dict[str, Any]:
+        """Return the patch by which the daemon's container has another image."""
+        daemon = {"name": "burst", "image": image}
+        spec = {"template": {"spec": {"initContainers": [daemon]}}}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "lead"}}
+        return {"patch": json.dumps({**job, "spec": spec})}
+
+    def evict(self) -> str:
+        """Ask for the eviction of the lead's pod, as a drain does; return why not."""
+        name = self.pod()
+        meta = {"name": name, "namespace": self.near}
+        wish = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+        path = f"/api/v1/namespaces/{self.near}/pods/{name}/eviction"
+        try:
+            self.cluster.kubectl("create", "--raw", path, "-f", "-", manifest=wish)
+        except RuntimeError as error:
+            return str(error)
+        return ""
+
+    def has_other_pod(self, name: str) -> bool:
+        """Return whether a pod of the lead is there, and not the one of this name."""
+        where = ("-l", "job-name=lead", "-n", self.near)
+        path = "jsonpath={.items[*].metadata.name}"
+        names = self.cluster.kubectl("get", "pods", *where, "-o", path).split()
+        return bool(names) and name not in names
 
     def flux(self, *words: str) -> str:
         """Run flux in the lead's container, as its user does."""

@@ -167,7 +167,7 @@ def render_template(
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
-    before = first_containers(table, settings) + view_containers(table, settings)
+    before = first_containers(settings) + view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
@@ -176,7 +176,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
         **pod.spread(settings, meta["labels"]),
         **({"initContainers": before} if before else {}),
         "containers": [_container(table, settings)],
-        "volumes": volumes(meta["name"], settings),
+        "volumes": volumes(meta["name"], table, settings),
     }
 
 
@@ -207,17 +207,19 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     }
 
 
-def volumes(name: str, settings: PodSettings) -> list[Manifest]:
+def volumes(name: str, table: OfferTable, settings: PodSettings) -> list[Manifest]:
     """Return the volumes of a pod; `name` is that of ConfigMap and Secret."""
+    # Jobs' own files are in the run directory too, so it may fill the pod's memory.
+    memory = {"medium": "Memory", "sizeLimit": pod.memory_limit(table)}
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},
         {"name": "secret", "secret": secret},
         # In memory: the certificate's copy is never on a node's disk.
-        {"name": "run", "emptyDir": {"medium": "Memory"}},
+        {"name": "run", "emptyDir": memory},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
-        *socket_volumes(settings),
+        *socket_volumes(settings, memory),
         *munge_volumes(settings),
         *pod.host_volumes(settings),
         *storage_volumes(settings),

@@ -109,10 +109,10 @@ def _for_guest(
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]
-    kept = job.volumes(name, settings)
+    kept = job.volumes(name, table, settings)
     return {
         **spec,
-        "initContainers": first_containers(table, settings),
+        "initContainers": first_containers(settings),
         "containers": [{**container, "command": command, "volumeMounts": mounts}],
         "volumes": [*kept, *guest_probe.credential_volume(name, guest)],
     }
@@ -123,7 +123,7 @@ def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> M
     python = [settings.python] if embedded else [settings.flux, "python"]
     flux = "" if embedded else settings.flux
     # With a view it is an init container that looks for Flux, in the view's image.
-    container = _container(table, settings, "" if settings.view else flux)
+    container = _container(settings, "" if settings.view else flux)
     made: Manifest = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -139,18 +139,14 @@ def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> M
     return made
 
 
-def _container(table: OfferTable, settings: PodSettings, flux: str) -> Manifest:
-    resources: Manifest = {"requests": {"cpu": "10m"}}
-    if table.memory:
-        # A quota may require limits, which followers then have too.
-        resources["limits"] = {"memory": "64Mi"}
+def _container(settings: PodSettings, flux: str) -> Manifest:
     return {
         "name": PROBE,
         **pod.container(settings),
         "command": ["/bin/sh", "-c", _script(flux) + tcp.SCRIPT, "sh"],
         # Its output is then in the pod's status also without that file.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "resources": resources,
+        "resources": pod.small_resources(),
         "volumeMounts": pod.host_mounts(settings),
     }
 

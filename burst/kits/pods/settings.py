@@ -64,7 +64,8 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The pod's CPU request, such as "7500m"; default: `cores`. A node reserves some
     for itself, so a pod that is to have a whole node requests less."""
     memory: str = ""
-    """Request and limit, such as "28Gi". None by default, as R has no memory."""
+    """Request and limit, such as "28Gi". Default: 512 MiB for each core, and a
+    limit of 4 GiB for each core."""
     node_selector: Mapping[str, str] = {}
     """Labels of such nodes, added to those of the provider: an instance type, a node
     pool, spot."""
@@ -136,7 +137,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The Pod Security Standard that followers keep to. baseline: programs in the image
     may gain privileges, such as those that are setuid, and containers have the
     capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
-    privileged: a namespace that enforces more denies the pods."""
+    privileged: a namespace that enforces more denies the pods. With restricted the root
+    filesystem of a Job's pod is read-only, too, unless `pod` has it otherwise."""
     node_selector: Mapping[str, str] = {}
     """Labels that a node must have to get followers."""
     tolerations: tuple[Toleration, ...] = ()
