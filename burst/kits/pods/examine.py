@@ -25,6 +25,7 @@ from burst.kits.kube.kinds import (
 from burst.kits.pods.admission import judge_admission, standard_of
 from burst.kits.pods.multi_user import check_lead, config_data
 from burst.kits.pods.munge import munge_data
+from burst.kits.pods.owned import judge_owners
 from burst.kits.pods.settings import PodForm, PodSettings
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
@@ -76,6 +77,8 @@ def examine_cluster(
             yield from _judge_operator(cluster)
         yield from _judge_nodes(cluster)
         if has_namespace and rights.level is Level.OK:
+            if lead is not None:
+                yield judge_owners(cluster, settings, lead.owner)
             yield from judge_admission(cluster, settings, lead)
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
