@@ -160,6 +160,10 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Users of the lead whose jobs it is made for, such as for accounting; empty if a
     person requested it ahead of jobs. Jobs of others may run there later, as `[plan]
     share_users` says."""
+    banks: tuple[str, ...] = ()
+    """Those that pay for the jobs it is made for, such as for accounting."""
+    queues: tuple[str, ...] = ()
+    """Of these jobs; none where the lead's queue has no name."""
     program: Program | None = None
     """What it runs; only for providers with an offer of mode `isolated`."""
     image: str = ""

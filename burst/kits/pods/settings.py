@@ -19,6 +19,7 @@ from burst.kits.pods.mount_paths import (
 )
 from burst.kits.pods.multi_user_table import MultiUserTable, check_multi_user
 from burst.kits.pods.names import is_label_value
+from burst.kits.pods.object_labels import check_labels
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
 from burst.kits.pods.overlay_rules import ENVIRONMENT
@@ -224,6 +225,11 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
+    object_labels: Mapping[str, str] = {}
+    """Labels of all that a burst is made of: Job or MiniCluster, pods, Secret,
+    ConfigMap, Services. In a value {user}, {bank} and {queue} are those of the jobs
+    that the burst is made for, "several" where they differ, "none" where there is
+    none; what a label cannot have becomes a "-"."""
     pod: Mapping[str, Any] = {}
     """A part of a pod's template, in its own words (`metadata` and `spec`), merged over
     the one that is made: labels, annotations, environment from Secrets, volumes, init
@@ -252,6 +258,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
             *_wrong_pods(self),
             *_wrong_storage(self),
             *_wrong_view(self),
+            *check_labels(self.object_labels),
         )
         for wrong in wrongs:
             raise ValueError(wrong)
