@@ -84,6 +84,7 @@ __all__ = [
     "Listed",
     "Modal",
     "NotFound",
+    "Noted",
     "Offer",
     "OwnedBurst",
     "Phase",
@@ -424,6 +425,25 @@ class Accessible(Protocol):
 
         The person runs them one after the other, with credentials of their own, so no
         secret is in them. Answers at once, from the settings.
+        """
+        ...
+
+
+@runtime_checkable
+class Noted(Protocol):
+    """An optional interface: shows what became of a burst where people see what it is.
+
+    Such as an event of its Job, for who has kubectl and no access to the daemon.
+    """
+
+    def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
+        """Note that this happened to the burst; `name` is as `burst explain` has it.
+
+        Called beside other methods, from a thread of its own, and not for all events:
+        nothing depends on it. `text` is a sentence without a full stop. Raises NotFound
+        where nothing of the burst can be seen yet, and is then called again a moment
+        later; Refused where it will not work, and is then left alone for a while;
+        Transient.
         """
         ...
 

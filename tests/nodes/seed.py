@@ -51,6 +51,8 @@ class Seed:
     """Where its R and burst.toml are."""
     far_parts: tuple[str, ...] = ()
     """Of manifests/parts, what is added to `far`."""
+    parent = "Job"
+    """The kind of what makes a burst's pods."""
     made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
     """Kinds of which a burst has objects that bear our labels."""
 
@@ -447,7 +449,22 @@ def run_experiment(seed: Seed) -> None:
     # A broker that was killed is missed by the lead a while later.
     down = ("resource", "list", "-s", "down", "-no", "{nnodes}")
     wait_until(lambda: seed.flux(*down).strip() == "8", seed.look)
+    _check_events(seed)
     _check_secret(seed, made)
+
+
+def _check_events(seed: Seed) -> None:
+    """Who has kubectl alone sees what became of the burst."""
+    expected = {"BurstPlanned", "BurstOnline", "BurstDraining", "BurstReaped"}
+    where = ("events", "-n", seed.far, "-o", "json")
+
+    def told() -> bool:
+        items = json.loads(seed.cluster.kubectl("get", *where))["items"]
+        ours = [item for item in items if item["source"].get("component") == "burst"]
+        assert {item["involvedObject"]["kind"] for item in ours} <= {seed.parent}
+        return {item["reason"] for item in ours} >= expected
+
+    wait_until(told, seed.look)
 
 
 def _check_doctor(seed: Seed) -> None:
