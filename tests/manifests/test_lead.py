@@ -13,8 +13,7 @@ from burst_kube import KubeSettings
 
 from burst.config import convert, load
 from burst.kits.pods.pod import LEFT_ALONE
-from tests.manifests.network import Peer, Policies
-from tests.manifests.test_far import METADATA
+from tests.manifests.network import METADATA, Peer, Policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = {"job-name": "lead", "batch.kubernetes.io/job-completion-index": "0"}
