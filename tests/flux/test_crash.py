@@ -69,6 +69,23 @@ def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> 
         site.check_that_nothing_is_left()
 
 
+def test_a_burst_whose_job_ran_while_no_daemon_was_there_has_served(site: Site) -> None:
+    site.write(deadlines=SOON)
+    site.close_gate("join")
+    with site.cli.daemon() as first:
+        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
+        burst_id = site.wait_for_burst("join")
+        first.end(signal.SIGKILL)
+    site.open_gate("join")
+    site.flux("job", "urgency", job, "16")
+    site.wait_for_job(job, "COMPLETED")
+    with site.cli.daemon():
+        row = site.wait_for_end(burst_id)
+        assert (row["result"], row["note"]) == ("completed", "idle for 300ms")
+        assert f"job {job} ended: completed" in site.cli.run("explain", burst_id).stdout
+        site.check_that_nothing_is_left()
+
+
 @pytest.mark.parametrize("state", ["online", "drain"])
 def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
     state: str, site: Site
