@@ -126,7 +126,7 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
     journal.take_ended({**entries, JobId(5): deep})
     views = journal.job_views()
     assert {job: view.state for job, view in views.items()} == {
-        1: JobState.PRIORITY,  # of which the journal has told already
+        1: JobState.SCHED,  # of which the journal has told already
         2: JobState.INACTIVE,
     }
     assert listener.over == [], "it is none of the queue's"
