@@ -132,16 +132,6 @@ def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(
         site.check_that_nothing_is_left()
 
 
-def test_a_burst_of_which_an_idle_follower_dies_is_taken_down_whole(site: Site) -> None:
-    with site.cli.daemon():
-        burst_id = site.cli.run("request", "-N3").lines[0].rpartition(" ")[2]
-        site.kill_follower("burst-0-1")
-        row = site.wait_for_end(burst_id)
-        assert row["result"] == "failed"
-        assert row["note"].startswith("burst-0-1 was killed by signal 9")
-        site.check_that_nothing_is_left()
-
-
 def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> None:
     with site.cli.daemon():
         job = site.submit("-N3", "--requires=burst", *UNTIL_TOLD)
