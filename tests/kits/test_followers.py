@@ -124,7 +124,8 @@ def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
     for lease in growing_limits(1.0):
         spec = msgspec.structs.replace(spec, lease_end=time.time() + lease)
         with short_directory() as rundirs:
-            command = ["/bin/sh", write(spec, tmp_path, rundirs), "burst-0-0"]
+            start = write(spec, tmp_path, rundirs)
+            command = ["/bin/sh", str(start), "burst-0-0"]
             done = subprocess.run(command, timeout=2 * HANG_S, check=False)
             assert done.returncode == 124
             assert list(rundirs.iterdir()) == []
