@@ -94,7 +94,8 @@ class Lead(Protocol):
         """Begin to follow jobs and ranks, on a thread and a handle of its own.
 
         `observe` then shows the burstable jobs and those in `known`: jobs on record,
-        which another attribute may have marked as burstable.
+        which another attribute may have marked as burstable. Those of them that have
+        ended are shown, too, for a minute.
         `wake` is called from that thread whenever anything changed; it must be quick.
         Returns once the jobs that exist are known. When the job manager is reloaded,
         the lead reads all jobs again in the background; until then `observe` raises.

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -169,6 +170,28 @@ class Journal:
             self._stream.open()
 
         self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def take_ended(self, entries: Mapping[JobId, bytes]) -> None:
+        """Show jobs that ended before `start`, as `read_ended` returns them.
+
+        One that has not ended by its events is passed over: the last were not stored
+        yet, and the journal told of them.
+        """
+
+        def take(done: Future[None]) -> None:
+            for number, payload in entries.items():
+                if number in self._jobs:
+                    continue
+                # What its user wrote may nest too deeply to be read.
+                with suppress(RecursionError):
+                    self._update(_ENTRY.decode(payload))
+                job = self._jobs.get(number)
+                if job is not None and job.state is not JobState.INACTIVE:
+                    del self._jobs[number]
+                    self._changed.discard(number)
+            done.set_result(None)
+
+        self._loop.wait_for(take, SYNC_DEADLINE_S, "taking in jobs that ended")
 
     def active_jobs(self) -> list[ActiveJob]:
         """Return all active jobs. Raises Unreadable, LeadGone."""

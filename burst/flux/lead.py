@@ -15,6 +15,7 @@ from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
 from burst.flux.confine import confine_jobs
+from burst.flux.ended_jobs import read_ended
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
@@ -140,6 +141,8 @@ class FluxLead:
         journal = Journal(loop, self._attribute, wake)
         journal.follow_queue(*self._queue)
         journal.start(known)
+        if ended := sorted(set(known) - journal.job_views().keys()):
+            journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
         self._journal = journal
 

@@ -89,6 +89,20 @@ class JobsContract(WithInstance):
             watch.state(known, JobState.INACTIVE)
             assert other not in lead.observe().jobs
 
+    def test_a_job_on_record_that_ended_before_is_told_with_its_times(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        ran = instance.submit(slots=1, command=("true",))
+        waited = instance.submit(nodes=4)
+        watch.state(waited, JobState.SCHED)
+        instance.cancel(waited)
+        before = [watch.state(job, JobState.INACTIVE) for job in (ran, waited)]
+        with closing(instance.lead()) as lead:
+            lead.listen(lambda: None, [ran, waited, JobId(12345)])
+            jobs = lead.observe().jobs
+        assert [jobs[ran], jobs[waited]] == before
+        assert jobs[ran].t_start > 0
+
     def test_a_running_job_has_ranks_and_a_start(
         self, instance: Instance, watch: Watch
     ) -> None:

@@ -22,6 +22,7 @@ from burst.flux.rpc import RpcClient
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault
+from tests.support.waiting import HANG_S
 
 
 def resources(*groups: tuple[str, str, str], **properties: str) -> dict[str, Any]:
@@ -227,7 +228,7 @@ class TestBell:
         begun = threading.Event()
         broker.services["resource.journal"] = lambda _: begun.set()
         ResourceWatcher(loop, rings.release).start()
-        assert begun.wait(60.0)
+        assert begun.wait(HANG_S)
         yield rings
         loop.close()
 
@@ -236,9 +237,8 @@ class TestBell:
     ) -> None:
         begun = threading.Semaphore(0)
         broker.services["resource.journal"] = lambda _: begun.release()
-        deadline = 20.0
         broker.push("resource.journal", "unloaded", errno.ENODATA)
-        assert rings.acquire(timeout=deadline)
-        assert begun.acquire(timeout=deadline)
+        assert rings.acquire(timeout=HANG_S)
+        assert begun.acquire(timeout=HANG_S)
         broker.push("resource.journal", {"events": [{"name": "drain"}]})
-        assert rings.acquire(timeout=deadline)
+        assert rings.acquire(timeout=HANG_S)

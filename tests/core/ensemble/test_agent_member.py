@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.algorithm import QueueCounts
+from burst.algorithm import JobTally, QueueCounts
 from burst.config.ensemble import ANY_SIZE
 from burst.core.ensemble import commands
 from burst.core.ensemble.agent_member import AgentMember
@@ -103,6 +103,21 @@ def test_a_job_that_ended_between_two_reports_is_asked_for_and_counted_once() ->
     last = agent_member(book=after.book)
     assert last.answer(report()).ask == ()
     assert last.read(ended, NOW + 3).reading.events == ()
+
+
+@pytest.mark.parametrize(("result", "failed"), [("failed", 1), ("canceled", 0)])
+def test_a_job_that_failed_before_it_started_counts_as_failed(
+    result: str, failed: int
+) -> None:
+    ended = row(5, JobState.INACTIVE, result=result)
+    first = agent_member().read(report(), NOW)
+    found = agent_member(book=first.book).read(report(jobs=(ended,)), NOW + 1)
+    counted = GroupStatistics()
+    for event in found.reading.events:
+        counted = counted.add(event)
+    assert counted.tally() == JobTally(
+        finished=failed, failed=failed, events={"submit": 1, "exception": 1}
+    )
 
 
 def test_a_job_that_is_shown_is_not_counted_as_submitted_twice() -> None:
