@@ -59,8 +59,8 @@ def format_idset(ids: Iterable[int]) -> str:
 def parse_hostlist(text: str, most: int = _LARGEST) -> tuple[str, ...]:
     """Return the hosts of RFC 29 text such as `lead-0,burst-0-[0-3]`, in its order.
 
-    It reads what Flux reads, and as Flux does (`hostlist_decode` in libhostlist): commas
-    and blanks separate, also several and at the end; numbers keep their width
+    It reads what Flux reads, and as Flux does (`hostlist_decode` in libhostlist):
+    commas and blanks separate, also several and at the end; numbers keep their width
     (`n[08-10]` is n08, n09, n10); of several brackets in one name the first is a range,
     and what comes after it is part of the name. Raises ValueError: TooManyHosts where
     there are more than `most`.
