@@ -27,8 +27,8 @@ from burst.cli.replay_sites import (
     SiteOptions,
     userids_of,
 )
-from burst.core.worth.queue_model import Order
 from burst.model.fsd import format_fsd, parse_fsd
+from burst.model.scheduler import Order
 from burst.replay.picture import draw
 from burst.replay.policies import FilePolicy, Policy
 from burst.replay.read_trace import TraceError, read_trace

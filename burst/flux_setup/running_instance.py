@@ -11,8 +11,8 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
-from burst.flux.intake import read_scheduler
 from burst.flux.rpc import RpcClient
+from burst.flux.scheduler import scheduler_name
 from burst.model.confinement import LENT
 
 # Those that sched-burst can stand in for: it is made of them.
@@ -45,7 +45,7 @@ def read_instance(uri: str) -> RunningInstance:
     try:
         client = RpcClient(handle)
         return RunningInstance(
-            scheduler=read_scheduler(client), config=client.ask("config.get")
+            scheduler=scheduler_name(client), config=client.ask("config.get")
         )
     finally:
         handle.close()

@@ -23,6 +23,7 @@ from burst.flux.handle import Handle
 from burst.flux.lost_frees import LostFrees
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
+from burst.flux.scheduler_status import SchedulerStatus
 from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
 from burst.model.shape import Shape
 from tests.contract.instance import BURST_SHAPE, SLEEP, rank_of
@@ -301,21 +302,21 @@ def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_relo
     }
     instance.rpc("sched.alloc", {**asked, "jobspec": spec})
 
-    lost_frees = LostFrees(limit_s=0.5)
+    known = SchedulerStatus(LostFrees(limit_s=0.5))
     with closing(Handle(instance.uri)) as handle:
         client = RpcClient(handle)
-        first = read_ranks(client, lost_frees)
+        first = read_ranks(client, known)
         assert first.allocated == {RANK}
         assert first.unfreed == set()
         assert first.granting == {RANK: Shape(1)}
         time.sleep(0.6)
-        lost = read_ranks(client, lost_frees)
+        lost = read_ranks(client, known)
         assert lost.allocated == set()
         assert lost.granting == {}
         assert lost.unfreed == {RANK}
         assert lost.free[RANK] == Shape(3, 1)
         instance.flux("module", "reload", "sched-simple")
         until_readable(watch)
-        mended = read_ranks(client, lost_frees)
+        mended = read_ranks(client, known)
     assert mended.unfreed == set()
     assert mended.free[RANK] == BURST_SHAPE

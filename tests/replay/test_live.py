@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.worth.queue_model import Order
+from burst.model.scheduler import Order
 from burst.core.worth.rules import RuleSet
 from burst.replay.policies import FilePolicy
 from burst.replay.read_trace import read_trace

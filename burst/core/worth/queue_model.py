@@ -8,7 +8,6 @@ Jobs that are submitted later are not known; in strict order they change nothing
 
 from __future__ import annotations
 
-import enum
 import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ import msgspec
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
 from burst.model.jobid import JobId
+from burst.model.scheduler import Order
 
 BACKFILL_DEPTH = 100
 """Behind the first waiting job so many are tried for backfill, as schedulers do."""
@@ -33,15 +33,6 @@ whether it leaves the queue for a burst; then those behind it start without it."
 
 _NO_JOB = JobId(0)
 _NEVER = (math.inf, _NO_JOB)
-
-
-class Order(enum.StrEnum):
-    """In which order a scheduler starts jobs."""
-
-    FIFO = "fifo"
-    """The first waiting job starts first: sched-simple and sched-burst."""
-    EASY = "easy"
-    """As FIFO; others start before it where that does not make it wait longer."""
 
 
 class Scheduling(msgspec.Struct, frozen=True):
