@@ -41,6 +41,7 @@ from burst.doctor.check_runtime import (
     check_records,
     check_unleased_slots,
 )
+from burst.doctor.check_scheduler import check_scheduled_ranks, check_scheduler
 from burst.doctor.check_setup import (
     check_bootstrap,
     check_flux_program,
@@ -131,6 +132,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 installed = collect_facts.read_installed(os.environ)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
+                found = [*check_scheduler(instance, settings.intake)]
+                yield from _label("scheduler", found)
                 answer = collect_facts.read_accounting(lead, settings)
                 found = check_accounting(answer, settings.intake)
                 yield from _label("accounting", found)
@@ -186,6 +189,7 @@ def _check_with_lead(
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     yield from _label("records", check_records(state.records))
+    yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
 

@@ -10,15 +10,20 @@ from typing import Any
 from burst import log
 from burst.config import IntakeSettings
 from burst.errors import ConfigError, Unreadable
+from burst.flux.node_set import parse_nodes
 from burst.flux.rpc import RpcClient
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, wrong
-from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
+from burst.model.ranks import format_idset, parse_idset
+from burst.model.resource_set import resource_set
+from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler, order_of
 
 SCHEDULER = "sched-burst"
 """Name of our scheduler module, and of its service."""
-RESOURCE = "sched-fluxion-resource"
-"""Fluxion's module that matches jobs to nodes."""
+GRAPH_ADVICE = (
+    "take the key `scheduling` out of R, and [resource] scheduling out of the lead's"
+    " configuration, so that Fluxion makes its graph of all of R; then restart the lead"
+)
 POLICY_ADVICE = (
     'set queue-policy = "easy", "conservative" or "hybrid" under'
     " [sched-fluxion-qmanager] of the lead's configuration, and load Fluxion again"
@@ -64,7 +69,7 @@ def _read_fluxion(client: RpcClient) -> Scheduler:
     policies = {
         str(name): str(queue.get("policy", "")) for name, queue in queues.items()
     }
-    options = client.ask(f"{RESOURCE}.params").get("params", {})
+    options = client.ask(f"{MATCHER}.params").get("params", {})
     return Scheduler(
         name=FLUXION,
         order=order_of(policies),
@@ -119,7 +124,7 @@ def find_obstacles(
             wrong(
                 f"Fluxion repeats for {scheduler.stale_s} s what it had allocated"
                 " (update-interval): a node could be deleted under a job",
-                f"leave update-interval of {RESOURCE} out, and load Fluxion again",
+                f"leave update-interval of {MATCHER} out, and load Fluxion again",
             )
         )
     if scheduler.fcfs_queues and intake.mode == "hold":
@@ -186,3 +191,22 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
         )
     for finding in find_obstacles(scheduler, intake, client.ask("config.get")):
         raise ConfigError(finding.what, finding.advice)
+    if scheduler.is_fluxion:
+        _check_graph(client)
+
+
+def _check_graph(client: RpcClient) -> None:
+    """Raise ConfigError if Fluxion knows no rank that is to be lent.
+
+    It has its nodes from a graph in R (JGF, the key `scheduling`) where there is one,
+    and ranks that were added to R are not in that.
+    """
+    status, known = client.ask("resource.status"), client.ask("sched.resource-status")
+    lent = resource_set(status["R"]).properties.get(LENT, frozenset())
+    lent -= parse_idset(status["exclude"])
+    if lent and lent.isdisjoint(parse_nodes(known["all"]).ranks):
+        raise ConfigError(
+            f"Fluxion does not know the ranks to be lent, {format_idset(lent)}: R has a"
+            " graph (JGF) without them, so that no job would start there",
+            GRAPH_ADVICE,
+        )

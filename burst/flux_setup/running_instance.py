@@ -12,8 +12,9 @@ from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.rpc import RpcClient
-from burst.flux.scheduler import scheduler_name
+from burst.flux.scheduler import find_obstacles, read_scheduler
 from burst.model.confinement import LENT
+from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
@@ -24,6 +25,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: str
     """Name of the module; empty if none is loaded."""
+    known: Scheduler = Scheduler()
+    """What else is known of it."""
     config: Mapping[str, Any]
 
     @property
@@ -44,9 +47,9 @@ def read_instance(uri: str) -> RunningInstance:
     handle = Handle(uri)
     try:
         client = RpcClient(handle)
-        return RunningInstance(
-            scheduler=scheduler_name(client), config=client.ask("config.get")
-        )
+        known = read_scheduler(client)
+        config = client.ask("config.get")
+        return RunningInstance(scheduler=known.name, known=known, config=config)
     finally:
         handle.close()
 
@@ -59,6 +62,9 @@ def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
+    if intake.mode == "hold":
+        for finding in find_obstacles(instance.known, intake, instance.config):
+            raise ConfigError(finding.what, finding.advice)
     if intake.mode != "queue":
         return
     for name in (intake.queue, intake.ready):

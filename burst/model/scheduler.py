@@ -10,6 +10,8 @@ import msgspec
 
 FLUXION = "sched-fluxion-qmanager"
 """The module of Fluxion (flux-sched) that serves the lead's jobs."""
+MATCHER = "sched-fluxion-resource"
+"""Fluxion's module that matches jobs to nodes."""
 FCFS = "fcfs"
 """Fluxion's first come, first served, its default: it starts no job ahead of another,
 and denies what it could not start on nodes that are up (dfu.cpp)."""
@@ -62,6 +64,16 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
             policies = ", ".join(sorted(set(self.policies.values())))
             return f"Fluxion ({policies})" if policies else "Fluxion"
         return self.name or "Flux's scheduler"
+
+    @property
+    def reload(self) -> str:
+        """How it is loaded again, in commands."""
+        if self.is_fluxion:
+            return (
+                f"flux module remove {FLUXION}, flux module reload {MATCHER}, flux"
+                f" module load {FLUXION}"
+            )
+        return f"flux module reload {self.name or 'SCHEDULER'}"
 
     @property
     def fcfs_queues(self) -> tuple[str, ...]:

@@ -13,18 +13,19 @@ from burst.errors import BurstError, ConfigError, Unreadable
 from burst.flux.rpc import RpcClient
 from burst.flux.scheduler import (
     READ_EVERY_S,
-    RESOURCE,
     SCHEDULER,
     SchedulerReader,
     check_scheduler,
     read_scheduler,
 )
-from burst.model.scheduler import FLUXION, Order, Scheduler
+from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler
 from tests.flux.fake_handle import FakeHandle
+from tests.flux.test_ranks import resources
 
 MODE_SCHEDULER = IntakeSettings(mode="scheduler")
 MODE_HOLD = IntakeSettings(mode="hold")
 MODE_QUEUE = IntakeSettings(mode="queue")
+R = resources(("0-3", "0-1", ""), burst="2-3")
 BATCH = {"batch": {"requires": ["local"]}}
 
 
@@ -55,8 +56,10 @@ def fluxion(
     params = {"policy": "first", "update-interval": 0, **options}
     services: dict[str, Any] = {
         f"{FLUXION}.stats-get": stats,
-        f"{RESOURCE}.params": {"params": params},
+        f"{MATCHER}.params": {"params": params},
         "config.get": {"queues": queues},
+        "resource.status": {"R": R, "exclude": ""},
+        "sched.resource-status": {"all": R, "down": None, "allocated": None},
     }
     return client(FLUXION, **services)
 
@@ -178,7 +181,7 @@ def test_it_is_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> Non
     now = [0.0]
     policies = {"default": {"policy": "fcfs"}}
     services = {f"{FLUXION}.stats-get": {"queues": policies}}
-    params = {f"{RESOURCE}.params": {"params": {}}}
+    params = {f"{MATCHER}.params": {"params": {}}}
     reader = SchedulerReader(
         client(FLUXION, **services, **params), clock=lambda: now[0]
     )
@@ -188,3 +191,31 @@ def test_it_is_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> Non
     now[0] = READ_EVERY_S + 1
     assert reader.read().order is Order.EASY
     assert "another scheduler now: Fluxion (easy)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("known", "excluded", "refused"),
+    [
+        (resources(("0-1", "0-1", "")), "", True),
+        # A slot of which it does not know some ranks is left out, and others are not.
+        (resources(("0-2", "0-1", "")), "", False),
+        (resources(("0-2", "0-1", "")), "2", True),
+        (resources(("0-1", "0-1", "")), "2-3", False),
+    ],
+)
+def test_a_graph_in_r_without_the_ranks_to_be_lent_is_refused(
+    known: Any, excluded: str, refused: bool
+) -> None:
+    services: dict[str, Any] = {
+        f"{FLUXION}.stats-get": {"queues": {"default": {"policy": "easy"}}},
+        f"{MATCHER}.params": {"params": {}},
+        "resource.status": {"R": R, "exclude": excluded},
+        "sched.resource-status": {"all": known, "down": None, "allocated": None},
+    }
+    lead = client(FLUXION, **services)
+    if not refused:
+        check_scheduler(lead, MODE_HOLD)
+        return
+    with pytest.raises(ConfigError, match="has a graph") as raised:
+        check_scheduler(lead, MODE_HOLD)
+    assert "the key `scheduling`" in raised.value.advice
