@@ -27,6 +27,10 @@ class Fluxion(NamedTuple):
     """The directory of its broker modules."""
     modprobe: Path
     """The directory that has `modprobe.d` and `rc1.d` of it: ETC/flux/modprobe."""
+    encoder: Path
+    """The command `flux ion-R`, which puts a graph into R."""
+    python: Path
+    """The directory of its Python package, which that command needs."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -55,5 +59,16 @@ def find_fluxion() -> Fluxion | None:
             modules = prefix / library / "flux" / "modules"
             if (modules / f"{QMANAGER}.so").exists():
                 etc = Path("/etc") if str(prefix) == "/usr" else prefix / "etc"
-                return Fluxion(modules, etc / "flux" / "modprobe")
+                return Fluxion(
+                    modules,
+                    etc / "flux" / "modprobe",
+                    encoder=prefix / "libexec" / "flux" / "cmd" / "flux-ion-R.py",
+                    python=_python(prefix),
+                )
     return None
+
+
+def _python(prefix: Path) -> Path:
+    """Return where the package `fluxion` is: Debian's pip installs below local."""
+    found = sorted(prefix.glob("**/python3*/*-packages/fluxion/__init__.py"))
+    return found[0].parents[1] if found else prefix
