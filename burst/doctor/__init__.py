@@ -41,7 +41,11 @@ from burst.doctor.check_runtime import (
     check_records,
     check_unleased_slots,
 )
-from burst.doctor.check_scheduler import check_scheduled_ranks, check_scheduler
+from burst.doctor.check_scheduler import (
+    check_scheduled_ranks,
+    check_scheduler,
+    check_systemd,
+)
 from burst.doctor.check_setup import (
     check_bootstrap,
     check_flux_program,
@@ -174,6 +178,7 @@ def _check_with_lead(
     slots = () if isinstance(found, ReadFailure) else found
     yield from _label("slots", check_slots(found))
     facts = collect_facts.read_endpoint(identity, settings)
+    yield from _label("systemd", check_systemd(identity))
     yield from _label("certificate", check_certificate(facts))
     yield from _label("endpoint", check_endpoint(facts, settings))
     seen = try_call(lambda: with_settings(identity, settings.lead))

@@ -10,8 +10,9 @@ from burst.core.placement.slots import RankSlot
 from burst.doctor.facts import ReadFailure
 from burst.flux.scheduler import GRAPH_ADVICE, POLICY_ADVICE, find_obstacles
 from burst.flux_setup.running_instance import RunningInstance
+from burst.kits.systemd_user import ENABLE_LINGER
 from burst.model.finding import Finding, note, ok, wrong
-from burst.model.lead import LeadView
+from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_idset
 
 
@@ -37,6 +38,16 @@ def check_scheduler(
         yield note(
             "Fluxion gives each job whole nodes (match-policy): jobs that would share"
             " a node get one each, and that many nodes are paid for"
+        )
+
+
+def check_systemd(lead: LeadIdentity) -> Iterator[Finding]:
+    """Say what followers need where the lead's Flux has systemd."""
+    if lead.systemd:
+        yield note(
+            "the lead has [systemd] enable: a follower comes online only where the"
+            " owner of the instance has a systemd of its own, so never in a pod",
+            f"on the hosts of followers: {ENABLE_LINGER}",
         )
 
 

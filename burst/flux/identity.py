@@ -45,6 +45,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         access=parse_access(config),
         started=_started(client),
         statedir=_statedir(client),
+        systemd=config.get("systemd", {}).get("enable") is True,
     )
 
 

@@ -90,6 +90,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """When the lead was started, in seconds since the epoch; 0 if not known."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
+    systemd: bool = False
+    """Whether the lead has `[systemd] enable`: then a follower is online and runs jobs
+    only by the systemd of the owner on its host (burst.kits.systemd_user)."""
 
     def is_guest(self, userid: int | None) -> bool:
         """Tell whether a user is one whom the instance serves beside its owner.

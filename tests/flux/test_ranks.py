@@ -22,24 +22,7 @@ from burst.flux.scheduler_status import SchedulerStatus
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault
-
-
-def resources(*groups: tuple[str, str, str], **properties: str) -> dict[str, Any]:
-    """Return R of groups of ranks, cores and GPUs."""
-    lite = [
-        {"rank": ranks, "children": {"core": cores, **({"gpu": gpus} if gpus else {})}}
-        for ranks, cores, gpus in groups
-    ]
-    return {"version": 1, "execution": {"R_lite": lite, "properties": properties}}
-
-
-ALL = resources(("0", "0-1", ""), ("1-3", "0-3", "0"))
-NOTHING = resources()
-
-
-def status(**more: Any) -> dict[str, Any]:
-    own = {"online": "0-1", "offline": "2-3", "exclude": "", "torpid": "", "drain": {}}
-    return {"R": ALL, **own, **more}
+from tests.flux.rank_answers import ALL, NOTHING, resources, status
 
 
 def sched(allocated: Any = NOTHING, down: Any = NOTHING) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from burst.flux.scheduler import (
 )
 from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler
 from tests.flux.fake_handle import FakeHandle
-from tests.flux.test_ranks import resources
+from tests.flux.rank_answers import resources
 
 MODE_SCHEDULER = IntakeSettings(mode="scheduler")
 MODE_HOLD = IntakeSettings(mode="hold")

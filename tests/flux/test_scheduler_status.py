@@ -19,7 +19,7 @@ from burst.flux.scheduler_status import (
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import FakeHandle, Fault
-from tests.flux.test_ranks import ALL, NOTHING, resources, status
+from tests.flux.rank_answers import ALL, NOTHING, resources, status
 
 _TOOK_S = 0.1
 _PAUSE_S = _TOOK_S / SHARE + 0.01
