@@ -125,7 +125,7 @@ def _duration_option(
 @click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
 @click.option(
     "--order",
-    type=click.Choice([order.value for order in Order]),
+    type=click.Choice([Order.FIFO.value, Order.EASY.value]),
     default=Order.EASY.value,
     show_default=True,
     help="How own nodes are scheduled: first come first served, or with backfill.",

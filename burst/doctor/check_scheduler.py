@@ -37,7 +37,9 @@ def check_scheduler(
     if known.whole_nodes:
         yield note(
             "Fluxion gives each job whole nodes (match-policy): jobs that would share"
-            " a node get one each, and that many nodes are paid for"
+            " a node get one each, and that many nodes are paid for",
+            "set match-policy under [sched-fluxion-resource] otherwise if jobs are to"
+            " share nodes",
         )
 
 

@@ -210,7 +210,8 @@ def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> Resour
         raise ConfigError(
             "R has the key `scheduling`, a graph for Fluxion, in which ranks that are"
             " added are missing: no job would start on them",
-            "make R without it (Fluxion makes a graph of R itself); then run this again",
+            "make R without it, as Fluxion makes a graph of R itself; then run this"
+            " again",
         )
     # A slot that is called local must not pass for the lead's own nodes.
     slot = group.slot if group.slot != "local" else LENT

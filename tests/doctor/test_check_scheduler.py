@@ -40,7 +40,7 @@ def test_other_schedulers_have_nothing_to_say() -> None:
 def test_fluxion_that_backfills_is_well() -> None:
     found = judge(fluxion())
     assert levels(found) == [OK]
-    assert said(found).startswith("bursts work with Fluxion (easy) in mode hold")
+    assert found[0].what == "bursts work with Fluxion (easy) in mode hold"
 
 
 @pytest.mark.parametrize(
