@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How much of Fluxion's time it takes to tell us what it has allocated.
 
-A real lead of thousands of nodes that Fluxion schedules. A rank is drained and undrained
-all the time, so that there is something new at each look, and the lead is looked at as
-fast as it can be, twice: as the daemon does it, and with Fluxion asked at each look.
-What counts is the processor time of the thread that has Fluxion's graph.
+A real lead of thousands of nodes that Fluxion schedules. A rank is drained and
+undrained all the time, so that there is something new at each look, and the lead is
+looked at as fast as it can be, twice: as the daemon does it, and with Fluxion asked at
+each look. What counts is the processor time of the thread that has its graph.
 
     python benchmarks/fluxion.py [--json] [--nodes 2000] [--seconds 60]
 """
