@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from burst.flux.scheduler import (
     read_scheduler,
 )
 from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler
-from tests.flux.fake_handle import FakeHandle
+from tests.flux.fake_handle import Answer, FakeHandle
 from tests.flux.rank_answers import resources
 
 MODE_SCHEDULER = IntakeSettings(mode="scheduler")
@@ -27,6 +28,10 @@ MODE_HOLD = IntakeSettings(mode="hold")
 MODE_QUEUE = IntakeSettings(mode="queue")
 R = resources(("0-3", "0-1", ""), burst="2-3")
 BATCH = {"batch": {"requires": ["local"]}}
+
+
+def constant(answer: Any) -> Callable[[Any], Answer]:
+    return lambda _: answer
 
 
 def client(*modules: str, **services: Any) -> RpcClient:
@@ -38,11 +43,8 @@ def client(*modules: str, **services: Any) -> RpcClient:
         "config.get": {},
         **services,
     }
-    return RpcClient(
-        FakeHandle(
-            {topic: lambda _, it=it: it for topic, it in answers.items()}
-        ).as_handle()
-    )
+    services = {topic: constant(answer) for topic, answer in answers.items()}
+    return RpcClient(FakeHandle(services).as_handle())
 
 
 def fluxion(
@@ -181,7 +183,7 @@ def test_it_is_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> Non
     now = [0.0]
     policies = {"default": {"policy": "fcfs"}}
     services = {f"{FLUXION}.stats-get": {"queues": policies}}
-    params = {f"{MATCHER}.params": {"params": {}}}
+    params: dict[str, Any] = {f"{MATCHER}.params": {"params": {}}}
     reader = SchedulerReader(
         client(FLUXION, **services, **params), clock=lambda: now[0]
     )
