@@ -213,9 +213,14 @@ class Daemon:
             Served(lambda: engine.snapshot, api.holder(), api.answer, session.reports)
         )
         try:
-            while not self._stopping:
+            while not self._stopping and not (step := session.clock.step()):
                 self._tick(session)
-            self._stop(session)
+            if self._stopping:
+                self._stop(session)
+            else:
+                # The next session reads the records anew, and moves their times.
+                why = f"the system clock was set by {format_fsd(step)}"
+                log.say("%s; the daemon starts anew", why)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
             why = f"the lead was lost: {error}"

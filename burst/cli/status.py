@@ -95,6 +95,13 @@ def _known(online: int | None) -> str:
     return "?" if online is None else str(online)
 
 
+def lead_troubles(lead: Row) -> list[str]:
+    """Return what is wrong with the lead and its store, of an answer to `status`."""
+    why = lead["trouble"] and f"the lead cannot be read: {lead['trouble']}"
+    # Daemons of earlier versions do not tell the other.
+    return [text for text in (why, lead.get("store_trouble", "")) if text]
+
+
 def notices(found: Row) -> list[Line]:
     """Return a line for everything that a person should know of."""
     lines: list[Line] = []
@@ -106,9 +113,7 @@ def notices(found: Row) -> list[Line]:
         lines.append([f"banks are as jobs name them: {found['banks_unverified']}"])
     if found["daemon"] is None:
         lines.append([(_no_daemon(found), WRONG)])
-    if found["lead"]["trouble"]:
-        trouble = f"the lead cannot be read: {found['lead']['trouble']}"
-        lines.append([(trouble, WRONG)])
+    lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
     for provider in found["providers"]:
         lines += _notices_of(provider, found["now"])
     if found["held"]:

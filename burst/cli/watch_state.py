@@ -11,7 +11,7 @@ from rich.text import Text
 
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import Row
-from burst.cli.status import learnt, used_text
+from burst.cli.status import lead_troubles, learnt, used_text
 from burst.cli.terminal import rich_text
 from burst.cli.watch_rows import Item, Key, Section, sections
 from burst.model.decision import moment
@@ -60,8 +60,8 @@ class WatchState(msgspec.Struct, frozen=True):
         lines = []
         if self.failure:
             lines.append(f"no answer: {self.failure}; it is tried again")
-        if self.found and self.found["lead"]["trouble"]:
-            lines.append(f"the lead cannot be read: {self.found['lead']['trouble']}")
+        if self.found:
+            lines += lead_troubles(self.found["lead"])
         if self.found and self.found["daemon"] is None:
             lines.append("no daemon serves this lead; this is what is on record")
         return lines

@@ -96,6 +96,9 @@ class TellJobs(msgspec.Struct, frozen=True):
     memo: dict[str, str]
 
 
+FREEING = (ReapBurst, DrainBurst, UndrainBurst)
+"""What may be done although it is not on record. After a crash it is found: by what the
+provider shows no more, and by the reason of a drain."""
 Action = (
     ProvisionBurst
     | ReapBurst

@@ -148,7 +148,11 @@ def status_for(view: GuestView, row: Row) -> Row:
             for slot in row["slots"]
         ],
         "providers": providers_for_guests(row["providers"]),
-        "lead": {**lead, "trouble": OWNER_SEES if lead["trouble"] else ""},
+        "lead": {
+            **lead,
+            "trouble": OWNER_SEES if lead["trouble"] else "",
+            "store_trouble": OWNER_SEES if lead.get("store_trouble") else "",
+        },
         "daemon": daemon and {**daemon, "config": ""},
         "pending": len(view.jobs),
         "orphans": [],

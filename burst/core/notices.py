@@ -16,7 +16,7 @@ import msgspec
 from burst.core.orphans import SURE_AFTER, Orphan
 from burst.core.overdue import is_overdue, is_past_lease
 from burst.core.records import Records
-from burst.core.world import World
+from burst.core.world import StoreTrouble, World
 from burst.core.worth.budget import BudgetState
 from burst.core.worth.money import format_money
 from burst.model.burst import Burst
@@ -24,6 +24,8 @@ from burst.model.decision import moment
 
 REPEATED = 3
 """So many bursts of one offer in a row that did not come up are told of."""
+STORE_SETTLE_S = 30.0
+"""A store that refuses records for less, as in a restart of its module, is not told."""
 Severity = Literal["warning", "critical"]
 
 
@@ -61,9 +63,12 @@ def find_notices(
     orphans: Iterable[Orphan],
     budgets: Sequence[BudgetState],
     now: float,
+    store_trouble: StoreTrouble | None = None,
 ) -> dict[str, Notice]:
     """Return what a person must know of now, by id."""
     found = [*_of_providers(records, now), *_of_budgets(budgets)]
+    if store_trouble is not None:
+        found.append(_of_store(store_trouble))
     for burst in records.live:
         found += _of_burst(burst, now)
     found += (_of_orphan(orphan) for orphan in orphans)
@@ -130,6 +135,16 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                     advice="burst status -a lists them, burst explain BURST says why",
                     kept_until=aside.until,
                 )
+
+
+def _of_store(trouble: StoreTrouble) -> Notice:
+    return Notice(
+        id="store",
+        severity="critical",
+        text=trouble.text(),
+        advice="see whether its disk is full; it is tried again by itself",
+        settle=STORE_SETTLE_S,
+    )
 
 
 def _of_burst(burst: Burst, now: float) -> Iterator[Notice]:

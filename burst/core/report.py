@@ -94,6 +94,7 @@ def status(
             "hosts": format_hostlist(identity.hosts),
             "endpoint": identity.endpoint,
             "trouble": world.trouble,
+            "store_trouble": world.store_trouble.text() if world.store_trouble else "",
         },
         "bursts": [burst_row(burst, world, now) for burst in bursts],
         "slots": slot_rows(records, world),

@@ -11,7 +11,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core import lifecycle
-from burst.core.actions import Action
+from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.ensemble.over import is_unsettled
 from burst.core.idle_parts import shrink_idle
@@ -126,6 +126,28 @@ def run_tick(
         refusal_cache=cache,
         unsettled=decided is not None and decided.unsettled,
         behind=decided is not None and decided.behind,
+    )
+
+
+def free_unused(
+    records: Records, world: World, settings: Settings, now: float
+) -> TickResult:
+    """Record what happened, and take down what is not needed; begin nothing. Pure.
+
+    For a store that refuses the records: nothing may be begun then, while what is idle
+    is still paid for. Isolated bursts stay, as the results of their jobs are not kept.
+    """
+    tx = Transaction(records, now)
+    sync(tx, world, settings, {})
+    for burst in list(tx.bursts.values()):
+        if not (burst.quarantined or burst.lease.isolated or burst.resize):
+            act_on_burst(tx, burst, world, settings)
+    keep_accounts(tx, world, settings)
+    return TickResult(
+        records=tx.result(),
+        events=tuple(tx.events),
+        actions=tuple(act for act in tx.actions if isinstance(act, FREEING)),
+        decisions={},
     )
 
 

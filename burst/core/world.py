@@ -16,6 +16,7 @@ from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId
+from burst.model.decision import moment
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.subuids import NO_SUBUIDS, Subuids
@@ -73,6 +74,21 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last call of `offers` failed; empty if it did not."""
 
 
+class StoreTrouble(msgspec.Struct, frozen=True):
+    """The store refuses the records."""
+
+    since: float
+    why: str
+
+    def text(self) -> str:
+        """Return it in words, with what the daemon does meanwhile."""
+        return (
+            f"since {moment(self.since)} nothing can be written to the store:"
+            f" {self.why}; meanwhile the daemon takes down what is idle, and begins"
+            " nothing"
+        )
+
+
 class World(msgspec.Struct, frozen=True, kw_only=True):
     """All that was read. What could not be read is None, and nothing is done by it."""
 
@@ -81,6 +97,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     lead: LeadView | None
     trouble: str = ""
     """Why the lead could not be read."""
+    store_trouble: StoreTrouble | None = None
+    """None while the store takes the records."""
     providers: Mapping[str, ProviderView] = {}
     """In the order of the settings; only those that are enabled."""
     places: Mapping[str, str] = {}

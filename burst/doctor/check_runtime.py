@@ -28,7 +28,10 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
         text = f"the daemon does not answer: {facts.daemon.what}"
         return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
-        return [_serving(facts.daemon)]
+        trouble = facts.daemon.get("store_trouble", "")
+        advice = "see whether the lead's disk is full: flux content flush tells"
+        refused = [wrong(trouble, advice)] if trouble else []
+        return [_serving(facts.daemon), *refused]
     found = [note("no daemon serves this lead", f"start one: {start}")]
     if isinstance(facts.records, ReadFailure):
         return found

@@ -83,7 +83,7 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     """Of the burst that is made for it; empty: as its provider does."""
     wanted: bool = False
     """Whether a burst is made though it is worth less than the site's rule asks for
-    (`flux submit --burst`, without `=auto`)."""
+    (`flux submit --burst`, without `--burst-policy=auto`)."""
     allowed: tuple[str, ...] = ()
     """Providers that the site's rule allows; empty for any. Never read of a jobspec."""
     rule: str = ""

@@ -79,4 +79,6 @@ class DaemonState:
         if served is None:
             return self._trouble
         world = served.snapshot().world
-        return f"the lead cannot be read: {world.trouble}" if world.lead is None else ""
+        if world.lead is None:
+            return f"the lead cannot be read: {world.trouble}"
+        return world.store_trouble.text() if world.store_trouble else ""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The engine: each tick observes, decides, stores and acts, in this order.
 
-No provider or lead is asked to change anything before the store has the intent. What
-the store could not take is not done. The daemon and `run-burst` both use it.
+Nothing is begun before the store has the intent. While it refuses the records, what is
+idle is still taken down, and what happened is kept until the store can have it. The
+daemon and `run-burst` both use it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.actions import ReleaseJobs
+from burst.core.actions import FREEING, ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.commands import take_down_orphan
 from burst.core.isolated.actions import next_provision
@@ -26,14 +27,15 @@ from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
 from burst.core.records import Records
-from burst.core.tick import TickResult, record_answers, run_tick
-from burst.core.world import World
+from burst.core.tick import TickResult, free_unused, record_answers, run_tick
+from burst.core.world import StoreTrouble, World
 from burst.errors import (
     BurstError,
     LeadError,
     LeadGone,
     RecordTooLarge,
     StoreError,
+    Unreadable,
 )
 from burst.lead import Lead
 from burst.model.banks import NOT_VERIFIED
@@ -42,6 +44,7 @@ from burst.model.lead import LeadView
 from burst.model.subuids import NO_SUBUIDS
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
+from burst.runtime.clock import ClockMark
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import Executor
 from burst.runtime.forecast_pass import Forecasts
@@ -65,7 +68,10 @@ _BEHIND = 0.05
 # A deadline that has passed, and on which this tick could not act, is looked at again
 # after this many seconds.
 _UNMET_PAUSE = 5.0
+# So long after the store refused the records they are written again.
+_STORE_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
+replace = msgspec.structs.replace
 
 EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
 """A request as a pure function: it returns what to do, and the answer to the caller."""
@@ -91,6 +97,9 @@ class Engine:
         self._record_store = RecordStore(lead.store())
         settings = config.settings
         self._records = self._record_store.load(now, settings.limits)
+        self._stored = self._records
+        """What of it the store has."""
+        self._store_trouble: StoreTrouble | None = None
         log_new_budgets(self._records, config, now)
         self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
         self._action_runner = ActionRunner(lead, config.identity, self._tracker)
@@ -115,13 +124,16 @@ class Engine:
             decisions={},
         )
 
-    def reload_records(self, now: float) -> None:
+    def reload_records(self, now: float, clock: ClockMark) -> None:
         """Read the records again, once this process serves the lead.
 
-        Until then another daemon may have written to them. Raises StoreError and
-        Unreadable.
+        Until then another daemon may have written to them. `now` and the times of ticks
+        are by `clock`: times that were written before a step of the system clock are
+        moved. Raises StoreError and Unreadable.
         """
-        self._records = self._record_store.load(now, self._config.settings.limits)
+        limits = self._config.settings.limits
+        self._records = self._record_store.load(now, limits, clock)
+        self._stored = self._records
         if self._forecaster is not None:
             self._forecaster.restore(self._record_store.forecast_texts)
         if self._beside.notifier is not None:
@@ -155,9 +167,7 @@ class Engine:
     def tick(self, now: float) -> float:
         """Observe, decide, store, act; return when the next tick is due.
 
-        It is due earlier once something wakes us. Raises LeadGone, and StoreError or
-        Unreadable if nothing could be recorded: then nothing was done, and the next
-        tick tries again.
+        It is due earlier once something wakes us. Raises LeadGone.
         """
         self._tracker.collect_results(self._records, now)
         self._lead_silent = False
@@ -170,7 +180,16 @@ class Engine:
         settings = self._config.settings
         refusals = None if self._closing else self._snapshot.refusal_cache
         result = run_tick(self._records, world, settings, now, refusals)
-        result = self._apply(result, now, world.answered)
+        try:
+            result = self._apply(result, now, world.answered)
+        except LeadGone:
+            raise
+        except (StoreError, Unreadable):
+            freed = free_unused(self._records, world, settings, now)
+            self._accept(freed, now, world.answered)
+            decisions = self._snapshot.decisions
+            result = replace(freed, decisions=decisions, refusal_cache=refusals)
+        world = replace(world, store_trouble=self._store_trouble)
         poll_due = self._tracker.poll(self._records, now)
         orphans = find_orphans(self._records, world)
         reap_due = self._orphan_reaper.tick(orphans, self._records, world, now)
@@ -192,7 +211,8 @@ class Engine:
             self._lead_upkeep.ask(self._records, view, result.decisions, now)
             if forecasts is not None:
                 self._start_teller.tell(forecasts.starts, view, now)
-        return min(poll_due, reap_due, self._next_due(result, view, now))
+        due = min(poll_due, reap_due, self._next_due(result, view, now))
+        return min(due, now + _STORE_PAUSE) if self._store_trouble else due
 
     def _world(
         self,
@@ -207,6 +227,7 @@ class Engine:
             slots=self._config.slots,
             lead=view,
             trouble=trouble,
+            store_trouble=self._store_trouble,
             providers=self._tracker.views,
             calls=self._tracker.calls,
             answered=answered,
@@ -258,7 +279,6 @@ class Engine:
         self._lead_upkeep.change(settings, config.identity)
         self._start_teller.change(settings)
         self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
-        replace = msgspec.structs.replace
         world = replace(
             self._snapshot.world,
             identity=config.identity,
@@ -358,15 +378,53 @@ class Engine:
         now: float,
         answered: Sequence[ProviderAnswer] = (),
     ) -> TickResult:
-        """Store, remember, log, act: in this order. Return what was stored."""
-        before = self._records
+        """Store what changed, then do it. Return what was stored.
+
+        What only frees is done although the store refuses it. Raises LeadGone, and
+        StoreError or Unreadable for all else: then nothing of it was done.
+        """
         try:
-            self._record_store.write(self._records, result.records)
+            result = self._store(result, now)
+        except LeadGone:
+            raise
+        except (StoreError, Unreadable) as error:
+            self._note_store_trouble(error, now)
+            if not all(isinstance(action, FREEING) for action in result.actions):
+                raise
+        else:
+            if self._store_trouble is not None:
+                log.say("the store takes the records again")
+            self._store_trouble = None
+        self._accept(result, now, answered)
+        return result
+
+    def _store(self, result: TickResult, now: float) -> TickResult:
+        """Return what was stored: the result, without records too large for a store."""
+        try:
+            self._record_store.write(self._stored, result.records)
         except RecordTooLarge as error:
             log.say("%s", error, level=logging.ERROR)
             result = without_oversized(result, self._records, error.records, now)
-            self._record_store.write(self._records, result.records)
-        self._records = result.records
+            self._record_store.write(self._stored, result.records)
+        self._stored = result.records
+        return result
+
+    def _note_store_trouble(self, error: BurstError, now: float) -> None:
+        since = self._store_trouble.since if self._store_trouble else now
+        if self._store_trouble is None:
+            log.say(
+                "the records cannot be written: %s; until they can, the daemon begins"
+                " nothing, and takes down what is idle",
+                error,
+                level=logging.ERROR,
+            )
+        self._store_trouble = StoreTrouble(since, str(error))
+
+    def _accept(
+        self, result: TickResult, now: float, answered: Sequence[ProviderAnswer]
+    ) -> None:
+        """Remember, log, act."""
+        before, self._records = self._records, result.records
         if self._beside.tally is not None:
             self._beside.tally.recorded(result.events, self._records)
         log_health_changes(before.health, self._records.health)
@@ -379,7 +437,6 @@ class Engine:
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
-        return result
 
     def _take_down_orphan(self, orphan: Orphan) -> None:
         """Have the next tick put an orphan on record, to be taken down."""

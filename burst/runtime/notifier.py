@@ -99,7 +99,13 @@ class Notifier:
         now, world = snapshot.now, snapshot.world
         self._owner = world.identity.owner
         states = budgets_at(snapshot.records, snapshot.settings, world.userids, now)
-        found = find_notices(snapshot.records, snapshot.orphans, states.states(), now)
+        found = find_notices(
+            snapshot.records,
+            snapshot.orphans,
+            states.states(),
+            now,
+            world.store_trouble,
+        )
         self._since = {name: self._since.get(name, now) for name in found}
         for sink in self._told.keys() - self._senders.keys():
             del self._told[sink]

@@ -13,6 +13,7 @@
 | `settled/BURST` | what one of the last bursts has cost |
 | `times/PROVIDER` | how long its bursts took to come and to go |
 | `notice/told` | which notices were told, and to whom |
+| `meta/clock` | by which clock their times were written |
 
 A transaction has only the records that changed: its size depends on what happened and
 not on what is known.
@@ -33,6 +34,8 @@ from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.hold import Hold, encode_hold
 from burst.model.jobid import JobId
 from burst.model.record import encode_job, encode_record
+from burst.runtime.clock import ClockMark
+from burst.runtime.clock_steps import CLOCK, find_step, move_times
 from burst.runtime.read_records import SINGLE, name_of, read_records
 
 _K = TypeVar("_K")
@@ -61,15 +64,28 @@ class RecordStore:
         """Keys of writes that the store did not confirm. It may have kept them, or may
         do so once it goes on; a later write comes after, so it repeats them as they
         are to be."""
+        self._moved: dict[str, str | None] = {}
+        """Records that the next transaction writes anew, after a step of the clock."""
 
-    def load(self, now: float, limits: LimitSettings | None = None) -> Records:
+    def load(
+        self,
+        now: float,
+        limits: LimitSettings | None = None,
+        clock: ClockMark | None = None,
+    ) -> Records:
         """Return the records. A record that cannot be read is listed, never deleted.
 
-        `limits` bound how long from now anything is held against a provider. Raises
-        StoreError if a newer version of this program wrote the store.
+        `limits` bound how long from now anything is held against a provider. Their
+        times are those of `clock`, if it is given: were they written before a step of
+        the system clock, they are moved by it. Raises StoreError if a newer version of
+        this program wrote the store.
         """
-        texts = self._store.load()
+        texts = dict(self._store.load())
         self._check_schema(texts.get(_SCHEMA_KEY))
+        if clock is not None:
+            moved = move_times(texts, find_step(texts.get(CLOCK), clock))
+            texts |= moved
+            self._moved = {**moved, CLOCK: msgspec.json.encode(clock).decode()}
         self.forecast_texts = {
             key: text for key, text in texts.items() if key.startswith(FORECAST)
         }
@@ -108,7 +124,10 @@ class RecordStore:
         if changes:
             # Until the store has answered, any of this may be kept, even later.
             self._doubtful |= changes.keys()
-            self._store.write(changes)
+            # Not before there is something to write: the store may be full, and until
+            # then its records and its clock agree.
+            self._store.write({**self._moved, **changes})
+            self._moved = {}
         self._doubtful = frozenset()
         self._old_form = frozenset()
         return len(changes)

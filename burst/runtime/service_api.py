@@ -147,9 +147,15 @@ class ServiceApi:
 
         return guarded
 
-    def _ping(self, request: ServiceRequest, __: Snapshot) -> Row:
-        """Return which process serves, and which settings file it has read."""
-        return self.holder() if request.owner else {**self.holder(), "config": ""}
+    def _ping(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Return which process serves, its settings file, and what is wrong with it."""
+        if not request.owner:
+            return {**self.holder(), "config": ""}
+        trouble = snapshot.world.store_trouble
+        return {
+            **self.holder(),
+            **({"store_trouble": trouble.text()} if trouble else {}),
+        }
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return how jobs come in; `flux submit --burst` asks that."""

@@ -178,7 +178,7 @@ class Session:
         prepare_intake(self.lead, self.settings)
         self.lead.serve(self.api.answer, self.api.holder(), self.api.admit)
         # The service is the lock: another daemon may have written until we had it.
-        self.engine.reload_records(self.clock())
+        self.engine.reload_records(self.clock(), self.clock.mark)
         self._read_banks()
         self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
@@ -202,7 +202,10 @@ class Session:
         except (StoreError, Unreadable):
             self._tally.failed_tick()
             raise
-        self._tally.tick(time.monotonic() - began)
+        if self.engine.snapshot.world.store_trouble:
+            self._tally.failed_tick()
+        else:
+            self._tally.tick(time.monotonic() - began)
         pause = max(0.0, due - self.clock())
         self._wakeup.wait(
             pause if longest is None else min(pause, longest), GATHER_PAUSE

@@ -18,7 +18,7 @@ from burst.core.notices import (
 from burst.core.orphans import Orphan
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records
-from burst.core.world import ProviderView
+from burst.core.world import ProviderView, StoreTrouble
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.ledger import Entry, Payer, Share
 from burst.core.worth.money import Money
@@ -32,6 +32,15 @@ NOW = T0 + 1000
 
 def found(records: Records, *orphans: Orphan) -> dict[str, Notice]:
     return find_notices(records, orphans, [], NOW)
+
+
+def test_a_store_that_refuses_the_records_is_told_once_it_lasts() -> None:
+    trouble = StoreTrouble(NOW, "no space left; make room")
+    told = find_notices(Records(), (), [], NOW, trouble)
+    assert told["store"].severity == "critical"
+    assert "no space left; make room" in told["store"].text
+    assert due_notices(told, {}, {"store": NOW}, NOW + 29) == []
+    assert due_notices(told, {}, {"store": NOW}, NOW + 30) == [told["store"]]
 
 
 def test_of_a_daemon_that_is_well_nothing_is_told() -> None:

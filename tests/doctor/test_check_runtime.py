@@ -64,6 +64,12 @@ def test_a_daemon_of_another_version_is_noted() -> None:
     assert f"; this is {__version__} -> restart the daemon" in said(found)
 
 
+def test_a_store_that_refuses_the_daemons_records_is_wrong() -> None:
+    found = check_daemon(state(daemon={**HOLDER, "store_trouble": "disk full"}), "")
+    assert levels(found) == [OK, WRONG]
+    assert "disk full" in said(found)
+
+
 def test_a_daemon_that_does_not_answer_is_wrong() -> None:
     found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
     assert said(found).startswith("the daemon does not answer: no answer within 10s")

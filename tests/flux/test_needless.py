@@ -37,7 +37,7 @@ pytestmark = [
 JOBS = 50
 LONGEST_PAUSE_S = 0.05
 """From the end of one job to the next: some come while the daemon is busy."""
-HOW = pytest.mark.parametrize("how", ["--burst=any", "--setattr=burstable"])
+HOW = pytest.mark.parametrize("how", ["--burst", "--setattr=burstable"])
 MODES = pytest.mark.parametrize("mode", ["hold", "scheduler"])
 
 

@@ -70,7 +70,7 @@ def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
 
 def test_in_hold_mode_the_job_is_held_and_marked(user: UserCli, site: Answer) -> None:
     site("hold")
-    job = user.submit("--burst=gke", "--urgency=9", "-N4", "true")
+    job = user.submit("--burst", "--burst-provider=gke", "--urgency=9", "-N4", "true")
     system, urgency = seen(user, job)
     assert urgency == "0"
     assert system["burstable"] is True
@@ -81,10 +81,23 @@ def test_in_hold_mode_the_job_is_held_and_marked(user: UserCli, site: Answer) ->
     }
 
 
+@pytest.mark.parametrize("mode", ["hold", ""])
+def test_the_command_may_follow_the_option(
+    user: UserCli, site: Answer, mode: str
+) -> None:
+    """Without a daemon, too, where no name of a provider could be checked."""
+    if mode:
+        site(mode)
+    system, _ = seen(user, job := user.submit("-N2", "--burst", "sleep", "12"))
+    assert "provider" not in system["burst"]
+    spec = json.loads(user.do("job", "info", job, "jobspec"))
+    assert spec["tasks"][0]["command"] == ["sleep", "12"]
+
+
 def test_burst_auto_leaves_it_to_the_rules(user: UserCli, site: Answer) -> None:
     """It is held as any, so that Flux does not deny what is larger than it."""
     site("hold")
-    job = user.submit("--burst=auto", "-N4", "true")
+    job = user.submit("--burst", "--burst-policy=auto", "-N4", "true")
     system, urgency = seen(user, job)
     assert urgency == "0"
     assert system["burstable"] is True
@@ -177,8 +190,14 @@ def test_what_a_job_of_the_queue_cannot_have_is_refused(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--burst=nosuch"], "no such provider; there are: gke, local"),
+        (
+            ["--burst", "--burst-provider=nosuch"],
+            "no such provider; there are: gke, local",
+        ),
+        (["--burst=gke"], "ignored explicit argument 'gke'"),
+        (["--burst", "--burst-policy=never"], "invalid choice"),
         (["--burst-wait=1m"], "--burst-wait goes with --burst"),
+        (["--burst-provider=gke"], "--burst-provider goes with --burst"),
         (["--burst", "--burst-wait=soon"], "not a duration, such as 0, 90s, 10m"),
         (["--burst", "--burst-wait=inf"], "it has to end, such as 10m; a job that is"),
         (["--burst", "--burst-max-price=cheap"], "not a price, such as 0.75"),
@@ -200,7 +219,7 @@ def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
 
 
 def test_without_a_daemon_the_job_is_held_and_its_user_told(user: UserCli) -> None:
-    said = user.type("submit", "--burst=gke", "-N4", "true")
+    said = user.type("submit", "--burst", "--burst-provider=gke", "-N4", "true")
     assert said.status == 0
     assert "no burst daemon serves this instance" in said.error
     system, urgency = seen(user, said)
@@ -246,7 +265,7 @@ def test_a_directory_that_followers_may_lack_is_told_of(
         "warning: nodes of gke, kube have /home/ann only if their image has it"
     )
     assert "They have /tmp (--cwd)" in said.error
-    named = user.type("submit", "--burst=gke", *here).error
+    named = user.type("submit", "--burst", "--burst-provider=gke", *here).error
     assert "nodes of gke have" in named
     assert "They have /results, /tmp (--cwd)" in named
     copies = user.type("submit", "--burst", "--cc=1-2", *here)
@@ -259,9 +278,9 @@ def test_a_directory_that_followers_may_lack_is_told_of(
 @pytest.mark.parametrize(
     "words",
     [
-        ["--burst=gke", "--cwd=/results/run"],
-        ["--burst=gke", "--cwd=/results"],
-        ["--burst=local", "--cwd=/home/ann"],
+        ["--burst", "--burst-provider=gke", "--cwd=/results/run"],
+        ["--burst", "--burst-provider=gke", "--cwd=/results"],
+        ["--burst", "--burst-provider=local", "--cwd=/home/ann"],
         ["--burst", "--cwd=/tmp"],
         ["--burst", "--burst-mode=isolated", "--cwd=/home/ann"],
         ["--cwd=/home/ann"],

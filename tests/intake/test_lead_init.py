@@ -93,7 +93,7 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
             ),
             lambda: f"the daemon to serve: {lead.logs()}",
         )
-        words = ("--burst=local", "--burst-wait=0", "-N2")
+        words = ("--burst", "--burst-provider=local", "--burst-wait=0", "-N2")
         job = lead.do("submit", *words, "flux", "getattr", "hostname")
         lead.do("run", "-n1", "true")
         lead.do("job", "wait-event", "-t90", job, "clean")

@@ -27,12 +27,14 @@ def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
     with serve(mode):
-        lent = user.submit("--burst=local", "-N2", *HOSTNAME)
+        lent = user.submit("--burst", "--burst-provider=local", "-N2", *HOSTNAME)
         local = [user.submit("-n1", "true") for _ in range(3)]
         user.ended(*local)
         user.ended(lent)
         assert user.hosts(lent) == "burst-0-[0-1]"
-        refused = user.type("submit", "--burst=nosuch", "-N4", "true")
+        refused = user.type(
+            "submit", "--burst", "--burst-provider=nosuch", "-N4", "true"
+        )
         assert "no such provider; there are: local" in refused.error
         leave_nothing(cli)
 

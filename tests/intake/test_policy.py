@@ -32,7 +32,7 @@ def test_a_job_that_waits_for_own_nodes_is_held_by_nobody(
 
     def submit() -> str:
         """Submit a job that is not worth a burst, behind one that has all own nodes."""
-        job = user.submit("--burst=auto", "-n1", "true")
+        job = user.submit("--burst", "--burst-policy=auto", "-n1", "true")
         waits = {"not-worth", "not-forecast"}
         wait_until(lambda: verdict(job) in waits, "the job to be judged")
         wait_until(

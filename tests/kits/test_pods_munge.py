@@ -60,7 +60,7 @@ def test_each_form_starts_it_before_the_broker(
 ) -> None:
     spec = make_spec(tmp_path)
     for script in (start_script(spec, settings), start_lines(spec, settings)):
-        assert 0 < script.index("munged --force") < script.index("exec ")
+        assert 0 < script.index("munged --force") < script.index("flux broker")
     assert "munge" not in start_script(spec, SETTINGS)
     assert "munge" not in start_lines(spec, SETTINGS)
 

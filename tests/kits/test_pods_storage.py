@@ -125,7 +125,7 @@ def test_directories_are_there_before_the_broker_starts(
         (tmp_path / name).mkdir()
     (tmp_path / "config/hosts").write_text("burst-0-0\n")
     (tmp_path / "secret/curve.cert").write_text("key")
-    before, _, _ = start.replace("/burst/", f"{tmp_path}/").partition("exec ")
+    before, _, _ = start.replace("/burst/", f"{tmp_path}/").partition("ls broker")
     script = tmp_path / "start"
     script.write_text(f"{before}ls -d {tmp_path}/ann*/run\n")
     environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "0"}

@@ -203,7 +203,7 @@ class Invariants:
                 self.must("apart", fits, what)
 
     def _use(self):
-        world, now = self.world, self.world.now
+        world = self.world
         deadlines = world.settings.deadlines
         users = world.lead.ranks_used_by()
         live = [b for b in world.live if not b.quarantined and not b.lease.isolated]
@@ -225,7 +225,7 @@ class Invariants:
                 self._awaiting.update(b.id for b in bursts)
             if not whole:
                 self._partly.update(b.id for b in bursts)
-        self._ready.note(ready, now)
+        self._ready.note(ready, world.elapsed)
         stuck = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
         unneeded = [
             b for b in live if b.id not in used and not b.jobs & (pending - stuck)
@@ -236,9 +236,9 @@ class Invariants:
         # What a person makes larger ahead of jobs is idle from then on.
         online = [b for b in online if not b.coming]
         idle = [b.id for b in unneeded if b in online]
-        self._unneeded.note([*coming, *idle], now)
+        self._unneeded.note([*coming, *idle], world.elapsed)
         unused = {b.id: self._uses(b) for b in online if b.id not in used}
-        self._unused.note(unused.values(), now)
+        self._unused.note(unused.values(), world.elapsed)
         for burst in coming:
             held = self._unneeded.ticks(burst) >= 3 and self._unneeded.lasting(burst, 5)
             self.must("use", not held, f"{burst} comes, and no job needs it")
@@ -287,7 +287,7 @@ class Invariants:
         waits |= {(burst, State.ONLINE) for burst in grows}
         ends[State.ONLINE] = limits.provision + limits.join
         # A provider that hangs delays no deadline.
-        self._deadlines.note(waits, self.world.now)
+        self._deadlines.note(waits, self.world.elapsed)
         for burst, state in waits:
             held = self._deadlines.lasting((burst, state), ends[state] + 1.0)
             self.must("use", not held, f"{burst} stays in {state.value}")
@@ -296,7 +296,7 @@ class Invariants:
             for b in live
             if b.state is State.DRAIN and not any(r in users for r in b.lease.ranks)
         }
-        self._waits.note(quiet, self.world.now)
+        self._waits.note(quiet, self.world.elapsed)
         for burst in quiet:
             held = self._waits.lasting(burst, 10.0)
             self.must(
@@ -321,7 +321,7 @@ class Invariants:
                 and len(lead.admitted(job) & up) < job.request.nodes
             ):
                 blocked.add(job.id)
-        self._blocked.note(blocked, world.now)
+        self._blocked.note(blocked, world.elapsed)
         for job in blocked:
             held = self._blocked.lasting(job, 5.0)
             self.must("harm", not held, f"job {job} blocks the queue for absent ranks")

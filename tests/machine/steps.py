@@ -420,6 +420,31 @@ class Steps:
             self.world.executor.pump()
         self._reboot()
 
+    @step(1, seconds=[-7200.0, -60.0, 45.0, 3600.0])
+    def clock_is_set(self, seconds):
+        """The daemon sees it and starts anew; what has so long to live still has."""
+        before = self._ages()
+        self.world.set_clock(seconds)
+        self._reboot()
+        after = self._ages()
+        other = {key for key in before.keys() & after if before[key] != after[key]}
+        self.invariants.must("clock", not other, f"{other} have another time left")
+
+    def _ages(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return how old each live burst is in its state, and how long it has to live.
+
+        By burst and number of events: a write that was not confirmed may have more.
+        """
+        now = self.world.now
+        return {
+            (burst.id, len(burst.events)): (
+                round(now - burst.since),
+                round(burst.lease.end - now) if burst.lease.end else 0,
+            )
+            for burst in self.world.live
+            if burst.id not in self.world.spoiled
+        }
+
     @step(3, change=range(len(CHANGES)), reload=[True, False])
     def settings_change(self, change, reload):
         """A reload happens wholly or not at all; a restart drops what is under way."""

@@ -18,6 +18,7 @@ from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.lead import GuestAccess, JobState
 from burst.provider import BurstSpec
+from burst.runtime.clock import ClockMark
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import run_call
@@ -122,6 +123,7 @@ class World:
         self.garbage: dict[tuple[str, str], Any] = {}
         """What a provider's method returns next, if it is not what it should."""
         self.boots = 0
+        self.clock = ClockMark("one boot", 0.0)
         self.boot()
 
     def boot(self):
@@ -136,6 +138,26 @@ class World:
         banks = VERIFIED if self.scenario.get("banks") else NOT_VERIFIED
         beside = SideThreads(banks=KnownBanks(banks))
         self.engine = Engine(self.lead, self._config(), self.executor, self.now, beside)
+        self.engine.reload_records(self.now, self.clock)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that no step of the clock is a part of."""
+        return float(self.now - self.clock.offset)
+
+    def set_clock(self, seconds: float) -> None:
+        """Have the system clock set, or the machine suspended, while no daemon ticks.
+
+        Followers wait for durations: for them, the ends of their leases stay.
+        """
+        self.now += seconds
+        self.lead.now = self.now
+        self.clock = ClockMark(self.clock.boot, self.clock.offset + seconds)
+        for _, _, burst in self.made():
+            end = burst.spec.lease_end
+            if end:
+                later = end + seconds
+                burst.spec = msgspec.structs.replace(burst.spec, lease_end=later)
 
     def reload(self) -> bool:
         """Have the engine go on with other settings; tell whether it may, as Runtime.

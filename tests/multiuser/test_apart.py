@@ -87,13 +87,13 @@ class Guest:
 def try_all(bob: Guest) -> None:
     """Try each way to the nodes of another's burst; each job has one core."""
     on_lent = ("--requires=burst", "--requires=host:burst-0-0", "--requires=rank:2-5")
-    for burst in ((), ("--setattr=burstable",), ("--burst=any",)):
+    for burst in ((), ("--setattr=burstable",), ("--burst",)):
         for constraint in ((), *((each,) for each in on_lent)):
             bob.submit("-n1", *burst, *constraint, "true")
         bob.forge(FORGED, "-n1", *burst)
         bob.forge({"or": [{"ranks": ["2-9"]}, {"properties": ["burst"]}]}, *burst)
     bob.alloc("-n1", "--requires=burst")
-    bob.alloc("-n1", "--burst=any")
+    bob.alloc("-n1", "--burst")
     for queue in ("burst", "burst-ready"):
         bob.submit("-n1", f"--queue={queue}", "true")
         bob.submit("-n1", f"--queue={queue}", "--setattr=burstable", "true")
@@ -178,7 +178,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
     ann, bob = Guest(system, "ann"), Guest(system, "bob")
     one = {"max_bursts": 1}
     with serve(system, mode, limits=one, deadlines={"idle": "4s"}) as daemon:
-        job = ann.submit("-N3", "-n3", "--burst=any", "sleep", "300")
+        job = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
         assert job, ann.refused
 
         def told() -> str:
@@ -199,7 +199,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
             wait_until(lambda: system.bursts()[0]["state"] == "inactive", told)
             assert not strays(system), told()
         bob.type("cancel", "--all")
-        own = ("-N3", "-n3", "--burst=any", "--requires=burst")
+        own = ("-N3", "-n3", "--burst", "--requires=burst")
         his = bob.submit(*own, "flux", "getattr", "hostname")
         assert his, bob.refused[-1]
         done = system.wait_for_end("bob", his)
@@ -215,10 +215,10 @@ def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
     """There a broker of its own takes the jobs."""
     ann, bob = Guest(system, "ann"), Guest(system, "bob")
     with serve(system, mode) as daemon:
-        hers = ann.submit("-N3", "-n3", "--burst=any", "sleep", "300")
+        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
         wait_until(lambda: ranks_of(system, hers) == "[2-4]", daemon.log)
         from_there = ("flux", "python", "-c", FROM_A_FOLLOWER)
-        his = bob.submit("-N3", "-n3", "--burst=any", *from_there)
+        his = bob.submit("-N3", "-n3", "--burst", *from_there)
         wait_until(lambda: ranks_of(system, his) == "[6-8]", daemon.log)
 
         def inner() -> list[str]:
@@ -249,7 +249,7 @@ def test_nor_by_an_own_node_that_lacks_the_frobnicator(system: SystemInstance) -
     listed = ("resource", "list", "-s", "free", "-no{nnodes}")
     wait_until(lambda: system.flux("bob", *listed) == "2", lambda: system.log("lead-1"))
     with serve(system, "scheduler") as daemon:
-        hers = ann.submit("-N3", "-n3", "--burst=any", "sleep", "300")
+        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
         wait_until(lambda: ranks_of(system, hers) == "[2-4]", daemon.log)
         words = ("submit", "--dry-run", "--job-name=around", "-n1", "--requires=burst")
         spec = bob.type(*words, "true").stdout

@@ -36,9 +36,33 @@ def check_resizes(site: IsolatedSite) -> None:
         assert len(_pods(site)) == nodes
         assert _status(site, job) == "RUN"
     assert pod in _pods(site)
-    site.flux("cancel", job)
+    _maintain_first_node(site, burst)
     site.burst("down", burst)
     site.gone()
+
+
+def _maintain_first_node(site: IsolatedSite, burst: str) -> None:
+    """Delete the first pod, as an eviction does; a job on the other one goes on.
+
+    Its broker ends with 0, and the objects of a growth belong to the first Job.
+    """
+    second = ("--requires=host:burst-0-1", "--cwd=/")
+    job = site.flux("submit", *second, "sleep", "600")
+    wait_until(lambda: _status(site, job) == "RUN", site.look)
+    before = {pod["metadata"]["uid"] for pod in site.objects("pods")}
+    first = ("-l", f"batch.kubernetes.io/job-name={burst}", "-n", site.namespace)
+    site.cluster.kubectl("delete", "pods", *first, "--wait=false")
+
+    def replaced() -> bool:
+        pods = {pod["metadata"]["uid"] for pod in site.objects("pods")}
+        return len(pods) == len(pods & before) + 1 == 2
+
+    wait_until(replaced, site.look)
+    wait_until(lambda: site.lead.online() >= {"burst-0-0", "burst-0-1"}, site.look)
+    assert _status(site, job) == "RUN"
+    site.flux("cancel", job)
+    on_both = ("-N2", "--requires=host:burst-0-[0-1]")
+    assert set(site.lead.run(*on_both, *_HOSTNAME)) == {"burst-0-0", "burst-0-1"}
 
 
 def _status(site: IsolatedSite, job: str) -> str:

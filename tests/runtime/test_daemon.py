@@ -139,7 +139,7 @@ def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> No
 
     lead.at_observe = fill_up
     daemon.run()
-    assert "started and deleted nothing: no space left; make room" in said()
+    assert "the records cannot be written: no space left; make room" in said()
     assert lead.jobs[job].urgency == 16
 
 

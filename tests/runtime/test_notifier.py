@@ -21,6 +21,7 @@ from burst.config import NotifySettings, Settings, parse
 from burst.core.commands import enable_provider
 from burst.daemon import Daemon
 from burst.errors import BurstError, ConfigError, LeadGone, StoreError
+from burst.runtime.clock import ClockMark
 from burst.runtime.notice_sender import CommandSink, NoticeSender, WebhookSink
 from burst.runtime.notifier import Notifier
 from burst.runtime.side_threads import SideThreads
@@ -87,7 +88,7 @@ class Told(Sim):
         self.notifier.prepare(self.notify)()
         self.beside = SideThreads(notifier=self.notifier)
         super().boot()
-        self.engine.reload_records(self.now)
+        self.engine.reload_records(self.now, ClockMark("", 0.0))
 
     def end(self) -> None:
         if self.notifier is not None:

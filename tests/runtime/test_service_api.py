@@ -3,6 +3,7 @@
 
 import pytest
 
+from burst.cli.status import lead_troubles
 from burst.core import timeline
 from burst.core.placement.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound
@@ -36,6 +37,22 @@ def test_a_status_shows_everything_at_a_glance():
     assert found["pending"] == 1
     assert found["daemon"]["pid"]
     assert asking.ask("ping") == found["daemon"]
+
+
+def test_a_store_that_refuses_the_records_is_told_to_the_owner():
+    asking = Asking()
+    assert lead_troubles(asking.ask("status")["lead"]) == []
+    asking.sim.lead.submit(whole(4))
+    asking.sim.lead.disk.full = True
+    asking.tick()
+    (text,) = lead_troubles(asking.ask("status")["lead"])
+    assert "nothing can be written to the store: no space left; make room" in text
+    assert asking.ask("ping")["store_trouble"] == text
+    assert "space" not in str(asking.ask("status", guest=True))
+    assert "store_trouble" not in asking.ask("ping", guest=True)
+    asking.sim.lead.disk.full = False
+    asking.tick()
+    assert lead_troubles(asking.ask("status")["lead"]) == []
 
 
 def test_a_status_names_what_keeps_a_slot():

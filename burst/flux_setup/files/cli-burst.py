@@ -16,9 +16,11 @@ from flux.cli.plugin import CLIPlugin
 from flux.util import parse_fsd
 
 _ASK_S = 10.0
-_ANY = "any"
 _AUTO = "auto"
-_OPTIONS = ("burst", "burst_max_price", "burst_mode", "burst_wait", "burst_where")
+_WITH_BURST = (
+    *("burst_provider", "burst_policy", "burst_max_price"),
+    *("burst_mode", "burst_wait", "burst_where"),
+)
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
 
@@ -27,10 +29,10 @@ class BurstPlugin(CLIPlugin):
     """Let a job run on nodes that are lent to this instance when it needs them.
 
     flux submit --burst -N4 app          on its own nodes, or on lent ones
-    flux submit --burst=NAME -N4 app     lent ones of the provider NAME only
-    flux submit --burst=auto -N4 app     lent ones if that saves what the site asks for
-    flux submit --burst --burst-wait=0 -N4 app      on lent nodes only
-    flux submit --burst --burst-mode=isolated -N4 app       or in an instance elsewhere
+    flux submit --burst --burst-provider=NAME -N4 app   lent ones of this provider only
+    flux submit --burst --burst-policy=auto -N4 app     as the rules of the site decide
+    flux submit --burst --burst-wait=0 -N4 app          on lent nodes only
+    flux submit --burst --burst-mode=isolated -N4 app   or in an instance elsewhere
 
     `flux jobs -o burst` shows the state of the burst, and `flux burst explain JOBID`
     why a job waits.
@@ -42,11 +44,22 @@ class BurstPlugin(CLIPlugin):
         self._warned = set()
         self.add_option(
             "--burst",
-            nargs="?",
-            const=_ANY,
-            metavar="PROVIDER",
-            help="Let the job run on lent nodes, of PROVIDER or of any provider; auto:"
-            " of any, where that saves what the site's rules ask for",
+            action="store_true",
+            # Without it bulksubmit would take False for a value that was given.
+            default=None,
+            help="Let the job run on lent nodes. It takes no value, so that the command"
+            " may follow it",
+        )
+        self.add_option(
+            "--burst-provider",
+            metavar="NAME",
+            help="Lent nodes of this provider only. Default: of any",
+        )
+        self.add_option(
+            "--burst-policy",
+            choices=["always", _AUTO],
+            help="auto: burst only where that saves what the site's rules ask for."
+            " Default: always",
         )
         self.add_option(
             "--burst-max-price",
@@ -72,11 +85,11 @@ class BurstPlugin(CLIPlugin):
 
     def preinit(self, args):
         burst = _given(args, "burst")
-        for option in _OPTIONS:
+        for option in ("burst", *_WITH_BURST):
             # flux bulksubmit hands modify_jobspec only what was set on its args.
             setattr(args, option, _given(args, option))
-        if burst is None:
-            for option in _OPTIONS:
+        if not burst:
+            for option in _WITH_BURST:
                 if _given(args, option) is not None:
                     name = option.replace("_", "-")
                     raise ValueError(f"--{name} goes with --burst: add --burst")
@@ -87,10 +100,11 @@ class BurstPlugin(CLIPlugin):
                 " shell in an isolated instance: burst request --isolated"
             )
         site = self._site()
-        _check_provider(burst, site)
+        provider = _given(args, "burst_provider")
+        _check_provider(provider, site)
         if _given(args, "burst_mode") != "isolated":
             # Here, as Flux calls modify_jobspec of another plugin for each job.
-            self._warn_of_directory(_given(args, "cwd") or os.getcwd(), burst, site)
+            self._warn_of_directory(_given(args, "cwd") or os.getcwd(), provider, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
         elif _is_to_be_held(args, site) and args.urgency not in _HELD:
@@ -99,12 +113,11 @@ class BurstPlugin(CLIPlugin):
             args.urgency = "hold"
 
     def modify_jobspec(self, args, jobspec):
-        burst = _given(args, "burst")
-        if burst is None:
+        if not _given(args, "burst"):
             return
         preferences = {
-            "provider": None if burst in (_ANY, _AUTO) else burst,
-            "wanted": None if burst == _AUTO else True,
+            "provider": _given(args, "burst_provider"),
+            "wanted": None if _given(args, "burst_policy") == _AUTO else True,
             "max-price": _price(_given(args, "burst_max_price")),
             "where": _given(args, "burst_where"),
             "mode": _given(args, "burst_mode"),
@@ -120,7 +133,7 @@ class BurstPlugin(CLIPlugin):
         if preferences.get("wait") == 0 and site["mode"] != "queue":
             _keep_to(jobspec, site["property"])
 
-    def _warn_of_directory(self, cwd, burst, site):
+    def _warn_of_directory(self, cwd, provider, site):
         """Say that the job may not find its working directory, once for each."""
         if not cwd.startswith("/"):
             return  # each node fills it in
@@ -128,7 +141,7 @@ class BurstPlugin(CLIPlugin):
         lacking = [
             name
             for name, there in known.items()
-            if burst in (_ANY, _AUTO, name) and not _is_below(cwd, there)
+            if provider in (None, name) and not _is_below(cwd, there)
         ]
         if not lacking or cwd in self._warned:
             return
@@ -202,13 +215,12 @@ def _is_to_be_held(args, site):
 
 def _check_provider(name, site):
     known = site["providers"]
-    if name in (_ANY, _AUTO) or known is None or name in known:
+    if name is None or known is None or name in known:
         return
     there = ", ".join(known) or "none"
     raise ValueError(
-        f"--burst={name}: there is no such provider; there are: {there}"
-        " (--burst alone takes any of them; where the command follows it, write"
-        " --burst=any)"
+        f"--burst-provider={name}: there is no such provider; there are: {there}"
+        " (--burst alone takes any of them)"
     )
 
 

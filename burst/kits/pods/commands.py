@@ -16,6 +16,7 @@ from burst.kits.pods.settings import PodSettings
 
 PRE_FAILED = "commands.pre ended with exit status "
 """How the last line of a log begins if the broker was not started for that."""
+_TOLD_TO_END = 143
 _HIDDEN = "(a line with the secret key)"
 
 # What is left running by the commands may keep their output open, so the loop ends at
@@ -69,15 +70,17 @@ key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {certificate})
     return hide + _FUNCTIONS + (call if commands.pre else "")
 
 
-def start_broker(command: str, settings: PodSettings) -> str:
+def start_broker(command: str, settings: PodSettings, *, replaced: bool = True) -> str:
     """Return lines for sh that run the broker, and `commands.post` after its end.
 
-    The shell becomes the broker, unless it has to outlive it: then it hands SIGTERM on,
-    and its exit status is the broker's.
+    The shell hands SIGTERM on, and its exit status is the broker's. On SIGTERM a broker
+    ends with 0, which would complete its Job: the eviction of one pod would end the
+    burst. So with `replaced` the status is 143 (128 and SIGTERM) then, and the Job
+    makes another pod, unless it is being deleted, as when we end the burst.
     """
     post = settings.commands.post
-    if not post:
-        return f"exec {command}\n"
+    after = f"run_commands post {shlex.quote(post)} || :\n" if post else ""
+    told = f'    test "$status" != 0 || status={_TOLD_TO_END}\n' if replaced else ""
     return f"""\
 {command} &
 broker=$!
@@ -91,8 +94,7 @@ if test "$stopped"; then
     again=0
     wait "$broker" 2> /dev/null || again=$?
     test "$again" = 127 || status=$again
-fi
+{told}fi
 trap : TERM
-run_commands post {shlex.quote(post)} || :
-exit "$status"
+{after}exit "$status"
 """

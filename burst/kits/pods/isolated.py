@@ -128,7 +128,7 @@ def _start_script(settings: PodSettings) -> str:
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
     set -- "$@" /bin/sh {CONFIG_PATH}/program
 fi
-{start_broker('"$@"', settings)}"""
+{start_broker('"$@"', settings, replaced=False)}"""
 
 
 def _program_script(spec: BurstSpec, settings: PodSettings) -> str:

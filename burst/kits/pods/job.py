@@ -2,9 +2,10 @@
 """The objects of a burst with form "job": an indexed Job of equal pods, a ConfigMap.
 
 Pod I is the burst's host I: by its completion index it reads its host name from a list,
-and gives that to its broker. The broker is the container's first process and ends on
-SIGTERM. If it ends with an error, as after the loss of the lead, the kubelet starts it
-again while the Job exists. If it ends without an error, it was stopped on purpose.
+and gives that to its broker. If the broker ends with an error, as after the loss of the
+lead, the kubelet starts it again while the Job exists. If the pod is evicted or
+deleted, the Job makes another (`commands.start_broker`). If the broker ends without an
+error and without SIGTERM, the lead was shut down; then its index is complete.
 """
 
 from __future__ import annotations
