@@ -39,3 +39,19 @@ def test_fluxions_policies_give_an_order(
 def test_it_is_named(known: Scheduler, title: str, fcfs: tuple[str, ...]) -> None:
     assert known.title == title
     assert known.fcfs_queues == fcfs
+
+
+@pytest.mark.parametrize(
+    ("known", "commands"),
+    [
+        (Scheduler(), "flux module reload SCHEDULER"),
+        (Scheduler(name="sched-simple"), "flux module reload sched-simple"),
+        (
+            Scheduler(name=FLUXION),
+            "flux module remove sched-fluxion-qmanager, flux module reload"
+            " sched-fluxion-resource, flux module load sched-fluxion-qmanager",
+        ),
+    ],
+)
+def test_it_is_said_how_it_is_loaded_again(known: Scheduler, commands: str) -> None:
+    assert known.reload == commands
