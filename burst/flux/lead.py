@@ -302,6 +302,7 @@ class FluxLead:
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""
         if ranks:
+            self._scheduler_status.forget(ranks)
             # update: of those that are drained already, the reason stays as it is.
             request = {"targets": format_idset(ranks), "mode": "update"}
             self._client.ask("resource.drain", {**request, "reason": reason})
@@ -309,6 +310,7 @@ class FluxLead:
     def undrain(self, ranks: frozenset[int]) -> None:
         """See `burst.lead.Lead`."""
         if ranks:
+            self._scheduler_status.forget(ranks)
             # update: those that are not drained are passed over.
             request = {"targets": format_idset(ranks), "mode": "update"}
             self._client.ask("resource.undrain", request)

@@ -33,11 +33,11 @@ def read_ranks(
     another reason (offline) and up again later: acquire.c leaves drained ranks out of
     each `up`, and an `up` sent earlier arrives at the scheduler before our request, as
     the broker keeps the order of messages. A drain that was lifted and made again has
-    another time, so that an older answer does not count for it. While the scheduler is
-    reloaded it does not know all running jobs, so the allocations that the job manager
-    knows are added, of which it is asked each time. What the scheduler alone has
-    allocated for longer than `LostFrees` waits is no job's: its rank is unfreed, and
-    not allocated.
+    another time or reason, or was made by us, so that no older answer counts for it.
+    While the scheduler is reloaded it does not know all running jobs, so the
+    allocations that the job manager knows are added, of which it is asked each time.
+    What the scheduler alone has allocated for longer than `LostFrees` waits is no
+    job's: its rank is unfreed, and not allocated.
 
     `moved`: whether there were events of jobs since the last call. Raises Unreadable,
     also where one of them answers with an error, as the job manager does where two

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from burst.errors import Unreadable
@@ -67,7 +67,7 @@ class SchedulerStatus:
         self._took: deque[float] = deque(maxlen=_SAMPLES)
         self._moved = False
         self._heard: dict[int, Any] = {}
-        """Drained ranks that it gives to no job, and when they were drained."""
+        """Drained ranks that it gives to no job, and their drains."""
         self._unheard_since: float | None = None
         self._known: frozenset[int] = frozenset()
         self._granting, self._unfreed = _NOTHING, _NOTHING
@@ -79,6 +79,11 @@ class SchedulerStatus:
         waited for: whether the scheduler has heard of a drain. None: no need.
         """
         return max(0.0, self._next - self._clock()) if self._waiting else None
+
+    def forget(self, ranks: Collection[int]) -> None:
+        """Forget that it heard of drains, as we drain these ranks, or undrain them."""
+        for rank in ranks:
+            self._heard.pop(rank, None)
 
     def read(
         self,
@@ -94,30 +99,31 @@ class SchedulerStatus:
         to its `resource-status`, both read before; `moved` tells whether there were
         events of jobs since the last call. Raises Unreadable.
         """
-        drained = _drain_times(status)
+        drained = _drains(status)
         seen = (status["online"], status["exclude"], drained, manager["allocated"])
         by_manager = parse_nodes(manager["allocated"])
         # What the job manager has shown once is its to tell from then on.
         self._granting = without(self._granting, by_manager)
         self._unfreed = without(self._unfreed, by_manager)
+        unheard = self._unheard(drained)
         now = self._clock()
         stale = seen != self._seen or now - self._asked_at > OLDEST_S
-        self._moved |= moved or stale or bool(self._granting.cores)
+        self._moved |= moved or stale or bool(self._granting.cores) or bool(unheard)
         if self._seen is None or (self._moved and now >= self._next):
             self._ask(client, drained, by_manager)
             self._seen = seen
-        unheard = {
-            rank
-            for rank, at in drained.items()
-            if rank in self._known and (rank, at) not in self._heard.items()
-        }
+        unheard = self._unheard(drained)
         self._waiting = bool(unheard)
         return Allocations(
             known=self._known,
-            unheard=frozenset(unheard),
+            unheard=unheard,
             granting=self._granting,
             unfreed=self._unfreed,
         )
+
+    def _unheard(self, drained: Mapping[int, Any]) -> frozenset[int]:
+        others = self._known.intersection(drained)
+        return frozenset(r for r in others if self._heard.get(r) != drained[r])
 
     def _ask(
         self, client: RpcClient, drained: Mapping[int, Any], by_manager: NodeSet
@@ -163,10 +169,13 @@ def _answer(client: RpcClient) -> dict[str, Any]:
         ) from None
 
 
-def _drain_times(status: Mapping[str, Any]) -> dict[int, Any]:
-    """Return each drained rank, and when it was drained."""
+def _drains(status: Mapping[str, Any]) -> dict[int, Any]:
+    """Return each drained rank, and when and why it was drained.
+
+    The time is in whole seconds: one that is drained again soon has the same.
+    """
     return {
-        rank: info.get("timestamp")
+        rank: (info.get("timestamp"), info.get("reason"))
         for ranks, info in status["drain"].items()
         for rank in parse_idset(ranks)
     }

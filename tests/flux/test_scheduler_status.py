@@ -56,6 +56,9 @@ class Lead:
         self.now += after
         return read_ranks(self._client, self._known, moved=moved)
 
+    def forget(self, rank: int) -> None:
+        self._known.forget({rank})
+
     @property
     def due_in(self) -> float | None:
         return self._known.due_in
@@ -130,6 +133,15 @@ def test_what_is_drained_counts_as_allocated_until_it_is_asked(lead: Lead) -> No
     # Undrained and drained again between two looks: a job may have started there.
     lead.drain(3, at=6.0)
     assert lead.look(after=1.0).allocated == {3}
+
+
+def test_a_drain_of_ours_within_the_same_second_is_another(lead: Lead) -> None:
+    lead.drain(3, at=5.0)
+    lead.of_scheduler["down"] = resources(("3", "0-3", "0"))
+    assert not lead.look(after=_PAUSE_S).allocated
+    lead.forget(3)
+    assert lead.look(after=1.0).allocated == {3}
+    assert not lead.look(after=_PAUSE_S).allocated
 
 
 def test_a_grant_is_allocated_until_the_job_manager_shows_it_and_its_end(
