@@ -70,7 +70,7 @@ class SchedulerStatus:
         """Drained ranks that it gives to no job, and their drains."""
         self._unheard_since: float | None = None
         self._known: frozenset[int] = frozenset()
-        self._granting, self._unfreed = _NOTHING, _NOTHING
+        self._only = self._granting = self._unfreed = _NOTHING
         self._waiting = False
 
     @property
@@ -103,8 +103,8 @@ class SchedulerStatus:
         seen = (status["online"], status["exclude"], drained, manager["allocated"])
         by_manager = parse_nodes(manager["allocated"])
         # What the job manager has shown once is its to tell from then on.
-        self._granting = without(self._granting, by_manager)
-        self._unfreed = without(self._unfreed, by_manager)
+        self._only = without(self._only, by_manager)
+        self._sort()
         unheard = self._unheard(drained)
         now = self._clock()
         stale = seen != self._seen or now - self._asked_at > OLDEST_S
@@ -139,12 +139,17 @@ class SchedulerStatus:
         self._heard = {rank: at for rank, at in drained.items() if rank in down}
         self._check_heard(self._known.intersection(drained) - down)
         # A scheduler allocates, commits R to the KVS, and answers the job manager then.
-        granting = without(parse_nodes(scheduler["allocated"]), by_manager)
-        lost = self._lost_frees.update(granting.cores)
-        self._granting = without(granting, NodeSet(lost, {}))
-        left = granting.gpus.keys() - self._granting.cores.keys()
-        self._unfreed = NodeSet(lost, {rank: granting.gpus[rank] for rank in left})
+        self._only = without(parse_nodes(scheduler["allocated"]), by_manager)
+        self._sort()
         self._moved = self._unheard_since is not None
+
+    def _sort(self) -> None:
+        """Tell what is being given to jobs from what was for too long."""
+        only = self._only
+        lost = self._lost_frees.update(only.cores)
+        self._granting = without(only, NodeSet(lost, {}))
+        left = only.gpus.keys() - self._granting.cores.keys()
+        self._unfreed = NodeSet(lost, {rank: only.gpus[rank] for rank in left})
 
     def _check_heard(self, unheard: frozenset[int]) -> None:
         if not unheard:
