@@ -296,13 +296,17 @@ class Queues(Protocol):
 
 @runtime_checkable
 class SchedulerHints(Protocol):
-    """An optional interface: a scheduler that is told which ranks are leased.
+    """An optional interface: a scheduler that may be told which ranks are leased.
 
     Intake mode `scheduler` needs it.
     """
 
-    def check_scheduler(self) -> None:
-        """Raise ConfigError unless the scheduler that is loaded can be told."""
+    def check_scheduler(self, intake: IntakeSettings) -> None:
+        """Raise ConfigError unless bursts work with the scheduler that is loaded.
+
+        In mode `scheduler` it must be one that can be told. Raises Unreadable while
+        none is loaded.
+        """
         ...
 
     def send_leases(self, leases: LeasedRanks) -> None:

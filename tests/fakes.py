@@ -139,8 +139,8 @@ class FakeLead:
         if self.scheduler != "sched-burst":
             raise ConfigError("there is no such queue", "make it")
 
-    def check_scheduler(self):
-        if self.scheduler != "sched-burst":
+    def check_scheduler(self, intake):
+        if intake.mode == "scheduler" and self.scheduler != "sched-burst":
             raise ConfigError("sched-burst is not loaded", "load it")
 
     def read_access(self):

@@ -260,6 +260,8 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
         return "occupied"
     if lead.drained.keys() & ranks:
         return "drained"
+    if lead.unscheduled & ranks:
+        return "unscheduled"
     return "unfreed" if lead.unfreed & ranks else "free"
 
 

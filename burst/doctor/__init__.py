@@ -43,6 +43,11 @@ from burst.doctor.check_runtime import (
     check_records,
     check_unleased_slots,
 )
+from burst.doctor.check_scheduler import (
+    check_scheduled_ranks,
+    check_scheduler,
+    check_systemd,
+)
 from burst.doctor.check_setup import (
     check_bootstrap,
     check_flux_program,
@@ -134,6 +139,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
                 yield from _check_queues(instance, identity, settings)
+                found = [*check_scheduler(instance, settings.intake)]
+                yield from _label("scheduler", found)
                 answer = collect_facts.read_accounting(lead, settings)
                 found = check_accounting(answer, settings.intake)
                 yield from _label("accounting", found)
@@ -186,6 +193,7 @@ def _check_with_lead(
     slots = () if isinstance(found, ReadFailure) else found
     yield from _label("slots", check_slots(found))
     facts = collect_facts.read_endpoint(identity, settings)
+    yield from _label("systemd", check_systemd(identity))
     yield from _label("certificate", check_certificate(facts))
     yield from _label("endpoint", check_endpoint(facts, settings))
     seen = try_call(lambda: with_settings(identity, settings.lead))
@@ -202,6 +210,7 @@ def _check_with_lead(
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     yield from _label("records", check_records(state.records))
+    yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
 

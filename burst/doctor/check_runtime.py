@@ -150,7 +150,7 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
         text = f"{blocked} the scheduler has {_ranks(unfreed)} allocated to no job"
         advice = (
             "it was not told of the end of a job, perhaps as the lead was killed:"
-            " flux module reload sched-simple"
+            f" {view.scheduler.reload}"
         )
         found.append(wrong(text, advice))
     return found

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from burst.flux.ranks import parse_nodes
+from burst.flux.node_set import parse_nodes
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
@@ -47,6 +47,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         access=parse_access(config),
         started=_started(client),
         statedir=_statedir(client),
+        systemd=config.get("systemd", {}).get("enable") is True,
     )
 
 

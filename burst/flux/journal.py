@@ -118,6 +118,8 @@ class Journal:
         self._synced = False
         self._waking = False
         """Whether a wake-up for jobs that are not ready is on its way."""
+        self.events = 0
+        """How many responses have come, each with events of a job, burstable or not."""
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
         self._table: QueueTable | None = None
@@ -255,7 +257,12 @@ class Journal:
 
         self._loop.ask(_PING, {}, answer)
 
+    def wake_in(self, delay_s: float) -> None:
+        """Wake in so many seconds. From any thread."""
+        self._loop.post(lambda: self._loop.after(delay_s, self._wake))
+
     def _take(self, payload: bytes) -> None:
+        self.events += 1
         try:
             self._read(payload)
         except RecursionError:

@@ -11,8 +11,9 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
-from burst.flux.intake import read_scheduler
 from burst.flux.rpc import RpcClient
+from burst.flux.scheduler import find_obstacles, read_scheduler
+from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
@@ -23,6 +24,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: str
     """Name of the module; empty if none is loaded."""
+    known: Scheduler = Scheduler()
+    """What else is known of it."""
     config: Mapping[str, Any]
 
     @property
@@ -43,9 +46,9 @@ def read_instance(uri: str) -> RunningInstance:
     handle = Handle(uri)
     try:
         client = RpcClient(handle)
-        return RunningInstance(
-            scheduler=read_scheduler(client), config=client.ask("config.get")
-        )
+        known = read_scheduler(client)
+        config = client.ask("config.get")
+        return RunningInstance(scheduler=known.name, known=known, config=config)
     finally:
         handle.close()
 
@@ -58,3 +61,6 @@ def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
+    if intake.mode == "hold":
+        for finding in find_obstacles(instance.known, intake, instance.config):
+            raise ConfigError(finding.what, finding.advice)

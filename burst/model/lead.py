@@ -12,6 +12,7 @@ import msgspec
 from burst.model.job_limits import JobLimits
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.scheduler import Scheduler
 from burst.model.shape import Shape
 
 
@@ -93,6 +94,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """When the lead was started, in seconds since the epoch; 0 if not known."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
+    systemd: bool = False
+    """Whether the lead has `[systemd] enable`: then a follower is online and runs jobs
+    only by the systemd of the owner on its host (burst.kits.systemd_user)."""
 
     def is_guest(self, userid: int | None) -> bool:
         """Tell whether a user is one whom the instance serves beside its owner.
@@ -206,10 +210,13 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     drained: Mapping[int, str] = {}
     """Rank to the reason given; draining ranks too. Survives the broker's restart."""
     excluded: frozenset[int] = frozenset()
+    unscheduled: frozenset[int] = frozenset()
+    """Ranks of R that the scheduler does not know, and gives to no job: Fluxion has its
+    nodes from a graph in R (JGF), where there is one."""
     allocated: frozenset[int] = frozenset()
-    """Ranks of which any core or GPU is allocated. Read after `drained`, with the
-    scheduler's knowledge of the drain between the two: a rank that is drained and
-    not allocated here will get no job any more."""
+    """Ranks of which any core or GPU is allocated, and drained ones of which the
+    scheduler may not know yet that they are: a rank that is drained and not allocated
+    here will get no job any more."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
@@ -223,14 +230,21 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     queues: Mapping[str, QueueView] = {}
     """By name, empty for the one queue of an instance that has none by name. Not read
     while no job of `jobs` is pending, and empty for leads that have no queues."""
+    scheduler: Scheduler = Scheduler()
+    """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""
 
     @property
+    def barred(self) -> frozenset[int]:
+        """Ranks that get no job as the lead is set up: excluded or not scheduled."""
+        return self.excluded | self.unscheduled
+
+    @property
     def closed(self) -> frozenset[int]:
-        """Ranks that get no new job, up or not: they are drained or excluded."""
-        return self.excluded | self.drained.keys()
+        """Ranks that get no new job, up or not: they are drained or barred."""
+        return self.barred | self.drained.keys()
 
     @property
     def promised(self) -> frozenset[int]:

@@ -100,9 +100,7 @@ class Reason(enum.Enum):
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = _not_refused("it can start on nodes that are up", memo=None)
-    STARTING = _left_alone(
-        "Flux's scheduler may be starting it at this moment", memo=None
-    )
+    STARTING = _left_alone("{scheduler} may be starting it at this moment", memo=None)
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
@@ -215,7 +213,7 @@ class Reason(enum.Enum):
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _not_refused(
-        "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
+        "its nodes are online; {scheduler} starts it{ends}", memo="released"
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(

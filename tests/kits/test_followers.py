@@ -53,6 +53,22 @@ def write(spec: BurstSpec, tmp_path: Path, rundirs: Path) -> Path:
     )
 
 
+@pytest.mark.skipif(not MKTEMP, reason="there is no mktemp")
+def test_a_follower_is_told_where_its_owners_systemd_is(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    needs = msgspec.structs.replace(spec.lead, systemd=True)
+    with short_directory() as rundirs:
+        start = write(msgspec.structs.replace(spec, lead=needs), tmp_path, rundirs)
+        with subprocess.Popen(["sh", str(start), spec.hosts[0]]) as running:
+            wait_until((tmp_path / "ready").exists, "the follower to run")
+            running.terminate()
+    told = (tmp_path / "env").read_text().splitlines()
+    runtime = f"/run/user/{os.geteuid()}"
+    assert f"XDG_RUNTIME_DIR={runtime}" in told
+    assert f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus" in told
+
+
 def test_all_is_private_and_the_certificate_is_the_leads(
     spec: BurstSpec, tmp_path: Path
 ) -> None:

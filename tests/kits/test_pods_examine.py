@@ -57,6 +57,15 @@ def examine(
     return found
 
 
+def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
+    server: Said, lead: LeadIdentity
+) -> None:
+    found = examine(server, replace(lead, systemd=True))
+    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
+    assert "a pod has no systemd" in said
+    assert "set [systemd] enable = false" in said
+
+
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]

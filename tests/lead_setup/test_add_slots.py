@@ -107,6 +107,17 @@ def test_a_gateway_that_cannot_be(
     assert (lead / "broker.toml").read_text() == before
 
 
+def test_a_graph_in_r_is_refused(lead: Path) -> None:
+    path = lead / "R"
+    before = json.dumps({**json.loads(path.read_text()), "scheduling": {"graph": {}}})
+    path.write_text(before)
+    hosts = hosts_of(lead)
+    with pytest.raises(ConfigError, match="a graph for Fluxion") as refused:
+        add_slots(lead, [NEW])
+    assert "make R without it" in refused.value.advice
+    assert (path.read_text(), hosts_of(lead)) == (before, hosts)
+
+
 def test_a_dry_run_writes_nothing(lead: Path) -> None:
     before = (lead / "broker.toml").read_text(), (lead / "R").read_text()
     added, kept = add_slots(lead, [NEW], dry_run=True)

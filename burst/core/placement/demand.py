@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """How many nodes a job needs, and whether it fits on some, as Flux's Rv1Pool counts.
 
+Fluxion counts the nodes of a job alike: as many of its slots as a node holds, or as
+many for each node as it asks for.
+
 Flux decides what starts; this only foresees it. Real Flux is the oracle in the tests.
 """
 
@@ -44,12 +47,20 @@ class NodePool:
     """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
 
     `whole` is what each node has when idle. Nodes with the most free cores are taken
-    first, as Flux's shipped schedulers do (worst fit).
+    first, as Flux's shipped schedulers do (worst fit). With `whole_nodes` a job gets
+    idle nodes alone, and all of each, as of Fluxion with a node-exclusive match policy.
     """
 
-    def __init__(self, free: Mapping[int, Shape], whole: Mapping[int, Shape]) -> None:
+    def __init__(
+        self,
+        free: Mapping[int, Shape],
+        whole: Mapping[int, Shape],
+        *,
+        whole_nodes: bool = False,
+    ) -> None:
         self.free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
         self.whole = dict(whole)
+        self.whole_nodes = whole_nodes
 
     def add(self, rank: int, shape: Shape) -> None:
         """Add an idle node."""
@@ -67,7 +78,10 @@ class NodePool:
         """
         ranks = [rank for rank in self.free if admitted is None or rank in admitted]
         ranks.sort(key=self._key, reverse=True)
-        return self._on_nodes(request, ranks)
+        if not self.whole_nodes:
+            return self._on_nodes(request, ranks)
+        idle = [rank for rank in ranks if self.free[rank] == self.whole[rank]]
+        return {rank: self.free[rank] for rank in self._on_nodes(request, idle)}
 
     def take(
         self, request: ResourceRequest, admitted: frozenset[int] | None = None
@@ -161,7 +175,7 @@ def merged(pools: Sequence[NodePool]) -> NodePool:
         return pools[0]
     free = {rank: shape for pool in pools for rank, shape in pool.free.items()}
     whole = {rank: shape for pool in pools for rank, shape in pool.whole.items()}
-    return NodePool(free, whole)
+    return NodePool(free, whole, whole_nodes=pools[0].whole_nodes)
 
 
 def _per_node(request: ResourceRequest) -> Shape:

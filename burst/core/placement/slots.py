@@ -125,7 +125,7 @@ def free_slots(
     """Return the slots that a new burst may lease.
 
     Not those that are leased (`slot_holders`), nor those of which a rank is up,
-    drained, excluded, unfreed or allocated: a broker that is still there, a person's
+    drained, barred, unfreed or allocated: a broker that is still there, a person's
     decision, or cores that no new job would get.
     """
     leased = slot_holders(slots, bursts, unread)
@@ -146,7 +146,7 @@ def free_rests(
 ) -> list[RankSlot]:
     """Return what live bursts leave of slots, each as a slot of its free ranks.
 
-    Nothing of a slot of which a rank that no burst has is up, excluded, unfreed or
+    Nothing of a slot of which a rank that no burst has is up, barred, unfreed or
     allocated, or drained by a person. Ranks that we drained are not free until they are
     undrained.
     """
@@ -156,7 +156,7 @@ def free_rests(
     hosts = {host for burst in live for host in burst.lease.hosts}
     stuck = slot_holders(slots, (), unread)
     ours = {r for r, why in view.drained.items() if why.startswith(DRAIN_TAG)}
-    unfit = view.online | view.torpid | view.excluded | view.unfreed | view.allocated
+    unfit = view.online | view.torpid | view.barred | view.unfreed | view.allocated
     unfit |= view.promised
     unfit |= view.drained.keys() - ours
     for slot in slots:

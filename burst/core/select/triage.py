@@ -203,8 +203,12 @@ class JobTriage:
         found = self._decide(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
             self.starting.add(job.id)
-            return Decision(Reason.STARTING)
+            return Decision(Reason.STARTING, {"scheduler": self._scheduler})
         return found
+
+    @property
+    def _scheduler(self) -> str:
+        return self._lead.scheduler.title
 
     def _decide(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
@@ -314,7 +318,9 @@ class JobTriage:
         if late is None and waits_for_growth(request, bursts, self._lead):
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            released = Decision(Reason.RELEASED, {"ends": lease_warning(job, bursts)})
+            ends = lease_warning(job, bursts)
+            said = {"scheduler": self._scheduler, "ends": ends}
+            released = Decision(Reason.RELEASED, said)
             return decide_on_queue(job, self._lead, self._settings) or released
         ends = lease_warning(job, bursts) + race_words(late, bursts)
         return behaviour_of(late).decide(late, self._world, ends)

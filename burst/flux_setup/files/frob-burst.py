@@ -20,6 +20,10 @@ is one that takes long to evaluate, as they do it for each rank while no job is 
 a set of a million ranks takes a tenth of a second each time. Flux itself reads the set
 once before that (`_validate_constraint_op` in Jobspec.py), which no plugin prevents.
 
+Fluxion's policy fcfs denies a job for its constraint while the nodes that match are
+busy with jobs without a time limit. So a job that has none keeps none there, unless
+guests are to be kept apart; the daemon does not start where lent nodes need it.
+
 Of the lead's configuration it reads, all of it optional:
 
     [ingest.frobnicator.burst]
@@ -49,6 +53,9 @@ _MOST_PARTS = 256
 """Operators and values in a constraint, all together."""
 _PART_LENGTH = 32
 """Characters of a value that count as one part: what is long takes long to read."""
+_FLUXION = "sched-fluxion-qmanager.stats-get"
+_ANSWER_S = 5.0
+"""How long Fluxion is waited for, when this is loaded."""
 _VALUES = {"properties": list, "hostlist": Hostlist, "ranks": IDset}
 """What Flux's schedulers make of all values of an operator together."""
 
@@ -76,6 +83,16 @@ def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
     for each in operands:
         most = check_constraint(each, size, depth - 1, most)
     return _checked(most)
+
+
+def fcfs_queues():
+    """Return Fluxion's queues with the policy fcfs; `default` where none has a name."""
+    try:
+        answer = flux.Flux().rpc(_FLUXION).wait_for(_ANSWER_S).get()
+    except OSError:
+        return frozenset()  # another scheduler
+    queues = answer.get("queues", {}).items()
+    return frozenset(n for n, queue in queues if queue.get("policy") == "fcfs")
 
 
 def _checked(most):
@@ -148,6 +165,7 @@ class Frobnicator(FrobnicatorPlugin):
         share = self._any_job or bool(table.get("share_users", False))
         self._apart = guests and not share
         self._mode = table.get("mode", "hold")
+        self._fcfs = frozenset() if self._any_job or self._apart else fcfs_queues()
 
     def frob(self, jobspec, userid, urgency, flags):
         queue = jobspec.queue
@@ -230,6 +248,8 @@ class Frobnicator(FrobnicatorPlugin):
             return
         constraint = {"properties": [f"^{self._lent}"]}
         old = jobspec.attributes["system"].get("constraints")
+        if not old and (jobspec.queue or "default") in self._fcfs:
+            return
         jobspec.setattr(
             "system.constraints", {"and": [old, constraint]} if old else constraint
         )
