@@ -38,8 +38,7 @@ class Copy:
 
     def __init__(self, tree: Path, root: Path) -> None:
         self.root = root
-        ignored = shutil.ignore_patterns(*_LEFT_OUT)
-        shutil.copytree(tree, root, symlinks=True, ignore=ignored)
+        shutil.copytree(tree, root, True, shutil.ignore_patterns(*_LEFT_OUT))
         # Two mutants of a second may be of one size: compiled code is known by a hash.
         words = ["compileall", "-q", "--invalidation-mode", "checked-hash", "burst"]
         self._run(words, seconds=0)
@@ -67,9 +66,8 @@ class Copy:
 
     def measure(self, kept: Path, tests: Sequence[str]) -> None:
         """Run tests once, with coverage that knows which test runs."""
-        settings = [_SETTINGS, *(f"    {room}/*" for room in ROOMS)]
-        settings.append(f"data_file = {kept}/lines")
-        (kept / "settings").write_text("\n".join(settings))
+        rooms = "".join(f"\n    {room}/*" for room in ROOMS)
+        (kept / "settings").write_text(f"{_SETTINGS}{rooms}\ndata_file = {kept}/lines")
         real = f" or ({of_stage('flux')})" if shutil.which("flux") else ""
         words = [*_PYTEST, "-m", f"({PURE}){real}", f"--junitxml={kept}/costs.xml"]
         words += ["--cov", f"--cov-config={kept}/settings", "--cov-context=test"]
@@ -110,9 +108,9 @@ class Covering:
         # What runs at the import belongs to all that use the file, or its folder.
         if mutant.imported or "" in tests:
             folder = mutant.file.rpartition("/")[0]
-            beside = [f for f in self._data.measured_files() if f.startswith(folder)]
+            files = [f for f in self._data.measured_files() if f.startswith(folder)]
             tests = self._running(mutant.file) - {""}
-            tests = tests or set().union(*map(self._running, beside)) - {""}
+            tests = tests or set().union(*map(self._running, files)) - {""}
         by_file = defaultdict(list)
         for test in sorted(tests, key=lambda test: (self._cost(test), test)):
             by_file[test.partition("::")[0]].append(test)

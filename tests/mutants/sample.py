@@ -71,14 +71,16 @@ for _prefix, _words in _NAMES.items():
 
 
 class Mutant(NamedTuple):
-    """One change of one place; `occurrence` counts the operator's in the file."""
+    """One change of one place; `occurrence` counts the operator's in the file.
+
+    `imported`: it runs when the file is imported, not when something is called.
+    """
 
     file: str
     operator: str
     occurrence: int
     line: int
     imported: bool
-    """Whether it runs when the file is imported, not when something is called."""
 
 
 class _Untold(ast.NodeTransformer):
@@ -131,8 +133,8 @@ def _in_order(tree: Path, path: Path, seed: int) -> list[tuple[str, Mutant]]:
                 # There are many ways to compare; one for each place.
                 if start not in chosen or order < chosen[start][0]:
                     imported = not node.search_ancestor("funcdef", "lambdef")
-                    places = (occurrences[operator], start[0], imported)
-                    chosen[start] = (order, Mutant(name, operator, *places))
+                    made = (name, operator, occurrences[operator], start[0], imported)
+                    chosen[start] = (order, Mutant(*made))
                 alike[text] += 1
                 occurrences[operator] += 1
     return [*chosen.values()]
