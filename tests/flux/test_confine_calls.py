@@ -20,7 +20,7 @@ from tests.flux.fake_handle import FakeHandle, Fault
 
 def test_a_jobspec_that_cannot_be_read_keeps_no_other_job_back() -> None:
     posted: list[int] = []
-    plain = {"jobspec": {"attributes": {"system": {}}}}
+    plain: dict[str, Any] = {"jobspec": {"attributes": {"system": {}}}}
     answers: dict[int, Any] = {1: {"jobspec": 7}, 2: Fault(errno.ENOENT, "gone")}
 
     def post(event: dict[str, Any]) -> dict[str, Any]:
