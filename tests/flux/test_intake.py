@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def prepare(queues: dict[str, Any], started: set[str]) -> list[tuple[str, bool]]
         changed.append((asked["name"], asked["start"]))
         return {}
 
-    services = {
+    services: dict[str, Callable[[Any], dict[str, Any]]] = {
         "config.get": lambda _: {"queues": queues},
         "job-manager.queue-status": lambda asked: {"start": asked["name"] in started},
         "job-manager.queue-start": start,
