@@ -73,6 +73,7 @@ class Copy:
         words += ["--cov", f"--cov-config={kept}/settings", "--cov-context=test"]
         # Its few tests run nearly each line, and take minutes.
         words += ["--cov-report=", "--ignore=tests/machine/test_machine.py", *tests]
+        words += ["-n", str(os.cpu_count() or 1), "--dist=loadfile"]
         status, output = self._run(words, seconds=0)
         if status not in (0, 1):
             raise RuntimeError(f"{output}\npytest: status {status}")
