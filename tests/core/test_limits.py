@@ -3,6 +3,7 @@ import msgspec
 import pytest
 
 from burst.core.placement.limits import Usage, usage_of
+from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from tests.builders import job, settings, whole
 from tests.lifecycles import LEASE, run
@@ -53,5 +54,5 @@ def test_no_limit_is_no_limit():
 def test_a_burst_is_one_and_who_joined_it_bears_it_too(made_for, bear):
     lease = msgspec.structs.replace(LEASE, userids=made_for)
     burst = msgspec.structs.replace(run("provision-start"), lease=lease)
-    used = usage_of(burst, {1: job(1, whole(2))})
+    used = usage_of(burst, {JobId(1): job(1, whole(2))})
     assert (used.nodes, used.bursts, used.userids) == (2, 1, bear)
