@@ -147,6 +147,14 @@ def test_a_shared_burst_grows_only_within_limits():
     assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
 
 
+def test_a_shared_burst_that_grows_is_one_burst():
+    jobs = [demand(number, whole(2)) for number in (1, 2, 3)]
+    assert leases(plan(*jobs, limits={"max_bursts": 2})) == [
+        ("burst-0", "local", 4, [1, 2]),
+        ("burst-1", "local", 2, [3]),
+    ]
+
+
 def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
     first = '{"hostlist":["burst-0-[0-1]"]}'
     made = plan(

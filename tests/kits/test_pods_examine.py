@@ -95,6 +95,7 @@ def test_the_api_server_checks_what_each_offer_makes(server: Said) -> None:
     said = "the API server accepts the Job and the pods of nodes, urgent; "
     assert said in found[Level.OK]
     plain, urgent = sent_to(server, JOBS)
+    assert (plain["spec"]["completions"], plain["spec"]["parallelism"]) == (1, 1)
     assert "priorityClassName" not in plain["spec"]["template"]["spec"]
     assert urgent["spec"]["template"]["spec"]["priorityClassName"] == "high"
     pods = sent_to(server, PODS)
@@ -130,6 +131,7 @@ def test_a_minicluster_is_checked_once_a_lead_is_known(
     assert "the API server accepts the MiniCluster of nodes; " in found[Level.OK]
     (made,) = sent_to(server, MINICLUSTERS)
     assert made["spec"]["size"] == 1
+    assert made["spec"]["interactive"], "its brokers run until they are told to end"
     lost = replace(lead, certificate="/no/such")
     found = examine(server, lost, form="operator")
     assert any("offer nodes: /no/such" in text for text in found[Level.WRONG])

@@ -301,6 +301,8 @@ REFUSED = [
     ("[pod.spec]\nshareProcessNamespace = true", "could read the certificate"),
     ("[pod.spec.resources.requests]\ncpu = 1", "pod.spec.resources: use cores, cpu"),
     (f"{BROKER}env = [{{ value = 'x' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}env = [{{ name = '' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}env = [{{ name = 7 }}]", r"broker.env\[0\]: has no name"),
     (f"{BROKER}resources = 1", "broker.resources: expected a table"),
     (f"{BROKER}resources = {{ limits = 1 }}", "resources.limits: expected a table"),
     ("environment = { FLUX_URI = 'x' }", "environment.FLUX_URI: is the address"),

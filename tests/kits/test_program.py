@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.program import ErrorPattern, flux_version, run
+from burst.kits.program_output import read_output
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import growing_limits, wait_until
@@ -140,6 +142,20 @@ def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
         run([program, "up"], limit=90)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 512 * 1024
+
+
+def test_while_a_program_runs_nothing_turns(tmp_path: Path) -> None:
+    looked: list[int | None] = []
+
+    class Counted(subprocess.Popen[bytes]):
+        def poll(self) -> int | None:
+            looked.append(super().poll())
+            return looked[-1]
+
+    program, pipe = script(tmp_path, "sleep 1"), subprocess.PIPE
+    with Counted([program], stdin=pipe, stdout=pipe, stderr=pipe) as child:
+        assert read_output(child, b"", 90, 100) == ("", "")
+    assert len(looked) < 1000
 
 
 def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:

@@ -204,6 +204,22 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
         commands.resize_member(made.records, "e", "m", 2, NOW)
 
 
+def test_no_two_members_have_one_rank_slot() -> None:
+    sim = Sim()
+    sim.tick(2)
+    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    for name in ("e", "f"):
+        spec = msgspec.structs.replace(ensemble(member(max=4)), name=name)
+        new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+        records = commands.begin_ensemble(records, world, new, NOW).records
+    slots = [start.slots["m"] for start in records.ensemble_starts.values()]
+    assert len(set(slots)) == 2
+    spec = msgspec.structs.replace(spec, name="g")
+    new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+    with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
+        commands.begin_ensemble(records, world, new, NOW)
+
+
 def test_the_book_keeps_the_instance() -> None:
     kept = MemberBook(instance="flux-1")
     encoded = msgspec.json.encode(kept)
