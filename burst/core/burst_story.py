@@ -38,6 +38,7 @@ SENTENCES = {
     "retry": "its provider could not do it yet and is called again: {note}",
     "drain": "no new job may start on it: {note}",
     "rank-drain": "ranks {ranks} are drained",
+    "housekeeping-kill": "housekeeping on ranks {ranks} is ended: {note}",
     "drained": "nothing runs on it any more; its provider is called to delete it",
     "finish": "its program ended with status {status}",
     "exception": "it failed or was ended ({type}): {note}",

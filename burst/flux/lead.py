@@ -18,6 +18,7 @@ from burst.flux.confine import confine_jobs
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
+from burst.flux.housekeeping import Housekeeping, end_housekeeping
 from burst.flux.identity import parse_access, read_identity
 from burst.flux.intake import (
     QUEUE,
@@ -116,6 +117,7 @@ class FluxLead:
         """Whether the scheduler does, as of `listen`."""
         self._store = FluxStore(self._client)
         self._lost_frees = LostFrees()
+        self._housekeeping = Housekeeping()
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -160,8 +162,11 @@ class FluxLead:
         pending = any(job.state is JobState.SCHED for job in jobs.values())
         queues = read_queues(self._client, self.identity().queues) if pending else {}
         ranks = read_ranks(self._client, self._lost_frees)
+        kept = self._housekeeping.read(self._client, ranks, self.identity())
         changed = self._journal.changed()
-        return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
+        return msgspec.structs.replace(
+            ranks, jobs=jobs, queues=queues, housekeeping=kept, changed=changed
+        )
 
     def follow_queue(
         self,
@@ -235,6 +240,10 @@ class FluxLead:
         )
         names = {job: queues[job] for job in lent}
         return {**failures, **confine_jobs(self._client, lent, names)}
+
+    def end_housekeeping(self, ranks: frozenset[int], signum: int) -> None:
+        """See `burst.lead.Housekeeper`."""
+        end_housekeeping(self._client, ranks, signum)
 
     def check_scheduler(self) -> None:
         """See `burst.lead.SchedulerHints`."""

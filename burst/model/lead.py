@@ -201,6 +201,10 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks of which any core or GPU is allocated. Read after `drained`, with the
     scheduler's knowledge of the drain between the two: a rank that is drained and
     not allocated here will get no job any more."""
+    housekeeping: Mapping[int, float] = {}
+    """Those of `allocated` on which no job runs but Flux's housekeeping, which cleans
+    up after one (flux-housekeeping(1)): rank to when it began, in seconds since the
+    epoch."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
@@ -217,6 +221,11 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""
+
+    @property
+    def in_use(self) -> frozenset[int]:
+        """Ranks of which a job has something."""
+        return self.allocated - self.housekeeping.keys()
 
     @property
     def closed(self) -> frozenset[int]:
