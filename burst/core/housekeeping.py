@@ -42,7 +42,7 @@ def end_late_housekeeping(
     if asked:
         last = asked[-1].timestamp
         told = parse_idset(asked[-1].context["ranks"])
-        again = {r for r, began in known.items() if began <= last and r in told}
+        again = {r for r, began in known.items() if began < last and r in told}
         if again and tx.now - last < AGAIN_S:
             return
         if again:
