@@ -252,6 +252,7 @@ class FakeLead:
     def submit(self, request, **changes):
         number = JobId(len(self.jobs) + 1)
         fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
+        fields.setdefault("priority", fields["urgency"])
         fields.setdefault("held_at_submit", fields["urgency"] == 0)
         if self.confines:
             fields.setdefault("confined_to", frozenset())
@@ -263,6 +264,7 @@ class FakeLead:
     def change(self, job, **changes):
         if "urgency" in changes:
             changes["held_at_submit"] = False
+            changes.setdefault("priority", changes["urgency"])
         self.jobs[job] = msgspec.structs.replace(self.jobs[job], **changes)
 
     def fail_prolog(self, job):

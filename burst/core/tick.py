@@ -152,7 +152,7 @@ def _decide_on_jobs(
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
-    expire_assignments(tx, world.lead, settings.deadlines.release)
+    expire_assignments(tx, world.lead, world.identity, settings.deadlines.release)
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)

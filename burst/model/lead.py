@@ -150,6 +150,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     t_submit: float
     t_start: float = 0.0
     t_finish: float = 0.0
+    prologs: Mapping[str, float] = {}
+    """What Flux runs before its start on nodes that it has already, such as a site's
+    prolog: name to when that began."""
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
     held_at_submit: bool = False
