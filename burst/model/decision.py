@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import datetime
 import string
-from collections.abc import Mapping
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
+from typing import Any, cast
 
 import msgspec
 
@@ -43,6 +44,7 @@ class _Sentence(string.Formatter):
 
 
 _SENTENCE = _Sentence()
+_Facts = MutableMapping[str, Any]
 
 
 def _filled(text: str, facts: Mapping[str, Any]) -> str:
@@ -101,16 +103,18 @@ class Decision(msgspec.Struct, frozen=True):
     def _with_next(self) -> Mapping[str, Any]:
         if "{next}" not in self.reason.about_job.text:
             return self.facts
-        return {**self.facts, "next": self.next_step()}
+        return ChainMap({"next": self.next_step()}, cast(_Facts, self.facts))
 
     def guests_text(self) -> str:
         """Return the same without what only the instance owner is to read."""
-        facts = dict(self.facts)
-        if GUESTS_WORDS in facts:
-            facts["words"] = facts[GUESTS_WORDS]
-        if "jobs" in facts:
-            facts["jobs"] = "another job"
-        return Decision(self.reason, facts).text()
+        other: dict[str, Any] = {}
+        if GUESTS_WORDS in self.facts:
+            other["words"] = self.facts[GUESTS_WORDS]
+        if "jobs" in self.facts:
+            other["jobs"] = "another job"
+        if not other:
+            return self.text()
+        return Decision(self.reason, {**self.facts, **other}).text()
 
     def memo_word(self) -> str | None:
         """Return the word of the job's memo; None where nothing is to be told."""
