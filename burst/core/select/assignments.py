@@ -27,6 +27,9 @@ from burst.model.jobid import format_f58
 from burst.model.lead import PENDING, JobState, JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason
 
+# Flux starts a job whose nodes are free within so many seconds of its release: of that
+# time nothing is told.
+_AT_ONCE_S = 5.0
 _UNKNOWN = "nothing that is known stood in its way (flux jobs, flux resource list)"
 
 
@@ -90,7 +93,9 @@ def waiting_decision(
     known = [at for at in since if at is not None]
     ends = f" at {clock_time(max(known) + limit)}" if known else ""
     facts = {"by": f"{ends} ([deadlines] release)", "ends": lease_warning(job, bursts)}
-    found = find_hindrance(job, bursts, world.lead, world.identity, facts)
+    found = None
+    if known and world.lead.read_at - max(known) > _AT_ONCE_S:
+        found = find_hindrance(job, bursts, world.lead, world.identity, facts)
     return found or Decision(Reason.RELEASED, facts)
 
 
