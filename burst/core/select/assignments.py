@@ -30,7 +30,10 @@ from burst.model.reason import Reason
 # Flux starts a job whose nodes are free within so many seconds of its release: of that
 # time nothing is told.
 _AT_ONCE_S = 5.0
-_UNKNOWN = "nothing that is known stood in its way (flux jobs, flux resource list)"
+_UNKNOWN = (
+    "nothing that is known stood in its way (flux jobs, flux resource list), or Flux"
+    " refuses to let it start there (burst's log has the error)"
+)
 
 
 def expire_assignments(
