@@ -67,7 +67,7 @@ def test_a_burst_that_is_set_apart_says_so() -> None:
 
 
 def test_who_acts_next_on_a_burst_and_by_when() -> None:
-    until = clock_time(T0 + 3 + 60)
+    until = clock_time(T0 + 1 + 60)
     tables = {"deadlines": dict.fromkeys(("provision", "join", "drain", "reap"), "1m")}
     limits = settings(**tables)
     for events, says in (
