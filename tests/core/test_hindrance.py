@@ -14,6 +14,7 @@ from burst.model.reason import Reason
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, job, view, whole
 from tests.builders import slots as cores
+from tests.fakes import FakeLead
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
@@ -99,10 +100,16 @@ def test_jobs_ahead_of_it():
 LENT = '{"properties":["burst"]}'
 
 
+class StuckLead(FakeLead):
+    """Its scheduler starts nothing."""
+
+    def schedule(self):
+        """Start nothing."""
+
+
 def stuck() -> Sim:
-    s = Sim(deadlines={"release": "1m", "idle": "1m"})
+    s = Sim(StuckLead(), deadlines={"release": "1m", "idle": "1m"})
     s.tick(2)
-    s.lead.schedule = lambda: None
     return s
 
 
@@ -145,4 +152,6 @@ def test_a_prolog_that_runs_is_named():
     s.lead.change(number, t_start=T0, prologs={})
     s.tick()
     snapshot = s.engine.snapshot
-    assert explain(snapshot.records, snapshot.world, {}, number)["verdict"] == "running"
+    row = explain(snapshot.records, snapshot.world, {}, number)
+    assert row is not None
+    assert row["verdict"] == "running"

@@ -84,19 +84,24 @@ def drained(instance: FluxInstance) -> Mapping[str, Any]:
     return dict(found)
 
 
+def fail_prolog(instance: FluxInstance, cli: CliHarness, after: list[str]) -> None:
+    """Have a job fail by the prolog; wait until the bursts are in these states."""
+    job = submit(instance)
+    assert instance.exception(job)[0] == "prolog"
+    assert ended(instance, job) == "FAILED"
+    wait_until(
+        lambda: states(cli) == after,
+        lambda: f"the burst to be gone: {cli.status()['bursts']}",
+    )
+    wait_until(lambda: not drained(instance), "no drain to be left")
+
+
 def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
     instance: FluxInstance, cli: CliHarness
 ) -> None:
     with cli.daemon():
-        for count in (1, 2):
-            job = submit(instance)
-            assert instance.exception(job)[0] == "prolog"
-            assert ended(instance, job) == "FAILED"
-            wait_until(
-                lambda n=count: states(cli) == ["inactive"] * n,
-                lambda: f"the burst to be gone: {cli.status()['bursts']}",
-            )
-            wait_until(lambda: not drained(instance), "no drain to be left")
+        fail_prolog(instance, cli, ["inactive"])
+        fail_prolog(instance, cli, ["inactive"] * 2)
         last = cli.status()["bursts"][-1]
         assert last["result"] == "failed"
         assert "Flux drained ranks 2-3: prolog failed for job" in last["note"]
