@@ -37,6 +37,11 @@ class Housekeeping:
     def __init__(self) -> None:
         self._cores: dict[JobId, Mapping[int, int]] = {}
         """How many cores each job that is in housekeeping had, by rank."""
+        self._there: frozenset[int] = frozenset()
+        """The ranks that it had alone at the last look."""
+        self.has_just_ended = False
+        """Whether it had ranks that the view shows as allocated and that it has no
+        more: it may have ended after these were read, so that no job has them."""
 
     def read(
         self, client: RpcClient, view: LeadView, identity: LeadIdentity
@@ -54,11 +59,14 @@ class Housekeeping:
             for rank in found.ranks & view.allocated:
                 since[rank] = min(since.get(rank, found.since), found.since)
                 cores[rank] = cores.get(rank, 0) + self._cores[job].get(rank, 0)
-        return {
+        alone = {
             rank: began
             for rank, began in since.items()
             if cores[rank] >= _taken(view, identity, rank)
         }
+        self.has_just_ended = bool(self._there & view.allocated - alone.keys())
+        self._there = frozenset(alone)
+        return alone
 
     def _read_cores(self, client: RpcClient, running: Mapping[JobId, _Running]) -> None:
         """Read the resources of jobs once; of those that cannot be read, none."""

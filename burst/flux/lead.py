@@ -163,6 +163,9 @@ class FluxLead:
         queues = read_queues(self._client, self.identity().queues) if pending else {}
         ranks = read_ranks(self._client, self._lost_frees)
         kept = self._housekeeping.read(self._client, ranks, self.identity())
+        if self._housekeeping.has_just_ended:
+            ranks = read_ranks(self._client, self._lost_frees)
+            kept = self._housekeeping.read(self._client, ranks, self.identity())
         changed = self._journal.changed()
         return msgspec.structs.replace(
             ranks, jobs=jobs, queues=queues, housekeeping=kept, changed=changed

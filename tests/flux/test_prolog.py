@@ -206,7 +206,5 @@ def test_a_node_that_a_job_shares_with_housekeeping_is_in_use(
         instance.cancel(runs)
         view = watch.until(lambda view: bool(view.housekeeping), "none beside it")
         assert not view.in_use
-        trapped = instance.directory / "burst-0-0" / "trapped"
-        wait_until(trapped.exists, "it to be deaf to SIGTERM")
         lead.end_housekeeping(frozenset({RANK}), int(signal.SIGTERM))
         watch.until(lambda view: not view.allocated, "nothing left")
