@@ -57,6 +57,9 @@ class Manager:
         self.kills.append(asked)
         return {}
 
+    def has_just_ended(self) -> bool:
+        return self.housekeeping.has_just_ended
+
     def read(self, **seen: Any) -> Mapping[int, float]:
         return self.housekeeping.read(self.client, view(**seen), identity())
 
@@ -66,13 +69,13 @@ def test_ranks_that_it_has_alone_and_since_when() -> None:
     assert manager.read(busy=(2, 3, 4)) == {2: 14.0, 3: 14.0}
     assert manager.read(busy=(3, 4)) == {3: 14.0}
     assert manager.lookups == [FIRST]  # once
-    assert not manager.housekeeping.has_just_ended
+    assert not manager.has_just_ended()
     manager.running = {}
     assert manager.read(busy=(3, 4)) == {}
     # What was read before may be out of date, and is no more once it is read again.
-    assert manager.housekeeping.has_just_ended
+    assert manager.has_just_ended()
     assert manager.read(busy=(3, 4)) == {}
-    assert not manager.housekeeping.has_just_ended
+    assert not manager.has_just_ended()
 
 
 def test_a_rank_that_a_job_shares_with_it_is_left_out() -> None:
