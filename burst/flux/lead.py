@@ -19,6 +19,7 @@ from burst.flux.ended_jobs import read_ended
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
+from burst.flux.housekeeping import Housekeeping, end_housekeeping
 from burst.flux.identity import parse_access, parse_queues, read_identity
 from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
@@ -112,6 +113,7 @@ class FluxLead:
         self._scheduler_status = SchedulerStatus()
         self._events_seen = 0
         self._store = FluxStore(self._client)
+        self._housekeeping = Housekeeping()
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -159,6 +161,10 @@ class FluxLead:
         events = self._journal.events
         moved, self._events_seen = events != self._events_seen, events
         ranks = read_ranks(self._client, self._scheduler_status, moved=moved)
+        kept = self._housekeeping.read(self._client, ranks, self.identity())
+        if self._housekeeping.has_just_ended:
+            ranks = read_ranks(self._client, self._scheduler_status, moved=True)
+            kept = self._housekeeping.read(self._client, ranks, self.identity())
         due_in = self._scheduler_status.due_in
         if due_in is not None:
             self._journal.wake_in(due_in)
@@ -166,6 +172,7 @@ class FluxLead:
             ranks,
             jobs=jobs,
             queues=queues,
+            housekeeping=kept,
             scheduler=self._scheduler.read(),
             changed=self._journal.changed(),
         )
@@ -242,6 +249,10 @@ class FluxLead:
         )
         names = {job: queues[job] for job in lent}
         return {**failures, **confine_jobs(self._client, lent, names)}
+
+    def end_housekeeping(self, ranks: frozenset[int], signum: int) -> None:
+        """See `burst.lead.Housekeeper`."""
+        end_housekeeping(self._client, ranks, signum)
 
     def check_scheduler(self, intake: IntakeSettings) -> None:
         """See `burst.lead.SchedulerHints`."""

@@ -163,6 +163,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     not tell it."""
     t_start: float = 0.0
     t_finish: float = 0.0
+    prologs: Mapping[str, float] = {}
+    """What Flux runs before its start on nodes that it has already, such as a site's
+    prolog: name to when that began."""
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
     held_at_submit: bool = False
@@ -217,6 +220,10 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks of which any core or GPU is allocated, and drained ones of which the
     scheduler may not know yet that they are: a rank that is drained and not allocated
     here will get no job any more."""
+    housekeeping: Mapping[int, float] = {}
+    """Those of `allocated` on which no job runs but Flux's housekeeping, which cleans
+    up after one (flux-housekeeping(1)): rank to when it began, in seconds since the
+    epoch."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
@@ -240,6 +247,11 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     def barred(self) -> frozenset[int]:
         """Ranks that get no job as the lead is set up: excluded or not scheduled."""
         return self.excluded | self.unscheduled
+
+    @property
+    def in_use(self) -> frozenset[int]:
+        """Ranks of which a job has something."""
+        return self.allocated - self.housekeeping.keys()
 
     @property
     def closed(self) -> frozenset[int]:

@@ -10,7 +10,7 @@ import msgspec
 
 from burst.core.placement.limits import BurstUsage, usage_of
 from burst.core.placement.plan import BurstCapacity
-from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
+from burst.core.placement.slots import RankSlot, ends_with_lease, slot_holders
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
@@ -56,7 +56,7 @@ def find_leased_slots(
     Not those that only a person can free: of a quarantined burst, of a record that
     cannot be read, or with ranks that are barred, unfreed, or that a person drained.
     """
-    own = {r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)}
+    own = {r for r, why in lead.drained.items() if ends_with_lease(why)}
     never = lead.barred | lead.unfreed | (lead.drained.keys() - own)
     bursts: dict[int, Burst] = {}
     for burst in records.live:

@@ -16,6 +16,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.model.burst import Burst
+from burst.model.flux_drain import flux_drain
 from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -24,6 +25,11 @@ from burst.model.shape import Shape
 # The reason we give when we drain a rank begins with this; only such drains are ours.
 DRAIN_TAG = "burst: "
 _STEM = re.compile(r"(burst-\d+)-\d+\Z")
+
+
+def ends_with_lease(reason: str) -> bool:
+    """Tell whether a drain of a leased rank ends with the lease: ours and Flux's do."""
+    return reason.startswith(DRAIN_TAG) or flux_drain(reason) is not None
 
 
 class RankSlot(msgspec.Struct, frozen=True, kw_only=True):

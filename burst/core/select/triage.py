@@ -22,7 +22,11 @@ from burst.core.placement.plan import Demand
 from burst.core.races import race_words
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
-from burst.core.select.assignments import retry_pause
+from burst.core.select.assignments import (
+    lease_warning,
+    retry_pause,
+    waiting_decision,
+)
 from burst.core.select.association_limits import (
     LimitsInUse,
     decide_on_dependencies,
@@ -40,7 +44,7 @@ from burst.core.select.queues import (
 )
 from burst.core.world import World
 from burst.model.burst import Burst, Isolated, Membership
-from burst.model.decision import Decision, moment
+from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -318,10 +322,12 @@ class JobTriage:
         if late is None and waits_for_growth(request, bursts, self._lead):
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            ends = lease_warning(job, bursts)
-            said = {"scheduler": self._scheduler, "ends": ends}
-            released = Decision(Reason.RELEASED, said)
-            return decide_on_queue(job, self._lead, self._settings) or released
+            return decide_on_queue(job, self._lead, self._settings) or waiting_decision(
+                job,
+                self._holds.get(job.id),
+                bursts,
+                self._world,
+            )
         ends = lease_warning(job, bursts) + race_words(late, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
 
@@ -395,15 +401,6 @@ class JobTriage:
 def _membership(job: JobView) -> Membership | None:
     name = job.preferences.member
     return Membership(name, job.userid) if name else None
-
-
-def lease_warning(job: JobView, bursts: list[Burst]) -> str:
-    """Return what a job without a time limit is told of the end of its leases."""
-    ends = [burst.lease.end for burst in bursts if burst.lease.end]
-    if job.duration or not ends:
-        return ""
-    at = moment(min(ends))
-    return f"; it has no time limit, and what still runs at {at} is ended"
 
 
 def wants_isolated(job: JobView) -> bool:
