@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""A laboratory's Flux on two hosts, before anything of ours is known there.
+
+`flux.service` as it is installed, user `flux`, guests by munge and a setuid IMP, jobs
+by systemd, two queues that require properties, a validator that asks the scheduler,
+limits, scripts of root before and after each job on each of its hosts, housekeeping,
+resources in the configuration, and flux-accounting and Fluxion where they are
+installed.
+
+Source: the administrator's guide of Flux, "Configuration".
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from tests.multiuser.lab import OWNER, imp_path
+from tests.site import accounts, fluxion
+from tests.site.box import Box
+from tests.site.flux_host import CONFIG, ETC, UNIT, prepare
+from tests.site.network import DEVICE, connect
+from tests.support.waiting import wait_until
+
+HOSTS = ("head", "node1")
+SIMPLE = "simple"
+SCHEDULERS = (SIMPLE, *fluxion.POLICIES)
+CORES = 2
+UP_DEADLINE_S = 120.0
+JOB_DEADLINE_S = 120.0
+PORT = 8050
+
+_LIMITS = {"duration": "2h", "job-size": {"max": {"nnodes": 8}}}
+
+
+class SiteShape(msgspec.Struct, frozen=True, kw_only=True):
+    """How a site differs from another."""
+
+    scheduler: str = SIMPLE
+    """sched-simple, or the policy of Fluxion's queues."""
+    accounting: bool = False
+    """flux-accounting decides about priorities; ann and bob have banks."""
+    tables: Mapping[str, Any] = {}
+    """Of the configuration, in place of the usual ones."""
+
+
+class Site:
+    """The hosts of a site, and what root and users type on the first."""
+
+    def __init__(self, shape: SiteShape) -> None:
+        self.shape = shape
+        self._stack = ExitStack()
+        try:
+            with ThreadPoolExecutor() as pool:
+                made = list(pool.map(self._make_box, HOSTS))
+            self.boxes: Sequence[Box] = made
+            self.head = made[0]
+            connect(made)
+            self._prepare()
+            self.start()
+            # Queues that are new wait for it; they stay started over restarts.
+            self.flux(OWNER, "queue", "start", "--all", "--quiet")
+            if shape.accounting:
+                accounts.start(self.head)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the hosts."""
+        self._stack.close()
+
+    def _make_box(self, name: str) -> Box:
+        return self._stack.enter_context(Box(name))
+
+    def _prepare(self) -> None:
+        certificate = self._make_certificate()
+        key = secrets.token_hex(64)
+        config = tomli_w.dumps(self._tables())
+
+        def prepare_one(box: Box) -> None:
+            prepare(box, key, certificate)
+            if self.shape.scheduler == SIMPLE:
+                fluxion.remove(box)
+            else:
+                fluxion.install(box)
+            box.write(CONFIG / "system.toml", config)
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(prepare_one, self.boxes))
+        if self.shape.accounting:
+            accounts.create(self.head)
+
+    def _make_certificate(self) -> str:
+        return self.head.run(
+            "root", "sh", "-c", "flux keygen /run/cert && cat /run/cert && rm /run/cert"
+        )
+
+    def _tables(self) -> dict[str, Any]:
+        """Return the configuration, as the administrator's guide has it."""
+        plugins = [{"load": "perilog.so"}]
+        if self.shape.accounting:
+            plugins.append({"load": accounts.PLUGIN})
+        usual: dict[str, Any] = {
+            "access": {"allow-guest-user": True, "allow-root-owner": True},
+            "systemd": {"enable": True},
+            "exec": {"imp": str(imp_path()), "service": "sdexec"},
+            "bootstrap": {
+                "curve_cert": str(ETC / "system/curve.cert"),
+                "default_port": PORT,
+                "default_bind": f"tcp://{DEVICE}:%p",
+                "default_connect": "tcp://%h:%p",
+                "hosts": [{"host": ",".join(HOSTS)}],
+            },
+            "tbon": {"tcp_user_timeout": "20s"},
+            "resource": {"noverify": True, "config": _resources()},
+            "queues": {
+                "batch": {"requires": ["batch"]},
+                "debug": {
+                    "requires": ["debug"],
+                    "policy": {"limits": {"duration": "30m"}},
+                },
+            },
+            "policy": {
+                "jobspec": {
+                    "defaults": {"system": {"queue": "batch", "duration": "10m"}}
+                },
+                "limits": _LIMITS,
+            },
+            "ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}},
+            "job-manager": {
+                "plugins": plugins,
+                "prolog": {"per-rank": True},
+                "epilog": {"per-rank": True},
+                "housekeeping": {"release-after": "30s"},
+            },
+        }
+        if self.shape.scheduler != SIMPLE:
+            usual |= fluxion.tables(self.shape.scheduler)
+        return {**usual, **self.shape.tables}
+
+    def start(self) -> None:
+        """Start the instance on all hosts, and return once they are online."""
+        for box in self.boxes:
+            done = box.try_run("root", "systemctl", "start", UNIT)
+            assert done.returncode == 0, self.log()
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Return once the instance's own hosts are online and a guest may submit."""
+        wait_until(self._is_up, self.log, UP_DEADLINE_S, 0.2)
+
+    def _is_up(self) -> bool:
+        done = self.try_flux("ann", "resource", "list", "-s", "up", "-no", "{nodelist}")
+        return done.stdout.strip() == f"{HOSTS[0]},{HOSTS[1]}"
+
+    def log(self) -> str:
+        """Return what the brokers and the daemon printed."""
+        units = [(box, unit) for box in self.boxes for unit in (UNIT, "burst")]
+        texts = (f"{box.name} {unit}:\n{box.journal(unit)}" for box, unit in units)
+        return "\n".join(texts)
+
+    def root(self, *command: str) -> str:
+        """Run a command as root on the first host; return what it printed."""
+        return self.head.run("root", *command)
+
+    def try_flux(self, user: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a flux command as a user on the first host; it may fail."""
+        return self.head.try_run(user, "flux", *words)
+
+    def flux(self, user: str, *words: str) -> str:
+        """Run a flux command as a user and return what it printed."""
+        return self.head.run(user, "flux", *words).strip()
+
+    def burst(self, user: str, *words: str) -> str:
+        """Run a burst command as a user and return what it printed."""
+        return self.head.run(user, "burst", *words)
+
+    def status(self, user: str = OWNER) -> Any:
+        """Return what `burst status -a` tells a user."""
+        return json.loads(self.burst(user, "status", "-a", "--json"))
+
+    def bursts(self) -> list[Any]:
+        """Return the rows of all bursts."""
+        return list(self.status()["bursts"])
+
+
+def _resources() -> list[dict[str, Any]]:
+    """Return [[resource.config]]: all are `batch`, and the last one is `debug` too."""
+    cores = f"0-{CORES - 1}"
+    return [
+        {"hosts": ",".join(HOSTS), "cores": cores, "properties": ["batch"]},
+        {"hosts": HOSTS[-1], "properties": ["debug"]},
+    ]
