@@ -38,8 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scheduler", nargs="?", choices=SCHEDULERS, default=SIMPLE)
     parser.add_argument("--accounting", action="store_true")
-    asked = parser.parse_args()
-    shape = SiteShape(scheduler=asked.scheduler, accounting=asked.accounting)
+    parser.add_argument("--r-in-a-file", action="store_true")
+    shape = SiteShape(**vars(parser.parse_args()))
     with Site(shape) as site:
         for box in site.boxes:
             sys.stdout.write(f"{box.name}: {_write_script(box)} USER COMMAND...\n")

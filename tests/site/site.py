@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,8 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from tests.multiuser.lab import OWNER, imp_path
+from burst.lead_setup.own_host import own_shape
+from tests.multiuser.lab import OWNER, flux_etc, imp_path
 from tests.site import accounts, fluxion
 from tests.site.box import Box
 from tests.site.flux_host import CONFIG, ETC, UNIT, prepare
@@ -33,7 +35,7 @@ from tests.support.waiting import wait_until
 HOSTS = ("head", "node1")
 SIMPLE = "simple"
 SCHEDULERS = (SIMPLE, *fluxion.POLICIES)
-CORES = 2
+CORES = min(2, own_shape().cores)
 UP_DEADLINE_S = 120.0
 JOB_DEADLINE_S = 120.0
 PORT = 8050
@@ -48,6 +50,8 @@ class SiteShape(msgspec.Struct, frozen=True, kw_only=True):
     """sched-simple, or the policy of Fluxion's queues."""
     accounting: bool = False
     """flux-accounting decides about priorities; ann and bob have banks."""
+    r_in_a_file: bool = False
+    """R is in a file, in place of [[resource.config]], and conf.d has several files."""
     tables: Mapping[str, Any] = {}
     """Of the configuration, in place of the usual ones."""
 
@@ -90,7 +94,6 @@ class Site:
     def _prepare(self) -> None:
         certificate = self._make_certificate()
         key = secrets.token_hex(64)
-        config = tomli_w.dumps(self._tables())
 
         def prepare_one(box: Box) -> None:
             prepare(box, key, certificate)
@@ -98,12 +101,26 @@ class Site:
                 fluxion.remove(box)
             else:
                 fluxion.install(box)
-            box.write(CONFIG / "system.toml", config)
+            self._configure(box)
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(prepare_one, self.boxes))
         if self.shape.accounting:
             accounts.create(self.head)
+
+    def _configure(self, box: Box) -> None:
+        tables = self._tables()
+        if self.shape.r_in_a_file:
+            names = ("bootstrap", "queues", "policy")
+            for name in names:
+                box.write(CONFIG / f"{name}.toml", tomli_w.dumps({name: tables[name]}))
+            tables = {name: each for name, each in tables.items() if name not in names}
+            tables["resource"] = {"path": str(ETC / "system/R")}
+            of_hosts = ("--hosts", ",".join(HOSTS), "--cores", f"0-{CORES - 1}")
+            properties = ("--property=batch", f"--property=debug:{len(HOSTS) - 1}")
+            r = box.run("root", "flux", "R", "encode", *of_hosts, *properties)
+            box.write(ETC / "system/R", r)
+        box.write(CONFIG / "system.toml", tomli_w.dumps(tables))
 
     def _make_certificate(self) -> str:
         return self.head.run(
@@ -127,7 +144,7 @@ class Site:
                 "hosts": [{"host": ",".join(HOSTS)}],
             },
             "tbon": {"tcp_user_timeout": "20s"},
-            "resource": {"noverify": True, "config": _resources()},
+            "resource": {"config": _resources()},
             "queues": {
                 "batch": {"requires": ["batch"]},
                 "debug": {
@@ -159,6 +176,24 @@ class Site:
             done = box.try_run("root", "systemctl", "start", UNIT)
             assert done.returncode == 0, self.log()
         self.wait_until_up()
+
+    def distribute(self) -> None:
+        """Give all hosts the files of the first, as a site's own means do."""
+        for box in self.boxes[1:]:
+            made = self.head.shared / "etc.tar"
+            self.root("tar", "-C", str(flux_etc()), "-cf", str(made), ".")
+            there = box.shared / "etc.tar"
+            shutil.move(made, there)
+            box.run("root", "rm", "-rf", f"{ETC}/system/conf.d")
+            box.run("root", "tar", "-C", str(flux_etc()), "-xpf", str(there))
+            there.unlink()
+
+    def restart(self) -> None:
+        """Restart the instance on all hosts, with the files of the first."""
+        self.distribute()
+        for box in reversed(self.boxes):
+            box.run("root", "systemctl", "stop", UNIT)
+        self.start()
 
     def wait_until_up(self) -> None:
         """Return once the instance's own hosts are online and a guest may submit."""
