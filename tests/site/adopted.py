@@ -130,7 +130,7 @@ class Adopted:
 
     def followers(self) -> list[int]:
         """Return the processes of followers on the first host, as it numbers them."""
-        found = self.site.head.try_run("root", "pgrep", "-f", "flux-broker.*burst-0-")
+        found = self.site.head.try_run("root", "pgrep", "-f", "Shostname=burst-0-")
         return [int(word) for word in found.stdout.split()]
 
     def empty(self) -> None:
