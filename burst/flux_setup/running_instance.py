@@ -13,7 +13,6 @@ from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.intake import read_scheduler
 from burst.flux.rpc import RpcClient
-from burst.model.confinement import LENT
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
@@ -52,19 +51,10 @@ def read_instance(uri: str) -> RunningInstance:
 
 
 def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
-    """Raise ConfigError if the intake mode would replace what the site uses."""
+    """Raise ConfigError if the intake mode would replace the site's scheduler."""
     if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
         raise ConfigError(
             f"the instance schedules by {instance.scheduler}, which sched-burst would"
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
-    if intake.mode != "queue":
-        return
-    for name in (intake.queue, intake.ready):
-        required = instance.queues.get(name, {}).get("requires")
-        if name in instance.queues and required != [LENT]:
-            raise ConfigError(
-                f"the instance already has a queue {name} for other jobs",
-                "set other names: queue and ready under [intake] of burst.toml",
-            )

@@ -18,11 +18,10 @@ from burst.lead_setup.add_slots import (
     AddedSlot,
     add_slots,
     declared_hosts,
-    resource_shapes,
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
-from burst.lead_setup.lead_config import read_config
+from burst.lead_setup.lead_config import read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
     HostGroup,
@@ -31,6 +30,7 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     resolve_slots,
 )
+from burst.lead_setup.lead_resources import declared_resources
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -41,7 +41,7 @@ class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be added to an instance."""
 
     config: Path
-    """Its configuration directory, such as /etc/flux/system/conf.d."""
+    """Its configuration, such as the directory /etc/flux/system/conf.d, or a file."""
     settings: Path
     """burst.toml, to write if there is none. The daemon's unit is put beside it."""
     slots: tuple[PlannedSlot, ...]
@@ -69,7 +69,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     Slots that are declared already stay as they are. Raises ConfigError, before
     anything is written, where the instance could not burst, or has a part of a slot.
     """
-    tables = read_config(asked.config)
+    tables = read_lead(asked.config).files.tables
     _check_bootstrap(tables.get("bootstrap", {}), asked)
     known = declared_hosts(tables)
     groups = resolve_slots((), asked.slots)
@@ -136,8 +136,9 @@ def _own_hosts(
         )
     if lacking := without_resources(config, slots & set(known)):
         raise ConfigError(
-            f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in R",
-            "a command before was interrupted, or R is another host's: restore both"
+            f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in what"
+            " [resource] declares, R or [[resource.config]]",
+            "a command before was interrupted, or R is another host's: restore the"
             " files from their copies, *.old, and type this again",
         )
     return own
@@ -185,13 +186,14 @@ def _other_shapes(
     config: Path, slots: Sequence[PlannedSlot], groups: Sequence[HostGroup]
 ) -> Iterator[str]:
     """Yield which slots are in R with other nodes than it is asked for."""
-    known = resource_shapes(config)
+    known = declared_resources(config)
     for slot, group in zip(slots, groups, strict=True):
         there = {str(known[host]) for host in group.names if host in known}
         if there - {str(slot.shape)}:
             yield (
-                f"{slot.hosts} stays as R has it, each {' or '.join(sorted(there))},"
-                f" not {slot.shape}; to change it, correct R by hand"
+                f"{slot.hosts} stays as it is declared, each"
+                f" {' or '.join(sorted(there))}, not {slot.shape}; to change it,"
+                " correct R or [[resource.config]] by hand"
             )
 
 

@@ -202,8 +202,13 @@ def _resources(
 
 def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> ResourceSet:
     """Return R with the ranks of a group of hosts, and their properties."""
+    names = slot_properties(group) if ranks.start else ["local"]
+    return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)
+
+
+def slot_properties(group: HostGroup) -> list[str]:
+    """Return the properties of the ranks of a slot."""
     # A slot that is called local must not pass for the lead's own nodes.
     slot = group.slot if group.slot != "local" else LENT
     lent = (LENT, slot, *([group.provider] if group.provider else []))
-    names = dict.fromkeys(lent if ranks.start else ("local",))
-    return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)
+    return list(dict.fromkeys(lent))

@@ -39,7 +39,7 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
     assert files(place) == {
         "burst-setup.json",
         "cli/plugins/burst.py",
-        "conf.d/burst-lead.toml",
+        "conf.d/zz-burst-lead.toml",
         "frob-burst.py",
         "modprobe/modprobe.d/burst.toml",
         "modprobe/rc1.d/burst.py",
@@ -62,7 +62,7 @@ def test_by_default_it_is_for_this_user_and_by_the_settings(home: Path) -> None:
     said = burst("setup", "-c", str(settings))
     assert "    flux queue start --queue=batch" in said.lines
     assert (home / ".config/flux/flux-jobs.burst.toml").exists()
-    config = (home / ".local/share/burst/flux/conf.d/burst-lead.toml").read_text()
+    config = (home / ".local/share/burst/flux/conf.d/zz-burst-lead.toml").read_text()
     assert "[queues.burst-ready]" in config
     assert "any_job = true" in config
     burst("setup", "--user", "--remove")
@@ -87,7 +87,7 @@ def test_a_running_instance_is_looked_at(home: Path, flux_pool: FluxPool) -> Non
         asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
         assert "already has a queue burst" in burst(*asked, "queue").error
         burst(*asked, "scheduler")
-    assert "policy" not in (home / "d/conf.d/burst-lead.toml").read_text()
+    assert "policy" not in (home / "d/conf.d/zz-burst-lead.toml").read_text()
 
 
 def test_a_lead_that_does_not_answer_keeps_nobody_from_it(home: Path) -> None:

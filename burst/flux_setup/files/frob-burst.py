@@ -2,7 +2,12 @@
 """Flux frobnicator: keeps jobs off nodes that are lent to others.
 
 Jobs that do not burst get no lent nodes. Where burst jobs wait in a queue, it sends
-burstable jobs there that name no queue.
+burstable jobs there that name no queue. Those that are in another queue may have lent
+nodes as well as those that their queue requires: `{"properties": ["batch"]}`, which the
+plugin `constraints` makes of a queue's `requires`, becomes `{"or": [{"properties":
+["batch"]}, {"properties": ["burst"]}]}`. So lent nodes need no property of a queue, by
+which other jobs would get them, too. For that it stands after `constraints`; before it,
+burst jobs in such queues run on own nodes only.
 
 On an instance with guests (`[access] allow-guest-user`), no job gets lent nodes by
 itself, whatever its user asks for: burst's daemon alone lets it run on those of its
@@ -35,6 +40,7 @@ from flux.hostlist import Hostlist
 from flux.idset import IDset
 from flux.job.frobnicator import FrobnicatorPlugin
 
+_NAME = "frob-burst.py"
 _DEEPEST = 32
 """Of constraints within constraints: far below where Python's recursion ends."""
 _LONGEST = 9
@@ -114,6 +120,13 @@ def _check_ranks(value, size):
             )
 
 
+def _comes_after(config, name):
+    """Tell whether this plugin comes after another of Flux's, by the configuration."""
+    plugins = config.get("ingest", {}).get("frobnicator", {}).get("plugins", [])
+    ours = (i for i, each in enumerate(plugins) if os.path.basename(each) == _NAME)
+    return name in plugins[: next(ours, 0)]
+
+
 class Frobnicator(FrobnicatorPlugin):
     """Adds the constraint `^burst`, or that which only burst's daemon changes."""
 
@@ -130,6 +143,7 @@ class Frobnicator(FrobnicatorPlugin):
         self._default = defaults.get("system", {}).get("queue", "")
         guests = config.get("access", {}).get("allow-guest-user") is True
         self._size = int(flux.Flux().attr_get("size")) if guests else 0
+        self._after_constraints = _comes_after(config, "constraints")
         self._guests = guests
         share = self._any_job or bool(table.get("share_users", False))
         self._apart = guests and not share
@@ -146,16 +160,61 @@ class Frobnicator(FrobnicatorPlugin):
         if self._guests and system.get("constraints"):
             check_constraint(system["constraints"], self._size)
         burstable = bool(system.get(self._attribute))
-        # The plugin `defaults` may have been here before, so a job that names the
-        # default queue cannot be told from one that names none.
-        if burstable and self._queue and (not queue or queue == self._default):
-            self._into_queue(jobspec)
-        elif not burstable and not self._any_job:
+        if burstable:
+            self._choose_queue(jobspec)
+        elif not self._any_job:
             self._check_queue(queue)
         if self._apart:
             self._keep_apart(jobspec, burstable, userid, urgency)
         elif not burstable and not self._any_job:
             self._keep_off(jobspec)
+
+    def _choose_queue(self, jobspec):
+        """Let a burstable job have lent nodes, in the queue where it belongs."""
+        queue = jobspec.queue
+        if self._after_constraints:
+            self._set_constraint(jobspec, self._without_queue(jobspec))
+        # The plugin `defaults` may have been here before, so a job that names the
+        # default queue cannot be told from one that names none.
+        if self._queue and (not queue or queue == self._default):
+            self._into_queue(jobspec)
+        if self._after_constraints:
+            self._set_constraint(jobspec, self._with_queue(jobspec))
+
+    def _set_constraint(self, jobspec, constraint):
+        if constraint:
+            jobspec.setattr("system.constraints", constraint)
+        else:
+            jobspec.attributes["system"].pop("constraints", None)
+
+    def _without_queue(self, jobspec):
+        """Return a job's constraint as it was before `constraints` added its queue's.
+
+        A property that is its user's and its queue's is taken for its queue's.
+        """
+        constraint = jobspec.attributes["system"].get("constraints")
+        required = self._required(jobspec.queue)
+        if not required or not isinstance(constraint, dict):
+            return constraint
+        named = constraint.get("properties")
+        if isinstance(named, list):
+            left = [name for name in named if name not in required]
+            return {"properties": left} if left else None
+        parts = constraint.get("and")
+        if isinstance(parts, list) and parts[1:] == [{"properties": required}]:
+            return parts[0]
+        return constraint
+
+    def _with_queue(self, jobspec):
+        """Return a burstable job's constraint with that of its queue, or lent nodes."""
+        own = jobspec.attributes["system"].get("constraints")
+        required = self._required(jobspec.queue)
+        if not required or required == [f"^{self._lent}"]:
+            return own  # any node is an own node or a lent one
+        part = {"properties": required}
+        if self._lent not in required:
+            part = {"or": [part, {"properties": [self._lent]}]}
+        return {"and": [own, part]} if own else part
 
     def _check_queue(self, queue):
         if self._lent in self._required(queue):
