@@ -48,8 +48,8 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     apply_unadopt(plan)
     click.echo(
         "\nGive the other hosts of the instance the files, too. Then, as root, the"
-        " restart on all of them; until then Flux may refuse what is submitted. The last"
-        " line is for when nobody needs the records of bursts:\n"
+        " restart on all of them; until then Flux may refuse what is submitted. The"
+        " last line is for when nobody needs the records of bursts:\n"
     )
     for command in next_commands(plan):
         click.echo(f"    {command}")
@@ -82,8 +82,10 @@ def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
     if held:
         yield f"burst holds jobs: {held}", "burst release --all"
     ours = {settings.intake.queue, settings.intake.ready}
-    jobs = snapshot.world.lead.jobs.items()
-    waiting = " ".join(format_f58(name) for name, job in jobs if job.queue in ours)
+    view = snapshot.world.lead
+    jobs = view.jobs if view else {}
+    queued = (name for name, job in jobs.items() if job.queue in ours)
+    waiting = " ".join(map(format_f58, queued))
     if waiting and settings.intake.mode == "queue":
         yield (
             f"jobs are in queues that go: {waiting}",
