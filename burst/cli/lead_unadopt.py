@@ -39,19 +39,19 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     """
     place = directory.absolute()
     plan = plan_unadopt(place, system_directories().own)
-    with show_wait("reading what is on record"):
-        _check_idle(target)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
+    with show_wait("reading what is on record"):
+        _check_idle(target)
     if dry_run:
         return
     apply_unadopt(plan)
     click.echo(
-        "\nGive the other hosts of the instance the files, too. Then, as root, the"
-        " restart on all of them; until then Flux may refuse what is submitted. The"
-        " last line is for when nobody needs the records of bursts:\n"
+        "\nGive the other hosts of the instance the files, too. Then, as root, on all"
+        " of them, of which the restart ends jobs that run; the last line on this one,"
+        " when nobody needs the records of bursts:\n"
     )
-    for command in next_commands(plan):
+    for command in next_commands():
         click.echo(f"    {command}")
 
 
@@ -77,7 +77,8 @@ def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
     snapshot = read_records_snapshot(lead, settings)
     live = " ".join(burst.id for burst in snapshot.records.live)
     if live:
-        yield f"bursts live: {live}", f"burst down {live}"
+        start = "" if served else "systemctl start burst && "
+        yield f"bursts live: {live}", f"{start}burst down {live}"
     held = " ".join(map(format_f58, held_jobs(snapshot.records)))
     if held:
         yield f"burst holds jobs: {held}", "burst release --all"
@@ -89,7 +90,7 @@ def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
     if waiting and settings.intake.mode == "queue":
         yield (
             f"jobs are in queues that go: {waiting}",
-            f"flux cancel {waiting}, or flux update JOB queue=NAME",
+            f"flux cancel {waiting}, and have their users submit them again",
         )
     if served is not None:
         yield "a daemon serves the instance", "systemctl disable --now burst"

@@ -8,7 +8,6 @@ commands, or this, was interrupted.
 from __future__ import annotations
 
 import enum
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -107,12 +106,12 @@ def apply_unadopt(plan: UndoPlan) -> None:
                 ) from error
 
 
-def next_commands(plan: UndoPlan) -> Iterator[str]:
+def next_commands() -> Iterator[str]:
     """Yield what root does after that, in this order."""
+    # The frobnicator is gone, which the brokers that run would look for.
+    yield "systemctl reload flux"
     yield "systemctl daemon-reload"
-    if any(step.undo is Undo.RESTORE for step in plan.steps):
-        yield f"burst lead check {shlex.quote(str(plan.place))}"
-        yield "systemctl restart flux"
+    yield "systemctl restart flux"
     yield "flux kvs unlink -Rf burst"
 
 
