@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.site.box import REPOSITORY, Box
+from tests.site.box import Box
+from tests.site.box_root import REPOSITORY
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.site, pytest.mark.xdist_group("adopt page")]
