@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tests.multiuser.lab import GUESTS, OWNER, UIDS, flux_etc
 from tests.site.box import Box
+from tests.support.waiting import wait_until
 
 PLUGIN = "mf_priority.so"
 UNIT = "flux-accounting.service"
@@ -21,6 +22,12 @@ def start(box: Box) -> None:
     """Start the service with Flux, now and later, and give each guest a bank."""
     box.run("root", "systemctl", "enable", "--now", UNIT)
     account = "flux account"
+    asked = ("flux", "account", "list-banks")
+    wait_until(
+        lambda: not box.try_run(OWNER, *asked).returncode,
+        lambda: box.journal(UNIT),
+        pause=0.3,
+    )
     lines = ["set -e", f"{account} add-bank root 1"]
     for user in (OWNER, *GUESTS):
         lines += [
