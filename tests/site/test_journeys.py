@@ -12,6 +12,7 @@ from tests.multiuser.lab import UIDS
 from tests.site.adopted import LENT, Adopted
 from tests.site.site import HOSTS
 from tests.site.workload import Answers, run_workload
+from tests.site.worlds import World
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.site, pytest.mark.timeout(280)]
@@ -27,6 +28,16 @@ def test_ordinary_jobs_get_the_answers_that_they_got_before(
     assert "wrong" not in adopted.doctor()
     assert str(run_workload(adopted.site)) == str(before)
     assert adopted.states() == {}, "nothing was rented for them"
+
+
+def test_a_mode_that_the_scheduler_does_not_allow_is_refused(
+    adopted: Adopted, world: World
+) -> None:
+    for mode in world.refused:
+        setup = ("burst", "setup", "--system", "--dry-run", "--mode", mode)
+        done = adopted.site.head.try_run("root", *setup)
+        assert done.returncode == 1, done.stdout
+        assert "ERROR" in done.stderr
 
 
 def test_guests_have_one_burst_after_another(adopted: Adopted) -> None:

@@ -28,6 +28,13 @@ class World(msgspec.Struct, frozen=True):
     mode: str
     shape: SiteShape
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The modes that its scheduler does not allow."""
+        if self.shape.scheduler == SIMPLE:
+            return ()
+        return ("scheduler", *(("hold",) if self.shape.scheduler == "fcfs" else ()))
+
 
 WORLDS = (
     World("simple-scheduler", "scheduler", SiteShape()),
