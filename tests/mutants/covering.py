@@ -26,6 +26,7 @@ from tests.mutants.sample import ROOMS, Place, sources
 
 _IGNORED: tuple[str, ...] = (
     *("demo", "docs", "examples", "benchmarks", "manifests", "multiuser", "month"),
+    "site",
     *("cli", "e2e", "embedded", "kind", "kubernetes", "nodes", "mutants"),
     "machine/test_machine.py",
     *("test_house.py", "test_typed.py", "contract/test_embedded_lead.py"),

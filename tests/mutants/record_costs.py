@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-_NEVER = {"kubernetes", "e2e", "nodes", "kind", "minutes", "month", "multiuser"}
+_NEVER = {"kubernetes", "e2e", "nodes", "kind", "minutes", "month", "multiuser", "site"}
 _NEVER |= {"programs", "prometheus", "chromium"}
 # Of a test on a real Flux that holds the lead itself; others start a daemon.
 _HOLDS_LEAD = re.compile(r"FluxLead|: Lead\b|burst\.flux")
