@@ -70,10 +70,10 @@ class Adopted:
         wait_until(self._is_served, self.site.log, UP_DEADLINE_S, _LOOK_S)
 
     def _is_served(self) -> bool:
-        done = self.site.head.try_run(OWNER, "burst", "status", "-a", "--json")
-        if done.returncode or not self.pid():
+        try:
+            providers = self.site.rpc("burst.status", {})["providers"]
+        except OSError:
             return False
-        providers = json.loads(done.stdout)["providers"]
         return bool(providers) and all(each.get("offers") for each in providers)
 
     def pid(self) -> int:

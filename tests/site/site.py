@@ -12,7 +12,6 @@ Source: the administrator's guide of Flux, "Configuration".
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import subprocess
@@ -25,6 +24,7 @@ import msgspec
 import tomli_w
 
 from burst.lead_setup.own_host import own_shape
+from tests.flux_instance import flux_bindings
 from tests.multiuser.lab import OWNER, flux_etc, imp_path
 from tests.site import accounts, fluxion
 from tests.site.box import Box
@@ -62,6 +62,7 @@ class Site:
     def __init__(self, shape: SiteShape) -> None:
         self.shape = shape
         self._stack = ExitStack()
+        self._handle: Any = None
         try:
             with ThreadPoolExecutor() as pool:
                 made = list(pool.map(self._make_box, HOSTS))
@@ -193,6 +194,7 @@ class Site:
         self.distribute()
         for box in reversed(self.boxes):
             box.run("root", "systemctl", "stop", UNIT)
+        self._handle = None
         self.start()
 
     def wait_until_up(self) -> None:
@@ -221,17 +223,34 @@ class Site:
         """Run a flux command as a user and return what it printed."""
         return self.head.run(user, "flux", *words).strip()
 
-    def burst(self, user: str, *words: str) -> str:
-        """Run a burst command as a user and return what it printed."""
-        return self.head.run(user, "burst", *words)
+    def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
+        """Ask a service on the first host as root, whom the instance obeys.
 
-    def status(self, user: str = OWNER) -> Any:
-        """Return what `burst status -a` tells a user."""
-        return json.loads(self.burst(user, "status", "-a", "--json"))
+        From here, as a program would take a hundred times as long. Raises OSError.
+        """
+        try:
+            asked = self._connected().rpc(topic, dict(payload))
+            return asked.wait_for(UP_DEADLINE_S).get()
+        except OSError:
+            # The broker may have been started anew.
+            self._handle = None
+            raise
+
+    def _connected(self) -> Any:
+        if self._handle is None:
+            socket = f"/proc/{self.head.pid}/root/run/flux/local"
+            self._handle = flux_bindings().Flux(f"local://{socket}")
+        return self._handle
 
     def bursts(self) -> list[Any]:
         """Return the rows of all bursts."""
-        return list(self.status()["bursts"])
+        return list(self.rpc("burst.status", {})["bursts"])
+
+    def active_jobs(self) -> list[str]:
+        """Return the names of jobs that have not ended, of all users."""
+        lists = flux_bindings().job.JobList
+        found = lists(self._connected(), user="all", filters=["active"]).jobs()
+        return [job.name for job in found]
 
 
 def _resources() -> list[dict[str, Any]]:

@@ -60,13 +60,13 @@ def run_workload(site: Site) -> Answers:
     site.flux("bob", "job", "wait-event", jobs["canceled"], "start")
     site.flux("bob", "cancel", jobs["canceled"])
     wait_until(
-        lambda: _active(site) == ["held"],
+        lambda: site.active_jobs() == ["held"],
         lambda: site.flux("root", "jobs", "-A"),
         JOB_DEADLINE_S,
         0.2,
     )
     site.flux("ann", "cancel", jobs["held"])
-    wait_until(lambda: not _active(site), "the job that was held", pause=0.2)
+    wait_until(lambda: not site.active_jobs(), "the job that was held", pause=0.2)
     lines = site.flux("root", "jobs", "-ano", _FORM, *jobs.values()).splitlines()
     ended = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
     refused = {name: said for name, (status, said) in told.items() if status}
@@ -98,7 +98,3 @@ def _where(name: str, how: str) -> str:
     own = {str(rank) for rank in range(len(HOSTS))}
     is_chance = ranks in own and name not in _ON_ONE_NODE
     return " ".join([status, "own" if is_chance else ranks, *rest])
-
-
-def _active(site: Site) -> list[str]:
-    return site.flux("root", "jobs", "-A", "-no", "{name}").split()
