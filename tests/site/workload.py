@@ -61,7 +61,7 @@ def run_workload(site: Site) -> Answers:
     site.flux("bob", "cancel", jobs["canceled"])
     wait_until(
         lambda: site.active_jobs() == ["held"],
-        lambda: site.flux("root", "jobs", "-A"),
+        lambda: _tell(site),
         JOB_DEADLINE_S,
         0.2,
     )
@@ -71,6 +71,13 @@ def run_workload(site: Site) -> Answers:
     ended = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
     refused = {name: said for name, (status, said) in told.items() if status}
     return Answers(refused, {name: _where(name, ended[name]) for name in ended})
+
+
+def _tell(site: Site) -> str:
+    """Return what is seen where jobs do not end."""
+    asked = ("jobs -A", "resource list", "resource drain", "queue list")
+    said = [site.flux("root", *words.split()) for words in asked]
+    return "\n\n".join([*said, site.log()])
 
 
 def _submit(site: Site) -> dict[str, tuple[int, str]]:
