@@ -51,7 +51,8 @@ def test_guests_have_one_burst_after_another(adopted: Adopted) -> None:
 
 
 def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
-    job = adopted.submit("ann", f"-N{LENT}", "sleep", "inf")
+    # On lent nodes only, so that any follower is one of the job's.
+    job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
     adopted.site.root("kill", "-9", str(adopted.followers()[-1]))
     assert adopted.wait_for_end("ann", job).returncode
