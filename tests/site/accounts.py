@@ -22,12 +22,7 @@ def start(box: Box) -> None:
     """Start the service with Flux, now and later, and give each guest a bank."""
     box.run("root", "systemctl", "enable", "--now", UNIT)
     account = "flux account"
-    asked = ("flux", "account", "list-banks")
-    wait_until(
-        lambda: not box.try_run(OWNER, *asked).returncode,
-        lambda: box.journal(UNIT),
-        pause=0.3,
-    )
+    wait_until(lambda: "registered" in box.journal(UNIT), "the service", pause=0.3)
     lines = ["set -e", f"{account} add-bank root 1"]
     for user in (OWNER, *GUESTS):
         lines += [
