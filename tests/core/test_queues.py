@@ -92,6 +92,7 @@ def test_a_job_without_a_number_of_nodes_gets_no_more_than_its_queue_allows() ->
     reason, text, rents = decided(slots(16), limits=limits)
     assert (reason, rents) == (Reason.NEVER_FITS, [])
     assert "16 times 1 core, on at most 3 nodes by the limit of its queue" in text
-    reason, _, rents = decided(slots(12), limits=limits)
-    assert [rent.spec.nodes for rent in rents] == [3]
+    _, text, rents = decided(slots(12), limits=limits)
+    assert len(rents) == 1
+    assert "3 nodes" in text
     assert len(decided(slots(16))[2]) == 1
