@@ -179,13 +179,11 @@ def test_an_adopted_site_answers_as_before_and_bursts(
     with open_harness(site) as cli:
         cli.write(intake={"mode": mode})
         with cli.daemon():
-            asked = ("--burst", "-N3", "--env=HERE=1", "hostname")
-            job = user.submit(*asked)
-            queues = [job]
-            if mode == "hold":
-                queues.append(user.submit("--burst", "-qdebug", "-N4", "true"))
-            for each in queues:
-                user.do("job", "wait-event", "-t90", each, "clean")
+            # In mode queue burst jobs are of the default queue, and wait in ours.
+            queue = ["-qdebug"] if mode == "hold" else []
+            job = user.submit("--burst", *queue, "-N3", "hostname")
+            for each in (job, user.submit("--burst", "-N2", "true")):
+                user.do("job", "wait-event", "-t80", each, "clean")
             assert user.do("jobs", "-ano", "{status} {nodelist}", job).startswith(
                 "COMPLETED burst-0-["
             )
