@@ -36,6 +36,7 @@ from burst.doctor.check_providers import (
     check_shared_offers,
 )
 from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.check_resources import check_resources
 from burst.doctor.check_runtime import (
     check_daemon,
     check_orphans,
@@ -149,6 +150,7 @@ def _check_queues(
         config, intake = instance.config, settings.intake
         found = check_queues(config, lead.properties, size, intake)
         yield from _label("queues", found)
+        yield from _label("resources", check_resources(config, settings))
 
 
 def _check_users(
