@@ -319,7 +319,8 @@ class Guests(Protocol):
     def read_access(self) -> GuestAccess:
         """Return who may use the lead now; `identity` tells the same from then on.
 
-        A lead that reads its configuration again may have let guests in.
+        A lead that reads its configuration again may have let guests in, and may have
+        other queues and limits, which `identity` tells then, too.
         """
         ...
 

@@ -135,6 +135,7 @@ def _choice(
         check_compatible(instance, intake)
     site = _site(places, instance)
     check_names(site, intake)
+    has_local = any(table.type == "local" for table in settings.providers.values())
     return IntakeChoice(
         intake=intake,
         policy=policy,
@@ -142,6 +143,7 @@ def _choice(
         local_queue="" if site.queues else _LOCAL_QUEUE,
         plugins=site.plugins,
         limits=site.default_limits,
+        verify=site.verify if has_local else {},
     )
 
 

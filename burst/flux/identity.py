@@ -12,6 +12,7 @@ from burst.flux.ranks import parse_nodes
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
+from burst.model.job_limits import parse_limits
 from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.resource_set import resource_set
@@ -38,6 +39,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
         properties=resource_set(resources).properties,
         queues=parse_queues(config.get("queues", {})),
+        limits=parse_limits(config),
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),

@@ -18,7 +18,7 @@ from burst.flux.confine import confine_jobs
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
-from burst.flux.identity import parse_access, read_identity
+from burst.flux.identity import parse_access, parse_queues, read_identity
 from burst.flux.intake import (
     QUEUE,
     backfills,
@@ -48,6 +48,7 @@ from burst.lead import (
 from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.banks import Associations
 from burst.model.event import Event
+from burst.model.job_limits import parse_limits
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import (
@@ -158,7 +159,7 @@ class FluxLead:
             loop.check()
         jobs = self._journal.job_views()
         pending = any(job.state is JobState.SCHED for job in jobs.values())
-        queues = read_queues(self._client, self.identity().queues) if pending else {}
+        queues = read_queues(self._client) if pending else {}
         ranks = read_ranks(self._client, self._lost_frees)
         changed = self._journal.changed()
         return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
@@ -242,8 +243,14 @@ class FluxLead:
 
     def read_access(self) -> GuestAccess:
         """See `burst.lead.Guests`."""
-        access = parse_access(self._client.ask("config.get"))
-        self._identity = msgspec.structs.replace(self.identity(), access=access)
+        config = self._client.ask("config.get")
+        access = parse_access(config)
+        self._identity = msgspec.structs.replace(
+            self.identity(),
+            access=access,
+            queues=parse_queues(config.get("queues", {})),
+            limits=parse_limits(config),
+        )
         return access
 
     def check_users_apart(self, intake: IntakeSettings) -> None:

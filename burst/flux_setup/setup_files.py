@@ -73,6 +73,8 @@ class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The site's frobnicators."""
     limits: Mapping[str, Any] = {}
     """`policy.limits` of the site's default queue, whose burst jobs are in ours."""
+    verify: Mapping[str, str] = {}
+    """What `[resource.verify]` needs beside what the site has."""
     share_users: bool = False
     """`[plan] share_users`."""
 
@@ -172,6 +174,8 @@ def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]
             tables["policy"] = {"jobspec": {"defaults": defaults}}
     if intake.mode == "scheduler":
         tables["burst"] = {"scheduler": True}
+    if choice.verify:
+        tables["resource"] = {"verify": dict(choice.verify)}
     # Ours last: it lets burst jobs have lent nodes beside those of their queue, which
     # `constraints` has written by then.
     needed = ["constraints"] if intake.mode == "queue" else []

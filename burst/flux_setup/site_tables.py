@@ -30,6 +30,9 @@ class SiteTables(msgspec.Struct, frozen=True, kw_only=True):
     """Frobnicators, in their order."""
     default_queue: str = ""
     """That of jobs which name none."""
+    verify: Mapping[str, str] = {}
+    """What `[resource.verify]` needs so that Flux does not drain followers on a host of
+    another name, as those of provider `local` are; empty for nothing."""
 
     @property
     def default_limits(self) -> Mapping[str, Any]:
@@ -50,7 +53,26 @@ def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTable
         queues=queues,
         plugins=tuple(str(p) for p in listed if os.path.basename(str(p)) != NAME),
         default_queue=default if default in queues else "",
+        verify=ours.get("resource", {}).get("verify") or verify_for_local(config),
     )
+
+
+def verify_for_local(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return `[resource.verify]` by which Flux does not compare the names of hosts.
+
+    All else is compared as before (flux-config-resource(5), `parse_verify_config` in
+    the resource module). Empty where no names are compared.
+    """
+    table = config.get("resource", {})
+    verify = table.get("verify")
+    if table.get("noverify") is True or verify is False:
+        return {}
+    if verify is None:
+        return {"default": "allow-extra", "gpu": "ignore", "hostname": "ignore"}
+    if not isinstance(verify, Mapping):
+        return {"default": "strict", "hostname": "ignore"}
+    mode = verify.get("hostname", verify.get("default", "strict"))
+    return {} if mode == "ignore" else {"hostname": "ignore"}
 
 
 def site_files(places: FluxDirectories) -> ConfigFiles | None:

@@ -133,6 +133,23 @@ def without_resources(directory: Path, hosts: Collection[str]) -> list[str]:
     return sorted(set(hosts) - known.keys()) if known else []
 
 
+def hosts_that_differ(directory: Path) -> str:
+    """Return which hosts have no rank or no resources; empty where all have both.
+
+    Raises ConfigError.
+    """
+    known = declared_resources(directory)
+    hosts = declared_hosts(read_config(directory))
+    bare = [host for host in hosts if host not in known] if known else []
+    loose = [host for host in known if host not in hosts]
+    said = []
+    if bare:
+        said.append(f"[resource] declares nothing for {format_hostlist(bare)}")
+    if loose:
+        said.append(f"[bootstrap] hosts lacks {format_hostlist(loose)}")
+    return "; ".join(said)
+
+
 def compare_with_running(
     directory: Path, identity: LeadIdentity, view: LeadView
 ) -> tuple[list[str], bool]:

@@ -50,7 +50,14 @@ def read_lead(place: Path) -> LeadConfig:
     # Where both are, Flux reads `config`.
     entries = files.deciding("resource", "config")
     table = files.tables.get("resource", {})
-    path = table.get("path") if isinstance(table, dict) and not entries else None
+    if table.get("scheduling"):
+        raise ConfigError(
+            f"{place}: [resource] scheduling names a graph for Fluxion, in which ranks"
+            " that are added are missing: no job would start on them",
+            "take the key out, as Fluxion makes a graph of the resources itself; then"
+            " type this again",
+        )
+    path = None if entries else table.get("path")
     if not entries and not path:
         raise ConfigError(
             f"{place}: it has neither [[resource.config]] nor [resource] path, so each"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.model.job_limits import JobLimits
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
@@ -53,7 +54,7 @@ class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is fixed for as long as the lead runs, but for `access`.
+    """What is fixed for as long as the lead runs, but for what a reload changes.
 
     Ranks are indices of `hosts`.
     """
@@ -71,7 +72,10 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
     queues: Mapping[str, tuple[str, ...]] = {}
-    """Named queues, and the properties that each requires."""
+    """Named queues, and the properties that each requires. As of the lead's start or
+    its last reload, as `limits`."""
+    limits: Mapping[str, JobLimits] = {}
+    """What a job may ask for in each queue; by the empty name where there are none."""
     bootstrap: Bootstrap
     endpoint: str
     """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""

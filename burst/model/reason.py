@@ -119,6 +119,20 @@ class Reason(enum.Enum):
         " (flux queue start); no nodes are rented for it",
         memo="waiting",
     )
+    QUEUE_CLOSED = _not_refused(
+        "its queue{queue} is disabled{why} (flux queue enable); no nodes are rented for"
+        " it",
+        memo="waiting",
+    )
+    QUEUE_GONE = _not_refused(
+        "the instance has no queue {queue}, so that Flux starts no job of it; no nodes"
+        " are rented for it (flux update JOB queue=NAME, or cancel it)",
+        memo="waiting",
+    )
+    QUEUE_LIMIT = _not_refused(
+        "Flux would not take it into queue {queue}, from which burst jobs start: {why}",
+        memo="waiting",
+    )
     QUEUE_DISABLED = _not_refused(
         "queue {queue}, into which it is to be moved, is disabled{why}"
         " (flux queue enable)",

@@ -281,14 +281,18 @@ class Session:
         except (Denied, LeadError) as error:
             log.say("%s; the daemon asks again later", error, level=logging.WARNING)
             return
-        if access == seen.access:
+        now_told = self.lead.identity()
+        queues, limits = now_told.queues, now_told.limits
+        if access != seen.access:
+            log.say(
+                "the lead has another [access], [exec] imp or [ingest] now; live bursts"
+                " keep what they were made with"
+            )
+        elif (queues, limits) == (seen.queues, seen.limits):
             return
-        log.say(
-            "the lead has another [access], [exec] imp or [ingest] now; live bursts"
-            " keep what they were made with"
-        )
         replace = msgspec.structs.replace
-        self._config = replace(self._config, identity=replace(seen, access=access))
+        identity = replace(seen, access=access, queues=queues, limits=limits)
+        self._config = replace(self._config, identity=identity)
         self.engine.change(self._config)
 
     def _read_banks(self) -> None:

@@ -86,3 +86,16 @@ def test_a_sites_queue_is_never_redefined() -> None:
     check_names(site, IntakeSettings(mode="hold"))
     check_names(site, msgspec.structs.replace(QUEUE, queue="far"))
     check_names(SiteTables(queues={"burst": {"requires": ["burst"]}}), QUEUE)
+
+
+def test_names_of_hosts_are_not_compared_where_followers_have_others() -> None:
+    usual = {"default": "allow-extra", "gpu": "ignore", "hostname": "ignore"}
+    assert site_tables({}, {}).verify == usual
+    assert site_tables({"resource": {"noverify": True}}, {}).verify == {}
+    # It is in the running configuration by our piece, and stays in it.
+    ours = {"resource": {"verify": usual}}
+    assert site_tables(ours, ours).verify == usual
+    choice = IntakeChoice(intake=QUEUE, verify=usual)
+    assert lead_tables(single_directory(Path("/x")), choice)["resource"] == {
+        "verify": usual
+    }

@@ -231,6 +231,12 @@ def test_where_nodes_find_their_resources_it_says_what_to_declare(site: Path) ->
     assert not (site / "burst").exists()
 
 
+def test_a_graph_for_fluxion_that_would_lack_the_ranks_is_refused(site: Path) -> None:
+    (site / "conf.d/graph.toml").write_text('[resource]\nscheduling = "/etc/jgf"\n')
+    with pytest.raises(ConfigError, match="names a graph for Fluxion"):
+        adopt_lead(request(site))
+
+
 def test_of_several_files_that_one_is_changed_which_flux_goes_by(site: Path) -> None:
     """It reads them in the order of their names, and the last array counts."""
     later = site / "conf.d/net2.toml"

@@ -15,8 +15,8 @@ NEW = [{"host": "burst-0-[0-3]"}, {"host": "b", "parent": "burst-0-0"}]
 FORMS = {
     "one line": 'a.hosts = [{host="x"}]',
     "a comma at the end": '[a]\nhosts = [ { host = "x" }, ] # why\nb = 1\n',
-    "many lines": '# 1\n[a]\nhosts = [\n  # 2\n  {host="x"}, # 3\n  {host="y"} # 4\n]\n',
-    "lines and commas": '[a]\nhosts = [\n\t{host="x"},\n\n\t{host="y"},  # 4\n\t# 5\n]\n',
+    "many lines": "# 1\n[a]\nhosts = [\n  # 2\n  {host='x'}, # 3\n {host='y'} # 4\n]\n",
+    "lines and commas": '[a]\nhosts = [\n\t{host="x"},\n\n\t{host="y"}, # 4\n\t#5\n]\n',
     "windows": '[a]\r\nhosts = [\r\n {host="x"},\r\n]\r\n[b]\r\n',
     "a tab, a blank": "[ a ]\n\thosts\t=\t[{ host='x' }]   ",
     "within a table": 'a = { hosts = [{ host = "x" }] }\n',

@@ -27,7 +27,8 @@ class RefusingLead(FakeLead):
     def __init__(self, *, guests=True):
         access = GUESTS if guests else GuestAccess()
         super().__init__(known=identity(queues=QUEUES, access=access), confines=guests)
-        self.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+        stopped = QueueView(started=False)
+        self.queues = {"": QueueView(), "burst": stopped, "burst-ready": QueueView()}
         self.refused = set()
 
     def confine(self, lent):

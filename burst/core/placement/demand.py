@@ -13,21 +13,31 @@ from burst.model.shape import Shape
 
 
 def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
-    """Return how many idle nodes of this shape the job needs; 0 if none would do."""
+    """Return how many idle nodes of this shape the job needs; 0 if none would do.
+
+    None do, either, where it would need more than its queue lets a job have.
+    """
     if request.exclusive:
         slot = Shape(request.cores_per_slot, request.gpus_per_slot)
         return request.nodes if shape.holds(slot) else 0
     if request.nodes:
         return request.nodes if shape.holds(_per_node(request)) else 0
     room = slots_on(request, shape)
-    return -(-request.slots // room) if room else 0
+    need = -(-request.slots // room) if room else 0
+    return 0 if 0 < request.most_nodes < need else need
 
 
 def describe_need(request: ResourceRequest) -> str:
     """Return what one node must have for the job, in words."""
     if request.nodes and not request.exclusive:
         return str(_per_node(request))
-    return str(Shape(request.cores_per_slot, request.gpus_per_slot))
+    slot = str(Shape(request.cores_per_slot, request.gpus_per_slot))
+    if not request.most_nodes:
+        return slot
+    return (
+        f"{request.slots} times {slot}, on at most {request.most_nodes} nodes by the"
+        " limit of its queue"
+    )
 
 
 class NodePool:

@@ -31,7 +31,13 @@ from burst.core.select.confinement import Confinement, confines_jobs
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
-from burst.core.select.queues import decide_on_queue, in_stopped_queue, may_leave_queue
+from burst.core.select.queues import (
+    decide_on_queue,
+    decide_on_renting,
+    in_stopped_queue,
+    may_leave_queue,
+    within_queue,
+)
 from burst.core.world import World
 from burst.model.burst import Burst, Isolated, Membership
 from burst.model.decision import Decision, moment
@@ -79,6 +85,7 @@ class JobTriage:
         self._lost = lost_isolated_jobs(records)
         self._world = world
         self._limits = LimitsInUse(records, world)
+        self._limits_of = world.identity.limits
         self._members = members_with_jobs_here(records)
         self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
@@ -217,6 +224,14 @@ class JobTriage:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Decision(Reason.LOCAL)
+        limits = self._limits_of
+        unrented = decide_on_renting(job, self._lead, limits, self._settings)
+        return unrented or self._decide_to_rent(job, request)
+
+    def _decide_to_rent(
+        self, job: JobView, request: ResourceRequest
+    ) -> Decision | Demand:
+        """Return what is to be had for a job that has no nodes here."""
         found = self._demand(job, request, 0)
         if isinstance(found, Decision) or found.member:
             return found
@@ -338,7 +353,7 @@ class JobTriage:
         return Demand(
             job=job.id,
             userid=job.userid,
-            request=request,
+            request=within_queue(job, request, self._limits_of),
             preferences=self.policy.preferences(job),
             coming=coming,
             duration=job.duration,
