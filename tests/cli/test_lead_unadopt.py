@@ -77,5 +77,6 @@ def test_an_instance_that_does_not_run_has_nothing_that_lives(site: Site) -> Non
 
 def test_what_was_not_adopted_is_told(site: Site, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("")
-    assert "`burst lead adopt` did nothing" in burst("lead", "unadopt", str(tmp_path)).error
+    refused = burst("lead", "unadopt", str(tmp_path))
+    assert "`burst lead adopt` did nothing" in refused.error
     assert site.files() != site.before
