@@ -13,7 +13,7 @@ from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
-from tests.lead_setup.test_unadopt_lead import Site
+from tests.lead_setup.adopted_site import Site
 
 
 @pytest.fixture
