@@ -37,6 +37,12 @@ JOBS: dict[str, tuple[str, str]] = {
 }
 # Whose constraint names one of the nodes.
 _ON_ONE_NODE = ("debug-queue", "host-by-name", "property", "not-a-property")
+# Without the validator `feasibility` Fluxion's easy and conservative keep what can never
+# start.
+_MAY_WAIT = {
+    *("held", "no-such-property", "more-than-there-are", "debug-queue-too-large"),
+    "over-the-size-limit",
+}
 _FORM = "{name} {status} {ranks} {returncode} {exception.type}"
 
 
@@ -60,13 +66,14 @@ def run_workload(site: Site) -> Answers:
     site.flux("bob", "job", "wait-event", jobs["canceled"], "start")
     site.flux("bob", "cancel", jobs["canceled"])
     wait_until(
-        lambda: site.active_jobs() == ["held"],
+        lambda: not set(site.active_jobs()) - _MAY_WAIT,
         lambda: _tell(site),
         JOB_DEADLINE_S,
         0.2,
     )
-    site.flux("ann", "cancel", jobs["held"])
-    wait_until(lambda: not site.active_jobs(), "the job that was held", pause=0.2)
+    for name in site.active_jobs():
+        site.flux("root", "cancel", jobs[name])
+    wait_until(lambda: not site.active_jobs(), lambda: _tell(site), pause=0.2)
     lines = site.flux("root", "jobs", "-ano", _FORM, *jobs.values()).splitlines()
     ended = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
     refused = {name: said for name, (status, said) in told.items() if status}
