@@ -37,8 +37,8 @@ JOBS: dict[str, tuple[str, str]] = {
 }
 # Whose constraint names one of the nodes.
 _ON_ONE_NODE = ("debug-queue", "host-by-name", "property", "not-a-property")
-# Fluxion's easy and conservative keep what can never start, where `feasibility` does not
-# refuse it.
+# Where `feasibility` does not refuse it, Fluxion's easy and conservative keep what can
+# never start.
 _MAY_WAIT = {
     *("held", "no-such-property", "more-than-there-are", "debug-queue-too-large"),
     "over-the-size-limit",
