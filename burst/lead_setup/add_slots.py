@@ -7,11 +7,7 @@ ranks and our records stay valid over the restart that is needed.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import os
-import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +15,6 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import read_text
-from burst.kits.atomic_file import write_atomically
-from burst.kits.changeable import first_changeable
 from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.lead_config import LeadConfig, read_config, read_lead
 from burst.lead_setup.lead_files import slot_entries, with_group
@@ -35,6 +29,7 @@ from burst.lead_setup.lead_resources import (
     read_resources,
     resource_entry,
 )
+from burst.lead_setup.site_files import replace_files
 from burst.lead_setup.toml_edits import add_entries, set_key
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
@@ -81,7 +76,7 @@ def add_slots(
     kept = []
     texts = _changed(lead, groups)
     if not dry_run:
-        kept = _replace(texts)
+        kept = replace_files(directory, texts)
     return added, kept
 
 
@@ -112,72 +107,6 @@ def _changed(lead: LeadConfig, groups: Sequence[HostGroup]) -> dict[Path, str]:
             r = with_group(r, group, range(first, first + len(group.names)))
         texts[lead.resources] = r.encode() + "\n"
     return texts
-
-
-def _replace(texts: Mapping[Path, str]) -> list[Path]:
-    """Rewrite files, in this order; return where each is kept. Raises ConfigError."""
-    if not os.geteuid():
-        _check_places(texts)
-    kept = [_keep(path) for path in texts]
-    for path, text in texts.items():
-        _rewrite(path, text)
-    return kept
-
-
-def _check_places(paths: Iterable[Path]) -> None:
-    """Raise ConfigError where root would write for whoever owns a directory.
-
-    He could put a link there at any moment, which leads to any file.
-    """
-    for path in paths:
-        for directory in (path.parent, path.resolve().parent):
-            part = first_changeable(directory.absolute(), 0)
-            if part:
-                raise ConfigError(
-                    f"{path}: others than root can change {part}, so they could have"
-                    " root write any file",
-                    f"run this as the user who owns {part}; or give it to root: chown"
-                    f" root {shlex.quote(part)} && chmod go-w {shlex.quote(part)}",
-                )
-
-
-def _rewrite(path: Path, text: str) -> None:
-    """Change a file and nothing about who may read it. Raises ConfigError.
-
-    The broker reads it as its own user, whatever the umask of who runs this is.
-    """
-    target = path.resolve()
-    try:
-        write_atomically(target, text, like=target.stat())
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}",
-            f"run it as root; {path.name}.old and others of that name are the copies",
-        ) from error
-
-
-def _keep(path: Path) -> Path:
-    """Copy a file before it is changed, and return the copy. Raises ConfigError.
-
-    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
-    """
-    numbers = itertools.count(2)
-    copy = path.with_name(f"{path.name}.old")
-    try:
-        content, like = path.read_bytes(), path.stat()
-        while True:
-            # Where the directory is another user's, a link may have that name, which
-            # leads elsewhere: what exists is never written to.
-            with contextlib.suppress(FileExistsError):
-                write_atomically(copy, content, replace=False, like=like)
-                return copy
-            copy = path.with_name(f"{path.name}.old.{next(numbers)}")
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be kept as {copy.name}: {error.strerror}",
-            "nothing was changed; run it as a user who may read the one and write the"
-            " other",
-        ) from error
 
 
 def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from burst.lead_setup.lead_plan import (
     resolve_slots,
 )
 from burst.lead_setup.lead_resources import declared_resources
+from burst.lead_setup.site_files import begin_adoption
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -98,8 +99,10 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         *(_unlike(there, asked) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
     )
+    texts = _daemon_files(asked, text, there)
+    begin_adoption(asked.config, (slot.hosts for slot in asked.slots), texts)
     added, copies = add_slots(asked.config, missing) if missing else ([], [])
-    written = _write_daemon_files(asked, text, there)
+    written = _write_daemon_files(texts)
     return AdoptedLead(
         added=added,
         copies=copies,
@@ -144,29 +147,31 @@ def _own_hosts(
     return own
 
 
-def _write_daemon_files(
+def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
-) -> tuple[Path, ...]:
-    """Write the unit, and this text as settings unless there are some.
-
-    Returns which files were written. Raises ConfigError.
-    """
-    unit = asked.settings.with_name(DAEMON_UNIT)
+) -> dict[Path, str]:
+    """Return the unit, and this text as settings unless there are some."""
     # Local followers start guests' jobs by the IMP, as children of the daemon.
     is_local = "local" in _types(there) if there else False
     provider = "local" if is_local else asked.provider
-    try:
-        if there is None:
-            make_open_directory(asked.settings.parent)
-            write_atomically(asked.settings, text + intake_text(asked.mode))
-            asked.settings.chmod(0o644)
-        write_atomically(unit, daemon_unit(asked.places, asked.settings, provider))
-    except OSError as error:
-        raise ConfigError(
-            f"{asked.settings.parent}: cannot be written: {error.strerror}",
-            "run it as root, or name another file with --settings",
-        ) from error
-    return (unit,) if there else (asked.settings, unit)
+    texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
+    unit = daemon_unit(asked.places, asked.settings, provider)
+    return {**texts, asked.settings.with_name(DAEMON_UNIT): unit}
+
+
+def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
+    """Write them for all to read; return which they are. Raises ConfigError."""
+    for path, text in texts.items():
+        try:
+            make_open_directory(path.parent)
+            write_atomically(path, text)
+            path.chmod(0o644)
+        except OSError as error:
+            raise ConfigError(
+                f"{path.parent}: cannot be written: {error.strerror}",
+                "run it as root, or name another file with --settings",
+            ) from error
+    return tuple(texts)
 
 
 def _types(settings: Settings) -> frozenset[str]:

@@ -27,24 +27,9 @@ from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.system_units import SystemPlaces
 from burst.model.shape import Shape
 from tests.builders import identity, view
+from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, R
 from tests.support.fluxlead import short_directory
 
-BOOTSTRAP = """\
-# Of the site.
-[bootstrap]
-curve_cert = "/etc/flux/system/curve.cert"
-default_port = 8050
-hosts = [{ host = "test[1-3]" }]
-"""
-R = {
-    "version": 1,
-    "execution": {
-        "R_lite": [{"rank": "0-2", "children": {"core": "0-3"}}],
-        "starttime": 0.0,
-        "expiration": 0.0,
-        "nodelist": ["test[1-3]"],
-    },
-}
 SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
 
 
@@ -154,17 +139,6 @@ def test_an_instance_without_a_certificate_is_refused(site: Path) -> None:
     with pytest.raises(ConfigError, match="no curve_cert") as refused:
         adopt_lead(request(site))
     assert "burst keygen" in refused.value.advice
-
-
-ENTRIES = """\
-[[resource.config]]   # two racks
-hosts = "test[1-3]"
-cores = "0-3"
-
-[[resource.config]]
-hosts = "test[1,2],"
-properties = ["batch"]
-"""
 
 
 def test_entries_of_resources_get_one_more(site: Path) -> None:
