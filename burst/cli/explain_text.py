@@ -37,7 +37,7 @@ def _job(found: Row) -> Iterator[Line]:
     if found["why"]:
         yield [f"  {found['why']}"]
     # Texts of some reasons say it already.
-    if (step := found["next"]) and step not in found["why"]:
+    if (step := found.get("next")) and step not in found["why"]:
         yield [f"  next: {step}"]
     if found.get("here"):
         yield from ([f"  {line}"] for line in _start(found))
@@ -48,7 +48,7 @@ def _job(found: Row) -> Iterator[Line]:
         yield [(held, NOTICE)]
     for refusal in found["refusals"]:
         offer = refusal["offer"], HEAD
-        yield ["  ", offer, f": {refusal['why']}; next: {refusal['next']}"]
+        yield ["  ", offer, f": {refusal['why']}; next: {refusal.get('next', '')}"]
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
         yield ["  ", *title, _state(burst), *_result(burst)]

@@ -228,7 +228,7 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert container["securityContext"]["runAsUser"] == 1000
     assert container["workingDir"] == "/work"
-    assert container["commands"]["pre"].endswith(" -Slog-stderr-level=7\n")
+    assert " -Slog-stderr-level=7 &\n" in container["commands"]["pre"]
 
 
 BROKER = "[[pod.spec.containers]]\nname = 'broker'\n"

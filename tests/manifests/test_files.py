@@ -165,6 +165,7 @@ def test_each_role_is_bound_to_its_account_where_it_is() -> None:
         ("Role", "burst-lead"): [here],
         ("Role", "burst-daemon"): [there],
         ("Role", "burst-daemon-miniclusters"): [there],
+        ("Role", "burst-daemon-kueue"): [there],
         ("Role", "burst-gc"): [{**here, "name": "burst-gc"}],
         ("ClusterRole", "burst-daemon-nodes"): [here],
     }

@@ -84,9 +84,11 @@ def test_the_role_has_what_is_called_and_nothing_wider() -> None:
     permissions = yaml.safe_load("\n".join(lines))["includedPermissions"]
     others = [e for e in permissions if not re.fullmatch(r"container(\.\w+){2}", e)]
     assert sorted(others) == [
+        "cloudquotas.quotas.get",
         "compute.instanceGroupManagers.get",
         "compute.instanceGroupManagers.update",
         "compute.machineTypes.get",
+        "compute.projects.get",
         "compute.regions.get",
     ]
     assert len(set(permissions)) == len(permissions)
