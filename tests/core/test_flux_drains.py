@@ -107,6 +107,7 @@ def test_no_third_burst_is_made_after_two_and_the_reason_names_the_prolog(s):
     assert "prolog" not in refusal.guests_text()
     (notice,) = find_notices(s.engine.snapshot.records, (), (), s.now).values()
     assert (notice.id, notice.severity) == ("drained/local/nodes", "warning")
+    assert not find_notices(s.engine.snapshot.records, (), (), notice.kept_until)
     s.until(lambda: len(s.bursts) > 2, ticks=120)
 
 
