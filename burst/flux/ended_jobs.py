@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from burst.errors import BurstError
 from burst.flux.rpc import RpcClient
@@ -16,16 +16,26 @@ def read_ended(client: RpcClient, jobs: Collection[JobId]) -> dict[JobId, bytes]
     By job-info.lookup, whose values are text. Jobs that Flux has purged are left out.
     Raises LeadGone, Unreadable.
     """
-    request = {"keys": ["eventlog", "jobspec"], "flags": 0}
+    found = _look_up(client, jobs, "eventlog", "jobspec")
+    # Of its own, as a job that never ran has none.
+    allocated = _look_up(client, found, "R")
+    return {job: _entry(job, found[job], allocated.get(job)) for job in found}
+
+
+def _look_up(
+    client: RpcClient, jobs: Collection[JobId], *keys: str
+) -> dict[JobId, Mapping[str, str]]:
+    request = {"keys": keys, "flags": 0}
     queries = [("job-info.lookup", {"id": job, **request}) for job in jobs]
     found = zip(jobs, client.ask_all(queries), strict=True)
-    return {
-        job: _entry(job, answer["eventlog"], answer["jobspec"])
-        for job, answer in found
-        if not isinstance(answer, BurstError)
-    }
+    return {job: answer for job, answer in found if not isinstance(answer, BurstError)}
 
 
-def _entry(job: JobId, eventlog: str, jobspec: str) -> bytes:
-    events = ",".join(eventlog.splitlines())
-    return f'{{"id":{job},"events":[{events}],"jobspec":{jobspec}}}'.encode()
+def _entry(
+    job: JobId, found: Mapping[str, str], allocated: Mapping[str, str] | None
+) -> bytes:
+    events = ",".join(found["eventlog"].splitlines())
+    parts = [f'"id":{job}', f'"events":[{events}]', f'"jobspec":{found["jobspec"]}']
+    if allocated:
+        parts.append(f'"R":{allocated["R"]}')
+    return f"{{{','.join(parts)}}}".encode()

@@ -27,8 +27,8 @@ class JobLimits(msgspec.Struct, frozen=True):
     """`job-size.max` by `nnodes`, `ncores` and `ngpus`, of those that are limited."""
     least: Mapping[str, int] = {}
     """`job-size.min`."""
-    duration: float = math.inf
-    """Seconds; a job without a time limit is over any that is not inf."""
+    duration: float = 0.0
+    """Seconds; 0 for no limit. A job without a time limit is over any other."""
 
     @property
     def most_nodes(self) -> int:
@@ -50,7 +50,7 @@ class JobLimits(msgspec.Struct, frozen=True):
                 return f"{name} {count} is over the limit of {self.most[name]}"
             if count < self.least.get(name, count):
                 return f"{name} {count} is under the limit of {self.least[name]}"
-        if (duration or math.inf) > self.duration:
+        if self.duration and (duration or math.inf) > self.duration:
             run = format_fsd(duration) if duration else "without a time limit"
             return f"{run} is over the limit of {format_fsd(self.duration)}"
         return ""
@@ -59,7 +59,7 @@ class JobLimits(msgspec.Struct, frozen=True):
         """Return the limits in words, empty if there are none."""
         said = [f"{name} at most {count}" for name, count in self.most.items()]
         said += [f"{name} at least {count}" for name, count in self.least.items()]
-        if not math.isinf(self.duration):
+        if self.duration:
             said.append(f"duration at most {format_fsd(self.duration)}")
         return ", ".join(said)
 
@@ -90,10 +90,12 @@ def _limits(general: Mapping[str, Any], own: Mapping[str, Any]) -> JobLimits:
         }
     try:
         text = str(own.get("duration", general.get("duration", "0")))
-        duration = parse_fsd(text) or math.inf
+        duration = parse_fsd(text)
     except ValueError:
-        duration = math.inf
-    return JobLimits(sizes["max"], sizes["min"], duration)
+        duration = 0.0
+    # What an identity has is written as JSON, which has no infinity.
+    unlimited = math.isinf(duration)
+    return JobLimits(sizes["max"], sizes["min"], 0.0 if unlimited else duration)
 
 
 def _table(tables: Any, *keys: str) -> Mapping[str, Any]:

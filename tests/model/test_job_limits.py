@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import math
-
+import msgspec
 import pytest
 
 from burst.model.job_limits import JobLimits, parse_limits
@@ -43,7 +42,7 @@ def test_a_queues_limits_override_the_general_ones_one_by_one() -> None:
     assert found["batch"] == found[""]
     assert found[""] == JobLimits({"nnodes": 8, "ngpus": 4}, {"ncores": 2}, 14400.0)
     assert found["debug"] == JobLimits({"nnodes": 2}, {"ncores": 2}, 1800.0)
-    assert math.isinf(found["long"].duration)
+    assert found["long"].duration == 0
     assert found["long"].most_nodes == 8
 
 
@@ -86,3 +85,12 @@ def test_limits_in_words() -> None:
     assert str(parse_limits(CONFIG)[""]) == (
         "nnodes at most 8, ngpus at most 4, ncores at least 2, duration at most 4h"
     )
+
+
+@pytest.mark.parametrize("text", ["inf", "0", "soon", "2h"])
+def test_they_are_the_same_after_they_were_written_as_json(text: str) -> None:
+    """A provider may write a spec, which has the lead's identity, and read it again."""
+    limits = parse_limits({"policy": {"limits": {"duration": text}}})
+    again = msgspec.json.decode(msgspec.json.encode(limits), type=dict[str, JobLimits])
+    assert again == limits
+    assert bool(limits[""].duration) == (text == "2h")
