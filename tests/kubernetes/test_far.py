@@ -21,7 +21,7 @@ from burst.kits.pods.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess
-from burst.provider import Phase
+from burst.provider import Failure, Phase
 from burst.testing import isolate
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
@@ -134,7 +134,7 @@ def test_what_needs_more_is_denied_in_words_until_it_is_let_in(
     provider.provision(restricted.spec)
     words = 'violates PodSecurity "restricted:latest"'
     status = wait_status(provider, lambda seen: words in seen.why)
-    assert status.phase is Phase.PENDING
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
     reap_all(provider, restricted.spec)
     command = ("label", "namespace", restricted.namespace, "--overwrite", label)
     restricted.lab.kubectl(*command)
@@ -162,7 +162,7 @@ def test_followers_of_many_users_are_admitted_by_baseline_and_not_by_restricted(
     provider.provision(spec)
     words = 'violates PodSecurity "restricted:latest"'
     status = wait_status(provider, lambda seen: words in seen.why)
-    assert status.phase is Phase.PENDING
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
     reap_all(provider, spec)
     restricted.lab.kubectl(
         *("label", "namespace", restricted.namespace, "--overwrite", label)
