@@ -24,8 +24,6 @@ from burst.errors import (
     Denied,
     LeadError,
     LeadGone,
-    StoreError,
-    Unreadable,
 )
 from burst.lead import Accounting, Guests, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
@@ -191,17 +189,11 @@ class Session:
     def tick(self, longest: float | None = None) -> None:
         """Take one tick, then wait until the next is due, at most `longest` seconds.
 
-        Raises LeadGone, and StoreError if nothing could be recorded or done.
+        Raises LeadGone.
         """
         began = time.monotonic()
-        try:
-            self._follow_access()
-            due = self.engine.tick(self.clock())
-        except LeadGone:
-            raise
-        except (StoreError, Unreadable):
-            self._tally.failed_tick()
-            raise
+        self._follow_access()
+        due = self.engine.tick(self.clock())
         if self.engine.snapshot.world.store_trouble:
             self._tally.failed_tick()
         else:
