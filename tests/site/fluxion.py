@@ -1,28 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Fluxion, the scheduler of flux-sched, as it is installed beside Flux in a box.
 
-A developer's machine has it in a prefix of its own, where the other tests' Flux does
-not find it.
+A developer's machine may have it in a prefix of its own, where the other tests' Flux
+does not find it.
 """
 
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 from tests.multiuser.lab import flux_etc
 from tests.site.box import Box
+from tests.support.fluxion import PREFIX, QMANAGER, RESOURCE, find_fluxion
 
-PREFIX = Path("/opt/fluxion")
-MODULES = (
-    "sched-fluxion-resource",
-    "sched-fluxion-feasibility",
-    "sched-fluxion-qmanager",
-)
+MODULES = (RESOURCE, "sched-fluxion-feasibility", QMANAGER)
 POLICIES = ("easy", "conservative", "fcfs")
-INSTALLED = (PREFIX / f"lib/flux/modules/{MODULES[0]}.so").exists()
-MISSING = f"no Fluxion in {PREFIX}"
+INSTALLED = find_fluxion() is not None
 
 
 def install(box: Box) -> None:

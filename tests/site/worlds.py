@@ -16,6 +16,7 @@ from tests.site import fluxion
 from tests.site.adopted import Adopted
 from tests.site.site import SIMPLE, Site, SiteShape
 from tests.site.workload import Answers, run_workload
+from tests.support.fluxion import MISSING
 
 _BY_SITE = {"ingest": {"validator": {"plugins": ["jobspec"]}}}
 """Without `feasibility`: in mode hold it would refuse what is for lent nodes."""
@@ -60,7 +61,7 @@ def parameters() -> Iterator[object]:
         lacks = world.shape.scheduler != SIMPLE and not fluxion.INSTALLED
         marks = [pytest.mark.xdist_group(world.name)]
         if lacks:
-            marks.append(pytest.mark.skip(reason=f"want of Fluxion: {fluxion.MISSING}"))
+            marks.append(pytest.mark.skip(reason=f"want of Fluxion: {MISSING}"))
         yield pytest.param(world, id=world.name, marks=marks)
 
 

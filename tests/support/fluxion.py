@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+PREFIX = Path("/opt/fluxion")
 MISSING = "Fluxion (flux-sched) is neither in /opt/fluxion nor in Flux's prefix"
 RESOURCE = "sched-fluxion-resource"
 QMANAGER = "sched-fluxion-qmanager"
@@ -53,7 +54,7 @@ class Fluxion(NamedTuple):
 def find_fluxion() -> Fluxion | None:
     """Return where Fluxion is; None if it is not installed."""
     flux = shutil.which("flux")
-    prefixes = [Path("/opt/fluxion"), *([Path(flux).parents[1]] if flux else [])]
+    prefixes = [PREFIX, *([Path(flux).parents[1]] if flux else [])]
     for prefix in prefixes:
         for library in _LIBRARIES:
             modules = prefix / library / "flux" / "modules"
