@@ -29,7 +29,9 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
         return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
         trouble = facts.daemon.get("store_trouble", "")
-        advice = "see whether the lead's disk is full: flux content flush tells"
+        advice = (
+            "see whether the disk of the lead's state is full (flux getattr statedir)"
+        )
         refused = [wrong(trouble, advice)] if trouble else []
         return [_serving(facts.daemon), *refused]
     found = [note("no daemon serves this lead", f"start one: {start}")]
