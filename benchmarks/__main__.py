@@ -25,6 +25,7 @@ NAMES = (
     "latency",
     "path",
     "idle",
+    "fluxion",
     "week",
     "minicluster",
     "many_bursts",

@@ -24,8 +24,9 @@ from pathlib import Path
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.core.worth.history import RunTime
-from burst.core.worth.queue_model import Order, QueueJob, Scheduling, estimate_starts
+from burst.core.worth.queue_model import QueueJob, Scheduling, estimate_starts
 from burst.model.jobid import JobId
+from burst.model.scheduler import Order
 from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
 from burst.replay.replay_bursts import Site
 from burst.replay.simulator import replay

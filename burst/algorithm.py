@@ -123,12 +123,12 @@ class JobTally(msgspec.Struct, frozen=True, kw_only=True):
     """What has happened to jobs, since the member was made."""
 
     finished: int = 0
-    """Jobs that ran and ended: `success` and `failed` together."""
+    """`success` and `failed` together. Jobs canceled before they ran are in neither."""
     success: int = 0
     failed: int = 0
-    """Ended by an exit status that is not 0, or by an exception."""
+    """Ended by an exit status that is not 0, or by an exception, also before it ran."""
     duration: Spread = Spread()
-    """From start to finish."""
+    """From start to finish, of jobs that have started."""
     pending: Spread = Spread()
     """From submit to start, of jobs that have started."""
     events: Mapping[str, int] = {}

@@ -27,7 +27,6 @@ from burst.errors import (
     LeadError,
     LeadGone,
     ServiceTaken,
-    StoreError,
     Unreadable,
 )
 from burst.http.service import HttpService
@@ -43,9 +42,6 @@ from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp
-
-# Pause after the store refused a write, in seconds.
-_STORE_PAUSE = 5.0
 
 Connector = Callable[[str, str], Lead]
 
@@ -238,20 +234,7 @@ class Daemon:
         left = self._reloads.time_left()
         if left is not None:
             longest = left if longest is None else min(left, longest)
-        try:
-            session.tick(longest)
-        except LeadGone:
-            raise
-        except (StoreError, Unreadable) as error:
-            # Unreadable: the lead did not answer whether it has written the records.
-            log.say(
-                "the records of this tick were not written, so it started and deleted"
-                " nothing: %s; the daemon tries again in %g s",
-                error,
-                _STORE_PAUSE,
-                level=logging.ERROR,
-            )
-            self._wakeup.wait(_STORE_PAUSE)
+        session.tick(longest)
 
     def _stop(self, session: Session) -> None:
         """Stop as `[daemon] on_stop` says. Held jobs stay held: see burst release."""

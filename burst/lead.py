@@ -2,12 +2,12 @@
 """The lead interface: what the engine needs of a Flux instance.
 
 `Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `Accounting`, `Queues`,
-`SchedulerHints` and `Guests` are optional interfaces: a lead that tells of all its
-jobs, takes jobs from the daemon, tells of the banks of users, has queues, a scheduler
-that can be told of leases, or guests, implements them too; `queues_of`, `scheduler_of`
-and `guests_of` return the last three. Implemented for Flux in `burst.flux`, and,
-without the last four, in `burst.embedded`; one contract suite, `tests/contract/`, runs
-against both.
+`SchedulerHints`, `Housekeeper` and `Guests` are optional interfaces: a lead that tells
+of all its jobs, takes jobs from the daemon, tells of the banks of users, has queues, a
+scheduler that can be told of leases, housekeeping, or guests, implements them too;
+`queues_of`, `scheduler_of`, `housekeeper_of` and `guests_of` return the last four.
+Implemented for Flux in `burst.flux`, and, without the last five, in `burst.embedded`;
+one contract suite, `tests/contract/`, runs against both.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)
@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture
 from burst.model.banks import Associations
 from burst.model.event import Event
@@ -94,7 +94,8 @@ class Lead(Protocol):
         """Begin to follow jobs and ranks, on a thread and a handle of its own.
 
         `observe` then shows the burstable jobs and those in `known`: jobs on record,
-        which another attribute may have marked as burstable.
+        which another attribute may have marked as burstable. Those of them that have
+        ended are shown, too, for a minute.
         `wake` is called from that thread whenever anything changed; it must be quick.
         Returns once the jobs that exist are known. When the job manager is reloaded,
         the lead reads all jobs again in the background; until then `observe` raises.
@@ -295,13 +296,17 @@ class Queues(Protocol):
 
 @runtime_checkable
 class SchedulerHints(Protocol):
-    """An optional interface: a scheduler that is told which ranks are leased.
+    """An optional interface: a scheduler that may be told which ranks are leased.
 
     Intake mode `scheduler` needs it.
     """
 
-    def check_scheduler(self) -> None:
-        """Raise ConfigError unless the scheduler that is loaded can be told."""
+    def check_scheduler(self, intake: IntakeSettings) -> None:
+        """Raise ConfigError unless bursts work with the scheduler that is loaded.
+
+        In mode `scheduler` it must be one that can be told. Raises Unreadable while
+        none is loaded.
+        """
         ...
 
     def send_leases(self, leases: LeasedRanks) -> None:
@@ -319,7 +324,8 @@ class Guests(Protocol):
     def read_access(self) -> GuestAccess:
         """Return who may use the lead now; `identity` tells the same from then on.
 
-        A lead that reads its configuration again may have let guests in.
+        A lead that reads its configuration again may have let guests in, and may have
+        other queues and limits, which `identity` tells then, too.
         """
         ...
 
@@ -328,6 +334,18 @@ class Guests(Protocol):
 
         So it is with the frobnicator of `burst setup`, for this intake mode.
         """
+        ...
+
+
+@runtime_checkable
+class Housekeeper(Protocol):
+    """An optional interface: housekeeping that runs after jobs (flux-housekeeping(1)).
+
+    `observe` shows where it runs.
+    """
+
+    def end_housekeeping(self, ranks: frozenset[int], signum: int) -> None:
+        """Send what runs on these ranks a signal. Raises LeadError."""
         ...
 
 
@@ -403,6 +421,13 @@ def guests_of(lead: Lead) -> Guests:
         f"a lead of kind {lead.identity().kind} cannot keep its users apart",
         "set [plan] share_users = true if they may share bursts",
     )
+
+
+def housekeeper_of(lead: Lead) -> Housekeeper:
+    """Return the lead's housekeeping. Raises LeadError where it has none."""
+    if isinstance(lead, Housekeeper):
+        return lead
+    raise LeadError(f"a lead of kind {lead.identity().kind} has no housekeeping")
 
 
 def _lacks(lead: Lead, mode: str, what: str) -> ConfigError:

@@ -67,6 +67,7 @@ def job(number, request, **changes):
         "t_submit": T0 + number,
         **changes,
     }
+    fields.setdefault("priority", fields["urgency"])
     if isinstance(fields.get("preferences"), str):
         fields["preferences"] = BurstPreferences(fields["preferences"])
     return JobView(id=JobId(number), request=request, **fields)

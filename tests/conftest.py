@@ -20,6 +20,7 @@ from tests.flux_pool import FluxPool
 from tests.kubernetes.access import GIVEN, SHARED, WANTED
 from tests.multiuser import lab
 from tests.report_page.chromium import find_chromium
+from tests.site import box, flux_host
 from tests.stages import STAGES
 
 COUNTS: Counter[str] = Counter()
@@ -87,6 +88,8 @@ def _missing() -> dict[str, str]:
         missing["multiuser"] = f"want of {lacking}"
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         missing["prometheus"] = "want of Prometheus (Debian's package prometheus)"
+    if lacking := lab.missing() or flux_host.missing() or box.missing():
+        missing["site"] = f"want of {lacking}"
     if not find_chromium():
         missing["chromium"] = "want of a browser (chromium on PATH)"
     if "KUBELAB" not in os.environ:

@@ -94,6 +94,14 @@ class FakeLead:
     remembered: frozenset[JobId] = frozenset()
     confines: bool = False
     """Whether new jobs are confined, as by the frobnicator of a lead with guests."""
+    housekeeping: dict[int, float] = field(default_factory=dict)
+    """Since when each rank is in housekeeping."""
+    cleans: tuple[int, ...] = ()
+    """Ranks on which housekeeping runs after a job; it ends by a signal only."""
+    fatal_signals: tuple[int, ...] = (9, 15)
+    """Signals by which housekeeping ends."""
+    signals: list[tuple[frozenset[int], int]] = field(default_factory=list)
+    """Those that housekeeping was sent, and on which ranks."""
     not_apart: str = ""
     """Why jobs of one guest could get nodes of another's burst."""
 
@@ -120,6 +128,7 @@ class FakeLead:
             online=frozenset(self.online),
             drained=dict(self.drained),
             allocated=frozenset(used),
+            housekeeping=dict(self.housekeeping),
             granting=dict(self.granting),
             queues=dict(self.queues),
             free={
@@ -139,8 +148,8 @@ class FakeLead:
         if self.scheduler != "sched-burst":
             raise ConfigError("there is no such queue", "make it")
 
-    def check_scheduler(self):
-        if self.scheduler != "sched-burst":
+    def check_scheduler(self, intake):
+        if intake.mode == "scheduler" and self.scheduler != "sched-burst":
             raise ConfigError("sched-burst is not loaded", "load it")
 
     def read_access(self):
@@ -216,6 +225,12 @@ class FakeLead:
         for rank in ranks:
             self.drained.pop(rank, None)
 
+    def end_housekeeping(self, ranks, signum):
+        self.signals.append((ranks, signum))
+        if signum in self.fatal_signals:
+            for rank in ranks:
+                self.housekeeping.pop(rank, None)
+
     def store(self):
         return self.disk
 
@@ -237,6 +252,7 @@ class FakeLead:
     def submit(self, request, **changes):
         number = JobId(len(self.jobs) + 1)
         fields = {"userid": 100, "urgency": 16, "t_submit": self.now, **changes}
+        fields.setdefault("priority", fields["urgency"])
         fields.setdefault("held_at_submit", fields["urgency"] == 0)
         if self.confines:
             fields.setdefault("confined_to", frozenset())
@@ -248,9 +264,19 @@ class FakeLead:
     def change(self, job, **changes):
         if "urgency" in changes:
             changes["held_at_submit"] = False
+            changes.setdefault("priority", changes["urgency"])
         self.jobs[job] = msgspec.structs.replace(self.jobs[job], **changes)
 
+    def fail_prolog(self, job):
+        """The prolog of a job that was given its nodes fails on each of them."""
+        for rank in self.jobs[job].ranks:
+            self.drained.setdefault(rank, f"prolog failed for job f{job}")
+        self.change(job, t_start=0.0)
+        self.finish(job, "failed")
+
     def finish(self, job, result="completed"):
+        ranks = self.jobs[job].ranks.intersection(self.cleans)
+        self.housekeeping |= dict.fromkeys(ranks, self.now)
         self.change(
             job,
             state=JobState.INACTIVE,
@@ -262,6 +288,7 @@ class FakeLead:
     def lose(self, rank):
         """A broker dies, with the jobs on it."""
         self.online.discard(rank)
+        self.housekeeping.pop(rank, None)
         for job in list(self.jobs.values()):
             if rank in job.ranks:
                 self.finish(job.id, "failed")
@@ -313,7 +340,8 @@ class FakeLead:
         return self.jobs[job].state in _OVER
 
     def _used(self):
-        return {rank for job in self.jobs.values() for rank in job.ranks}
+        jobs = {rank for job in self.jobs.values() for rank in job.ranks}
+        return jobs | self.housekeeping.keys()
 
     def _set_urgencies(self, urgencies):
         if self.deaf:

@@ -97,6 +97,11 @@ class FluxInstance(LastingInstance, SharedInstance):
         self._extra = extra
         self._configure()
 
+    @property
+    def config_path(self) -> Path:
+        """What brokers read: a file, or a directory of files."""
+        return self.directory / "broker.toml"
+
     def start(self, within: float = UP_DEADLINE_S) -> None:
         """Start the lead, and return once it takes jobs, within so many seconds."""
         state = self.directory / "state"
@@ -266,7 +271,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         command = [
             FLUX,
             "broker",
-            f"--config-path={self.directory / 'broker.toml'}",
+            f"--config-path={self.config_path}",
             f"-Shostname={host}",
             f"-Srundir={own}",
             f"-Slocal-uri=local://{own}/local",

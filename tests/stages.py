@@ -13,6 +13,7 @@ STAGES = (
     "nodes",
     "kubernetes",
     "month",
+    "site",
     "multiuser",
     "flux",
     "machine",

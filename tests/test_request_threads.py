@@ -20,8 +20,8 @@ from burst.request_threads import (
     RequestThreads,
     read_payload,
 )
+from tests.support.waiting import HANG_S
 
-DEADLINE_S = 10.0
 OWNER, GUEST, OTHER = 0, 100, 101
 
 
@@ -36,7 +36,7 @@ class Asked:
     def slow(self, userid: int, method: str = "status") -> None:
         def work() -> None:
             self.begun.release()
-            assert self.go_on.wait(DEADLINE_S)
+            assert self.go_on.wait(HANG_S)
 
         self.answerers.submit(method, userid, userid == OWNER, work)
 
@@ -44,7 +44,7 @@ class Asked:
         """Whether a request is answered while others are not."""
         done = threading.Event()
         self.answerers.submit(method, userid, userid == OWNER, done.set)
-        return done.wait(2.0)
+        return done.wait(HANG_S)
 
 
 @pytest.fixture
@@ -66,8 +66,12 @@ def test_how_jobs_come_in_is_answered_whoever_asks_what_else(asked: Asked) -> No
 def test_guests_leave_the_owner_his_threads(asked: Asked) -> None:
     for userid in range(GUEST, GUEST + 20):
         asked.slow(userid)
+    late = threading.Event()
+    asked.answerers.submit("status", OTHER + 20, False, late.set)
     assert asked.answered("status", OWNER)
-    assert not asked.answered("status", OTHER + 20)
+    assert not late.is_set()
+    asked.go_on.set()
+    assert late.wait(HANG_S)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_a_caller_has_so_many_requests_at_a_time(
         asked.slow(userid)
     asked.slow(OTHER)
     asked.go_on.set()
-    ends = time.monotonic() + DEADLINE_S
+    ends = time.monotonic() + HANG_S
     while True:
         try:
             return asked.slow(userid)
@@ -94,8 +98,8 @@ def test_a_caller_has_so_many_requests_at_a_time(
 def test_after_the_close_nothing_is_begun(asked: Asked) -> None:
     for _ in range(5):
         asked.slow(OWNER)
-    assert asked.begun.acquire(timeout=DEADLINE_S)
-    assert asked.begun.acquire(timeout=DEADLINE_S)
+    assert asked.begun.acquire(timeout=HANG_S)
+    assert asked.begun.acquire(timeout=HANG_S)
     asked.answerers.close()
     asked.answerers.submit("status", GUEST, False, asked.begun.release)
     asked.go_on.set()
@@ -113,7 +117,7 @@ answerers.close()
 
 
 def test_a_process_ends_whatever_is_being_answered() -> None:
-    subprocess.run([sys.executable, "-c", _STOPS], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", _STOPS], check=True, timeout=HANG_S)
 
 
 def test_a_payload_is_an_object_of_a_bounded_length() -> None:
@@ -143,11 +147,11 @@ def test_who_reads_does_not_wait_for_those_who_command(asked: Asked) -> None:
 
 
 def test_guests_take_turns_whoever_asked_most() -> None:
-    threads, order, done = RequestThreads("test", each=2), [], threading.Semaphore(0)
+    threads, order, done = RequestThreads("test", each=1), [], threading.Semaphore(0)
     first = threading.Event()
 
     def note(userid: int) -> None:
-        assert first.wait(DEADLINE_S)
+        assert first.wait(HANG_S)
         order.append(userid)
         done.release()
 
@@ -157,9 +161,9 @@ def test_guests_take_turns_whoever_asked_most() -> None:
     threads.submit("status", OTHER + 1, False, lambda: note(OTHER + 1))
     first.set()
     for _ in range(MAX_GUEST_REQUESTS + 2):
-        assert done.acquire(timeout=DEADLINE_S)
+        assert done.acquire(timeout=HANG_S)
     threads.close()
-    assert {OTHER, OTHER + 1} <= set(order[:6])
+    assert {OTHER, OTHER + 1} <= set(order[:4])
 
 
 def test_all_guests_together_have_so_many_requests_at_a_time(asked: Asked) -> None:

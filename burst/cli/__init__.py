@@ -41,6 +41,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
         "burst.cli.lead:lead",
         "burst.cli.lead_init:init",
         "burst.cli.lead_adopt:adopt",
+        "burst.cli.lead_unadopt:unadopt",
         "burst.cli.lead_slots:add_slot",
         "burst.cli.lead_slots:check",
         "burst.cli.lead_batch:batch",

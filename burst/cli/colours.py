@@ -44,6 +44,7 @@ _STATES = {
     "drained": "yellow",
     "occupied": "yellow",
     "unfreed": "yellow",
+    "unscheduled": "yellow",
     "unknown": "yellow",
 }
 _RESULTS = {"completed": "green", "failed": "red", "timeout": "red"}

@@ -64,6 +64,7 @@ def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:
 
 _UNKNOWN: dict[str, Any] = {
     "needs": "",
+    "next": "",
     "held": None,
     "refusals": [],
     "bursts": [],
@@ -72,7 +73,7 @@ _UNKNOWN: dict[str, Any] = {
 
 def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
     why = "; ".join(filter(None, (end.text(), found.get("reclaimed"))))
-    return {**found, "state": "inactive", "result": end.result, "why": why}
+    return {**found, "state": "inactive", "result": end.result, "why": why, "next": ""}
 
 
 def _end_of(lead: Lead, name: str) -> JobEnd | None:

@@ -36,6 +36,9 @@ def _job(found: Row) -> Iterator[Line]:
     yield [(found["id"], HEAD), ": ", _state(found), f", {needs}"]
     if found["why"]:
         yield [f"  {found['why']}"]
+    # Texts of some reasons say it already.
+    if (step := found.get("next")) and step not in found["why"]:
+        yield [f"  next: {step}"]
     if found.get("here"):
         yield from ([f"  {line}"] for line in _start(found))
     yield from ([f"  {line}"] for line in found.get("usage", ()))
@@ -44,7 +47,8 @@ def _job(found: Row) -> Iterator[Line]:
         held = f"  held by burst; its urgency was {before} (burst release)"
         yield [(held, NOTICE)]
     for refusal in found["refusals"]:
-        yield ["  ", (refusal["offer"], HEAD), f": {refusal['why']}"]
+        offer = refusal["offer"], HEAD
+        yield ["  ", offer, f": {refusal['why']}; next: {refusal.get('next', '')}"]
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
         yield ["  ", *title, _state(burst), *_result(burst)]
@@ -85,6 +89,7 @@ def _burst(found: Row) -> Iterator[Line]:
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
     yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
+    yield [f"  next: {found['next']}"]
     for event in found["events"]:
         when = f"  {clock_time(event['timestamp'])}"
         wrong = WRONG if event["name"] in _BAD else ""

@@ -64,10 +64,11 @@ def adopt(
 ) -> None:
     """Add what bursts need to a system instance whose configuration is in CONFDIR.
 
-    CONFDIR is a directory such as /etc/flux/system/conf.d. Adds the slots to
-    [bootstrap] hosts and to R, after all other ranks, and keeps a copy of each changed
-    file; writes the daemon's settings and unit; and says what root has to type after
-    that. The instance uses it after a restart.
+    CONFDIR is a directory such as /etc/flux/system/conf.d, or one file. Adds the slots
+    to [bootstrap] hosts and to [[resource.config]] or R, after all other ranks, changes
+    nothing else, and keeps a copy of each changed file; writes the daemon's settings
+    and unit; and says what root has to type after that. The instance uses it after a
+    restart.
     """
     check_flux_version(IntakeSettings(mode=mode))
     name = "" if provider in {"local", "none"} else provider

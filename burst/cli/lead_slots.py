@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -11,14 +13,22 @@ import click
 from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.config import IntakeSettings
 from burst.doctor.check_multi_user import check_multi_user
+from burst.doctor.check_queues import check_queues
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.lead import Lead
-from burst.lead_setup.add_slots import add_slots, compare_with_running
+from burst.lead_setup.add_slots import (
+    add_slots,
+    compare_with_running,
+    hosts_that_differ,
+)
+from burst.lead_setup.flux_install import find_flux
 from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.own_host import own_shape
-from burst.model.finding import Finding, Level
+from burst.lead_setup.trial_broker import try_broker
+from burst.model.finding import Finding, Level, wrong
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import is_flux
 
@@ -67,20 +77,52 @@ def add_slot(
 def check(directory: Path, target: Target) -> None:
     """Say what a restart from the files in DIR would change for the running lead.
 
-    The exit status is 1 if a restart is not safe now: jobs run, or ranks would change;
-    or if the files let other users submit, and something that their jobs need is wrong.
+    Before it says that a restart is safe it starts a broker on a copy of the files, as
+    the instance's owner and without the network, and ends it. The exit status is 1 if a
+    restart is not safe now: that broker did not start, jobs run, or ranks would change;
+    if the jobs of a queue could not run; or if the files let other users submit, and
+    something that their jobs need is wrong.
     """
     with target.lead() as running, show_wait("reading the lead"):
         running.listen(lambda: None)
         identity = running.identity()
         said, safe = compare_with_running(directory, identity, running.observe())
         found = _check_users(directory, identity, running)
+    if is_flux(identity.uri):
+        with show_wait("starting a broker on a copy of the files"):
+            found += _try_files(directory, identity, target.settings().intake)
     for line in said:
         click.echo(line)
     for finding in found:
         click.echo(f"{finding.what}; {finding.advice}")
     if found or not safe:
         sys.exit(1)
+
+
+def _try_files(
+    directory: Path, lead: LeadIdentity, intake: IntakeSettings
+) -> list[Finding]:
+    """Return what is wrong with the files when a broker starts with them."""
+    tables = read_config(directory)
+    result = try_broker(tables, find_flux(), _owner_for_root(lead))
+    if result.resources is None:
+        differ = hosts_that_differ(directory)
+        return [
+            wrong(
+                f"a broker does not start with these files: {' | '.join(result.said)}",
+                differ or "correct that, or restore the files from their copies, *.old",
+            )
+        ]
+    ranks, properties = result.resources.ranks, result.resources.properties
+    made = check_queues(tables, properties, len(ranks), intake)
+    return [each for each in made if each.level is Level.WRONG]
+
+
+def _owner_for_root(lead: LeadIdentity) -> str:
+    """Return whom a broker is to run as, empty for whoever types this."""
+    if os.geteuid() or not lead.owner_userid:
+        return ""
+    return pwd.getpwuid(lead.owner_userid).pw_name
 
 
 def _check_users(directory: Path, lead: LeadIdentity, running: Lead) -> list[Finding]:

@@ -24,7 +24,9 @@ WAIT_S = 1.0
 
 
 @contextmanager
-def show_progress(name: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
+def show_progress(
+    name: str, total: int, what: str, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int], None]]:
     """Yield what is to be called, now and then, with how many of `total` are done.
 
     `what` is what is counted, such as jobs.
@@ -35,7 +37,7 @@ def show_progress(name: str, total: int, what: str) -> Iterator[Callable[[int], 
 
         bar = terminal_progress.open_bar(name, total)
     if bar is None:
-        yield _Lines(name, total, what).update
+        yield _Lines(name, total, what, clock).update
         return
     with bar as show:
         yield show
@@ -63,13 +65,16 @@ def _no_spinner() -> Iterator[Callable[[str], None]]:
 class _Lines:
     """Lines, none of them for what takes less than FIRST_S."""
 
-    def __init__(self, name: str, total: int, what: str) -> None:
+    def __init__(
+        self, name: str, total: int, what: str, clock: Callable[[], float]
+    ) -> None:
         self._text = f"{name}: {{:,}} of {total:,} {what}"
         self._total = total
-        self._due = time.monotonic() + FIRST_S
+        self._clock = clock
+        self._due = clock() + FIRST_S
 
     def update(self, done: int) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._due and done < self._total:
             self._due = now + AGAIN_S
             click.echo(self._text.format(done), err=True)

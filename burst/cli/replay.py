@@ -27,8 +27,8 @@ from burst.cli.replay_sites import (
     SiteOptions,
     userids_of,
 )
-from burst.core.worth.queue_model import Order
 from burst.model.fsd import format_fsd, parse_fsd
+from burst.model.scheduler import Order
 from burst.replay.picture import draw
 from burst.replay.policies import FilePolicy, Policy
 from burst.replay.read_trace import read_trace
@@ -125,7 +125,7 @@ def _duration_option(
 @click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
 @click.option(
     "--order",
-    type=click.Choice([order.value for order in Order]),
+    type=click.Choice([Order.FIFO.value, Order.EASY.value]),
     default=Order.EASY.value,
     show_default=True,
     help="How own nodes are scheduled: first come first served, or with backfill.",

@@ -14,11 +14,11 @@ from burst.cli.listing import money
 from burst.config import Settings, load
 from burst.config.policy import as_tuple
 from burst.core.worth.budget import budget_warnings
-from burst.core.worth.queue_model import Order
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.core.worth.rules import RuleSet
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
+from burst.model.scheduler import Order
 from burst.provider import Offer
 from burst.replay.policies import AT_ONCE, NEVER, FilePolicy, Policy, worth_policy
 from burst.replay.replay_bursts import Site

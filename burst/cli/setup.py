@@ -16,8 +16,13 @@ from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Mode
 from burst.errors import Denied, LeadError
+from burst.flux_setup.config_files import ConfigFiles
 from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
-from burst.flux_setup.running_instance import check_compatible, read_instance
+from burst.flux_setup.running_instance import (
+    RunningInstance,
+    check_compatible,
+    read_instance,
+)
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
     FluxDirectories,
@@ -28,6 +33,14 @@ from burst.flux_setup.setup_files import (
     single_directory,
     system_directories,
     user_directories,
+)
+from burst.flux_setup.site_tables import (
+    SiteTables,
+    check_names,
+    files_after_ours,
+    our_tables,
+    site_files,
+    site_tables,
 )
 from burst.runtime.connect import is_flux
 
@@ -83,7 +96,7 @@ def setup(
         raise click.UsageError("--dir goes without --user and --system")
     directories = _directories(where, directory)
     system = where == "system"
-    choice = None if removing else _choice(system=system, **asked)
+    choice = None if removing else _choice(directories, system=system, **asked)
     wanted = make_files(directories, choice) if choice else {}
     _show(plan_files(directories.own, wanted))
     if dry_run:
@@ -102,7 +115,11 @@ def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
 
 
 def _choice(
-    target: Target, mode: Mode | None, policy: Policy, system: bool
+    places: FluxDirectories,
+    target: Target,
+    mode: Mode | None,
+    policy: Policy,
+    system: bool,
 ) -> IntakeChoice:
     """Return what the options ask for. Raises an error if that is not possible.
 
@@ -113,24 +130,58 @@ def _choice(
     if mode:
         intake = msgspec.structs.replace(intake, mode=mode)
     check_flux_version(intake)
-    share = settings.plan.share_users
-    choice = IntakeChoice(intake=intake, policy=policy, share_users=share)
-    uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
+    instance = _running(settings.lead.uri or os.environ.get("FLUX_URI", ""), system)
+    if instance is not None:
+        check_compatible(instance, intake)
+    site = _site(places, instance)
+    check_names(site, intake)
+    has_local = any(table.type == "local" for table in settings.providers.values())
+    return IntakeChoice(
+        intake=intake,
+        policy=policy,
+        share_users=settings.plan.share_users,
+        local_queue="" if site.queues else _LOCAL_QUEUE,
+        plugins=site.plugins,
+        limits=site.default_limits,
+        verify=site.verify if has_local else {},
+    )
+
+
+def _running(uri: str, system: bool) -> RunningInstance | None:
+    """Return what the instance says, None if that is not known, which is told."""
     if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"
         )
-        return msgspec.structs.replace(choice, local_queue=_LOCAL_QUEUE)
+        return None
     try:
         with show_wait("reading the lead's queues and scheduler"):
-            instance = read_instance(uri)
+            return read_instance(uri)
     except (Denied, LeadError) as error:
         click.echo(f"its queues and scheduler are not known: {error}")
-        return msgspec.structs.replace(choice, local_queue=_LOCAL_QUEUE)
-    check_compatible(instance, intake)
-    others = instance.queues.keys() - {intake.queue, intake.ready}
-    local = "" if others - {_LOCAL_QUEUE} else _LOCAL_QUEUE
-    return msgspec.structs.replace(choice, local_queue=local)
+        return None
+
+
+def _site(places: FluxDirectories, instance: RunningInstance | None) -> SiteTables:
+    """Return what the site has: by its files, if ours is put beside them.
+
+    They count when the instance starts again, and are there before it runs.
+    """
+    files, ours = site_files(places), our_tables(places)
+    if files is not None and files.files:
+        for line in _replaced_by(files):
+            click.echo(line)
+        return site_tables(files.tables, {})
+    return site_tables(instance.config, ours) if instance else SiteTables()
+
+
+def _replaced_by(files: ConfigFiles) -> Iterator[str]:
+    for path in files_after_ours(files):
+        yield (
+            f"{path} comes after {LEAD_PIECE} and has a list [ingest.frobnicator]"
+            " plugins of its own, which Flux takes in place of ours: rename it, or add"
+            " the path of frob-burst.py to the end of its list"
+        )
 
 
 def _show(steps: Sequence[FileStep]) -> None:
@@ -151,6 +202,8 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
     yield f"    {directories.config / LEAD_PIECE}"
     yield "\nFlux reads it when the lead is started (flux config reload is not enough"
     yield f'for a scheduler). In burst.toml: [intake] mode = "{mode}"'
+    if mode == "queue" and not choice.local_queue:
+        yield "\nThe site's own queues stay as they are."
     if mode == "queue" and choice.local_queue:
         yield "\nFlux creates named queues stopped. When the lead is up, start the one"
         yield "of the jobs that do not burst:\n"

@@ -228,6 +228,11 @@ class DeadlineSettings(Table, frozen=True):
     drain: Seconds = Seconds(1800)
     """From draining to no allocation left. A job is never killed: past this, the burst
     is reported as overdue and waited for."""
+    housekeeping: Seconds = Seconds(600)
+    """How long Flux's housekeeping may take on lent nodes, on which no job runs then.
+    Past this it is ended (flux housekeeping kill), so that nodes are not paid for on
+    account of a script that never ends. Health checks take seconds, an update of a
+    node minutes; the instance's own nodes are left alone."""
     reload: Seconds = Seconds(20)
     """From reading the settings again to their providers made. A provider is made
     without waiting for anything far away; the old settings stay if it takes longer. At

@@ -44,6 +44,19 @@ class UndrainBurst(msgspec.Struct, frozen=True):
     ranks: frozenset[int]
 
 
+class UndrainRanks(msgspec.Struct, frozen=True):
+    """Undrain ranks that no burst has, which Flux drained during a lease."""
+
+    ranks: frozenset[int]
+
+
+class EndHousekeeping(msgspec.Struct, frozen=True):
+    """Send housekeeping on these ranks a signal."""
+
+    ranks: frozenset[int]
+    signum: int
+
+
 class HoldJobs(msgspec.Struct, frozen=True):
     """Set urgency 0. What it was before is on record by then."""
 
@@ -105,6 +118,8 @@ Action = (
     | ResizeBurst
     | DrainBurst
     | UndrainBurst
+    | UndrainRanks
+    | EndHousekeeping
     | HoldJobs
     | ReleaseJobs
     | MoveJobs

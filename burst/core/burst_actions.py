@@ -6,6 +6,7 @@ from __future__ import annotations
 from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
+from burst.core.housekeeping import end_late_housekeeping, holding_ranks
 from burst.core.joined import begin_drain, drain_action
 from burst.core.observation import (
     describe_obstacle,
@@ -22,6 +23,8 @@ from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset
 
+_MAY_HAVE_HOUSEKEEPING = (State.ONLINE, State.DRAIN, State.REAP)
+
 
 def act_on_burst(
     tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -31,6 +34,9 @@ def act_on_burst(
     if tx.bursts[burst.id].state is burst.state:
         _act_in_state(tx, burst, world, settings)
     burst = tx.bursts[burst.id]
+    if world.lead is not None and burst.state in _MAY_HAVE_HOUSEKEEPING:
+        end_late_housekeeping(tx, burst, world, settings.deadlines)
+        burst = tx.bursts[burst.id]
     if burst.state is State.REAP and world.lead is not None:
         # Also in the tick in which it failed: its ranks are to get no job from now on.
         _reap(tx, burst, world, settings)
@@ -187,7 +193,7 @@ def _is_drained(
     if open_ranks:
         tx.actions.append(drain_action(burst, open_ranks))
         return False
-    busy = lead.allocated & ranks
+    busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
     if tx.now - burst.since > settings.deadlines.rejoin:
         # Nothing runs on a node whose broker is gone. Flux ends its jobs, but not an
         # instance of `flux batch` that goes on without it, nor, in flux-core 0.88, one

@@ -6,14 +6,19 @@ Each event of burst.core.lifecycle has one sentence here.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
+from burst.config import Settings
+from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.timeline import begin_time, known_events, timeline
-from burst.model.burst import Burst
+from burst.model.burst import Burst, State
+from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import format_f58
+from burst.model.next_step import BURST_STEPS, QUARANTINED
 from burst.model.ranks import format_hostlist, format_idset
 
 SENTENCES = {
@@ -38,6 +43,7 @@ SENTENCES = {
     "retry": "its provider could not do it yet and is called again: {note}",
     "drain": "no new job may start on it: {note}",
     "rank-drain": "ranks {ranks} are drained",
+    "housekeeping-kill": "housekeeping on ranks {ranks} is ended: {note}",
     "drained": "nothing runs on it any more; its provider is called to delete it",
     "finish": "its program ended with status {status}",
     "exception": "it failed or was ended ({type}): {note}",
@@ -68,7 +74,7 @@ _STAGES = (
 )
 
 
-def burst_story(burst: Burst, now: float) -> dict[str, Any]:
+def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
     """Return all that is known of a burst; times in seconds since the epoch."""
     lease = burst.lease
     return {
@@ -78,6 +84,7 @@ def burst_story(burst: Burst, now: float) -> dict[str, Any]:
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
+        "next": next_step_of(burst, settings),
         "hosts": format_hostlist(lease.hosts),
         "ranks": format_idset(lease.ranks),
         "events": [
@@ -93,6 +100,21 @@ def burst_story(burst: Burst, now: float) -> dict[str, Any]:
         "priced_by": lease.priced_by,
         "cost": round(cost(burst, now), 4),
     }
+
+
+def next_step_of(burst: Burst, settings: Settings) -> str:
+    """Return who acts next on a burst, and by when, without a full stop."""
+    step = QUARANTINED if burst.quarantined else BURST_STEPS[burst.state]
+    limits = {
+        State.DRAIN: settings.deadlines.drain,
+        State.REAP: settings.deadlines.reap,
+    }
+    end = next_deadline(burst, settings)
+    if burst.state in limits:
+        end = burst.since + limits[burst.state]
+    until = f" ({clock_time(end)})" if math.isfinite(end) else ""
+    facts = {"until": until, "burst": burst.id}
+    return f"{step.who.value} {step.what.format_map(facts)}"
 
 
 def sentence(event: Event) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
+from burst.core.housekeeping import end_housekeeping_now, housekeeping_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
 from burst.core.placement.plan import Demand, PlanRequest
@@ -46,6 +47,8 @@ class TakeDown(msgspec.Struct, frozen=True):
     note: str = "taken down by hand"
     provider: str = ""
     """Its provider; needed where its record cannot be read and several may have it."""
+    force: bool = False
+    """Whether housekeeping on its nodes is ended at once."""
 
 
 LONGEST_COMMAND = 2**14
@@ -154,9 +157,16 @@ def make_requested_burst(
 
 
 def take_down_burst(
-    records: Records, burst_id: str, note: str, now: float
+    records: Records,
+    burst_id: str,
+    note: str,
+    now: float,
+    forced_in: World | None = None,
 ) -> TickResult:
-    """Take a burst down. What runs on it goes on to its end. Raises BurstError."""
+    """Take a burst down. What runs on it goes on to its end. Raises BurstError.
+
+    With `forced_in`, housekeeping that runs there on its nodes is ended.
+    """
     burst = records.bursts.get(BurstId(burst_id))
     if burst is None:
         names = ", ".join(sorted(b.id for b in records.live)) or "none"
@@ -165,7 +175,15 @@ def take_down_burst(
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)
     take_down(tx, burst, note)
+    if forced_in is not None:
+        end_housekeeping_now(tx, tx.bursts[burst.id], forced_in)
     return result_of(tx)
+
+
+def has_housekeeping(records: Records, burst_id: BurstId, world: World) -> bool:
+    """Tell whether housekeeping runs on nodes of a burst, and no job does."""
+    burst = records.bursts.get(burst_id)
+    return burst is not None and bool(housekeeping_of(burst, world))
 
 
 def take_down_any(
@@ -174,7 +192,9 @@ def take_down_any(
     """Take a burst down, even one whose record cannot be read. Raises BurstError."""
     burst = BurstId(down.burst)
     if not is_unreadable(records, burst):
-        return take_down_burst(records, down.burst, down.note, now), burst
+        forced_in = world if down.force else None
+        made = take_down_burst(records, down.burst, down.note, now, forced_in)
+        return made, burst
     tx = Transaction(forget_unreadable(records, burst), now)
     is_lost = burst in lost_isolated_jobs(records).values()
     if f"burst/{burst}" in records.unreadable or is_lost:

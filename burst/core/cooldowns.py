@@ -6,7 +6,13 @@ from __future__ import annotations
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.provider_health import MOST_TIMES, Health, OfferHealth, RefusedSpec
+from burst.core.provider_health import (
+    MOST_TIMES,
+    DrainedOffer,
+    Health,
+    OfferHealth,
+    RefusedSpec,
+)
 from burst.model.backoff import backoff
 from burst.model.burst import Lease
 
@@ -53,6 +59,24 @@ def pause_reclaimed(
         return health
     entry = OfferHealth(known.failures, until, lease.nodes)
     return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+
+
+def count_drained(
+    health: Health, offer: str, why: str, limits: LimitSettings, now: float
+) -> Health:
+    """Count a burst whose nodes Flux drained before any job had begun there.
+
+    The second in a row, and each after it, sets the offer aside; twice as long each
+    time. A burst that is online does not make that forgotten: only then can it fail so.
+    """
+    known = health.drained.get(offer)
+    if known is None or max(known.at, known.until) + limits.cooldown * MOST_TIMES < now:
+        failures = 1
+    else:
+        failures = known.failures + 1
+    until = now + _pause(limits.cooldown, failures - 1) if failures > 1 else 0.0
+    entry = DrainedOffer(failures=failures, at=now, until=until, why=why)
+    return msgspec.structs.replace(health, drained={**health.drained, offer: entry})
 
 
 def forgive(health: Health, lease: Lease) -> Health:

@@ -68,6 +68,6 @@ def shrink_idle(
 
 def _used_nodes(burst: Burst, lead: LeadView) -> int:
     """Return how many nodes there are up to the last one on which something runs."""
-    ranks = burst.lease.ranks
-    used = [n for n, rank in enumerate(ranks, 1) if rank in lead.allocated]
+    ranks, in_use = burst.lease.ranks, lead.in_use
+    used = [n for n, rank in enumerate(ranks, 1) if rank in in_use]
     return max(used, default=0)

@@ -22,6 +22,7 @@ from burst.model.reason import Reason
 _LONGEST = 300
 # A memo that only counts nodes further is written at most this often, in seconds.
 _COUNTS_EVERY = 2.0
+_RELEASED = Reason.RELEASED.about_job.memo
 # One of which only the provider's message changed, at most this often.
 _WORDS_EVERY = 10.0
 # A job that waits for something else is told at once, so many times; after that at most
@@ -87,6 +88,9 @@ def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
     if before and text and _counts_on(before, text):
         same = before["state"] == text["state"]
         return last.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
+    if before and text and before["state"] == text["state"] == _RELEASED:
+        # What has its nodes may change with each job that ends there.
+        return last.at + _SLOWER
     if not (_waits(before) and _waits(text)):
         return -math.inf
     more = last.waits - _AT_ONCE + 1

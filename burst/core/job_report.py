@@ -30,10 +30,12 @@ def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
         "needs": str(job.request) if job.request else "",
         "verdict": decision.reason.word,
         "why": decision.guests_text() if guest else decision.text(),
+        "next": decision.next_step(),
         "refusals": [
             {
                 "offer": refusal.offer,
                 "why": refusal.guests_text() if guest else refusal.text(),
+                "next": refusal.next_step(),
             }
             for refusal in decision.refusals
         ],
@@ -64,6 +66,7 @@ def explain(
         "urgency_before": hold.urgency if hold else None,
         "verdict": "",
         "why": "",
+        "next": "",
         "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
         "reclaimed": next(filter(None, (reclaim_of(b, job_id) for b in bursts)), ""),
@@ -71,7 +74,7 @@ def explain(
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
         told = job_row(job, decision, guest=guest)
-        row |= {key: told[key] for key in ("verdict", "why", "refusals")}
+        row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
     if row["reclaimed"]:
         row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
     return row
@@ -89,6 +92,7 @@ def explain_other(job: ActiveJob) -> Row:
         "urgency_before": None,
         "verdict": "not-burstable",
         "why": "it waits for own nodes in its turn, as it is not burstable",
+        "next": Decision(Reason.NOT_BURSTABLE).next_step(),
         "refusals": [],
         "bursts": [],
         "reclaimed": "",
@@ -97,8 +101,14 @@ def explain_other(job: ActiveJob) -> Row:
 
 def _decide_started(job: JobView, world: World) -> Decision | None:
     if job.state in {JobState.RUN, JobState.CLEANUP}:
-        hosts = [world.identity.hosts[rank] for rank in sorted(job.ranks)]
-        return Decision(Reason.RUNNING, {"hosts": format_hostlist(hosts)})
+        hosts = format_hostlist(
+            world.identity.hosts[rank] for rank in sorted(job.ranks)
+        )
+        if job.prologs and not job.t_start:
+            what, since = min(job.prologs.items(), key=lambda prolog: prolog[1])
+            facts = {"what": what, "hosts": hosts, "since": since}
+            return Decision(Reason.PROLOG, facts)
+        return Decision(Reason.RUNNING, {"hosts": hosts})
     if job.state is JobState.INACTIVE:
         return Decision(Reason.ENDED, {"result": job.result})
     return None

@@ -8,6 +8,11 @@ import math
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst
 from burst.core.cost import awaited_idle_limit, idle_limit
+from burst.core.flux_drains import (
+    count_flux_drain,
+    find_flux_drain,
+    forget_flux_drains,
+)
 from burst.core.job_events import record_job_events
 from burst.core.observation import (
     FAILURES,
@@ -84,6 +89,7 @@ class JoinedBehaviour:
             return
         _record_leaving(tx, burst, lead)
         record_job_events(tx, tx.bursts[burst.id], lead)
+        forget_flux_drains(tx, tx.bursts[burst.id], lead)
         _record_use(tx, tx.bursts[burst.id], lead, settings)
 
     def act(
@@ -97,7 +103,7 @@ class JoinedBehaviour:
         elif burst.state is State.NEW:
             tx.start_provision(burst.id)
         elif burst.state is State.ONLINE and world.lead is not None:
-            _act_online(tx, burst, settings)
+            _act_online(tx, burst, world, settings)
 
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -216,7 +222,7 @@ def _record_use(
     """
     if burst.state is not State.ONLINE:
         return
-    used = not lead.allocated.isdisjoint(burst.lease.ranks)
+    used = not lead.in_use.isdisjoint(burst.lease.ranks)
     if burst.resize is not None and burst.resize.requested and burst.coming:
         used = True  # it is made larger ahead of jobs, and is idle from then on
     if used and burst.unused_since is not None:
@@ -229,10 +235,16 @@ def _record_use(
         tx.record(burst.id, "idle", context)
 
 
-def _act_online(tx: Transaction, burst: Burst, settings: Settings) -> None:
+def _act_online(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> None:
     now, deadlines = tx.now, settings.deadlines
     made_for_jobs = burst.lease.made_for_jobs
-    if burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
+    if drained := find_flux_drain(burst, world):
+        # Drained nodes serve nobody, and all nodes of a burst are alike.
+        begin_drain(tx, burst, Result.FAILED, drained.note)
+        count_flux_drain(tx, burst, drained, settings.limits)
+    elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
         if burst.reclaimed:
             tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")

@@ -32,6 +32,7 @@ _VOIDS: dict[str, frozenset[str]] = {
     "overdue": frozenset({"overdue"}),
     "outlived": frozenset({"outlived"}),
     "retry": frozenset({"retry"}),
+    "housekeeping-kill": frozenset({"housekeeping-kill"}),
     "reclaimed": frozenset({"reclaimed"}),
 }
 

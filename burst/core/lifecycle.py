@@ -81,6 +81,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "shrink-start": (State.ONLINE,),
     "shrunk": (State.ONLINE,),
     "rank-drain": (State.DRAIN, State.REAP),
+    "housekeeping-kill": (State.ONLINE, State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
     "overdue": (State.ONLINE, State.DRAIN, State.REAP),
     "outlived": tuple(State),

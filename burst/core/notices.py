@@ -135,6 +135,16 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                     advice="burst status -a lists them, burst explain BURST says why",
                     kept_until=aside.until,
                 )
+        for offer, drained in health.drained.items():
+            if drained.until > now:
+                yield Notice(
+                    id=f"drained/{name}/{offer}",
+                    severity="warning",
+                    text=f"{drained.failures} bursts of {name}/{offer} in a row could"
+                    f" run no job: {drained.why}",
+                    advice=f"mend that, then burst enable {name}",
+                    kept_until=drained.until,
+                )
 
 
 def _of_store(trouble: StoreTrouble) -> Notice:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import CAPACITY, RECLAIMED, SPEC, Burst, Lease, State
-from burst.model.lead import LeadView
+from burst.model.decision import clock_time
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Failure, Phase
 
@@ -197,7 +197,7 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     lead = world.lead
     assert lead is not None
     ranks = ranks_of(burst, world)
-    if why := why_in_use(ranks, lead):
+    if why := why_in_use(ranks, world):
         return why
     call = world.calls.get(burst.id)
     online = lead.online & ranks
@@ -210,11 +210,13 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     return ""
 
 
-def why_in_use(ranks: frozenset[int], lead: LeadView) -> str:
+def why_in_use(ranks: frozenset[int], world: World) -> str:
     """Return what keeps ranks that are to leave; empty if nothing does."""
+    lead = world.lead
+    assert lead is not None
     if open_ranks := ranks - lead.closed:
         return f"ranks {format_idset(open_ranks)} are not drained yet"
-    busy = lead.allocated & ranks
+    busy = lead.in_use & ranks
     if up := busy & lead.online:
         # Also an instance of `flux batch` that goes on without nodes it has lost.
         return f"jobs still run on ranks {format_idset(up)}; they are not killed"
@@ -223,7 +225,23 @@ def why_in_use(ranks: frozenset[int], lead: LeadView) -> str:
             f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
             " flux cancel ends those that run on no other node"
         )
-    return ""
+    return describe_housekeeping(ranks, world)
+
+
+def describe_housekeeping(ranks: frozenset[int], world: World) -> str:
+    """Return on which of these ranks housekeeping runs; empty if on none."""
+    lead = world.lead
+    assert lead is not None
+    there = ranks & lead.housekeeping.keys()
+    if not there:
+        return ""
+    since = min(lead.housekeeping[rank] for rank in there)
+    end = clock_time(since + world.deadlines.housekeeping)
+    return (
+        f"Flux's housekeeping runs on ranks {format_idset(there)} since"
+        f" {clock_time(since)}, and no job does (flux housekeeping list); it is ended"
+        f" at {end} ([deadlines] housekeeping)"
+    )
 
 
 def rank_count(burst: Burst, world: World) -> RanksOnline:

@@ -88,6 +88,18 @@ class OfferHealth(msgspec.Struct, frozen=True):
         return self.until > now and self.nodes <= nodes
 
 
+class DrainedOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """An offer of whose bursts Flux drained nodes before any job had begun there."""
+
+    failures: int
+    """Bursts in a row."""
+    at: float
+    """When the last of them was; seconds since the epoch."""
+    until: float
+    """Not tried before then; 0 after the first, as that may have been an accident."""
+    why: str
+
+
 class RefusedSpec(msgspec.Struct, frozen=True):
     """A kind of burst that the provider refused (`SpecRefused`)."""
 
@@ -117,6 +129,8 @@ class Health(msgspec.Struct, frozen=True):
     offers: Mapping[str, OfferHealth] = {}
     specs: Mapping[str, RefusedSpec] = {}
     """By `burst.core.cooldowns.spec_key`."""
+    drained: Mapping[str, DrainedOffer] = {}
+    """By offer."""
     trial: bool = False
     """Whether it was disabled or paused, has made a burst since, and none of its bursts
     has come online yet: it gets one at a time."""
@@ -141,6 +155,18 @@ class Health(msgspec.Struct, frozen=True):
         if {Verb.OFFERS.value, Verb.OBSERVE.value} & self.refused.keys():
             return math.inf
         return max((call.until for call in self.refused.values()), default=0.0)
+
+    def set_aside_until(self, offer: str) -> float | None:
+        """Return until when an offer is not tried; None where nothing is noted of it.
+
+        In seconds since the epoch; it may be over.
+        """
+        found: list[float] = []
+        if offer in self.offers:
+            found.append(self.offers[offer].until)
+        if offer in self.drained:
+            found.append(self.drained[offer].until)
+        return max(found, default=None) or None
 
     def on_trial(self, now: float) -> bool:
         """Tell whether it may have one burst, which shows whether it works again."""
@@ -220,6 +246,10 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
             name: replace(offer, until=min(offer.until, aside))
             for name, offer in health.offers.items()
         },
+        drained={
+            name: replace(kept, at=min(kept.at, now), until=min(kept.until, aside))
+            for name, kept in health.drained.items()
+        },
         specs={
             name: replace(spec, until=min(spec.until, spec_refused))
             for name, spec in health.specs.items()
@@ -242,6 +272,14 @@ def why_unavailable(
     aside = health.offers.get(offer, OfferHealth())
     if aside.covers(1, now):
         return Reason.OFFER_COOLDOWN, cooldown_facts(aside)
+    drained = health.drained.get(offer)
+    if drained is not None and drained.until > now:
+        return Reason.OFFER_DRAINED, {
+            "provider": provider,
+            "failures": drained.failures,
+            "why": drained.why,
+            "until": drained.until,
+        }
     return None
 
 
@@ -259,4 +297,5 @@ def expiry_times(health: Health) -> list[float]:
     """Return the times at which pauses of a provider end."""
     times = [health.until, health.tried_at]
     times += [offer.until for offer in health.offers.values()]
+    times += [offer.until for offer in health.drained.values()]
     return times + [spec.until for spec in health.specs.values()]

@@ -15,9 +15,11 @@ from burst.core.behaviour import behaviour_of
 from burst.core.cost import cost, per_hour
 from burst.core.observation import (
     ProviderPhase,
+    describe_housekeeping,
     describe_obstacle,
     provider_message,
     provider_phase,
+    ranks_of,
     status_of,
 )
 from burst.core.orphans import Orphan
@@ -203,6 +205,8 @@ def burst_note(burst: Burst, world: World) -> str:
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
+    elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
+        obstacle = describe_housekeeping(ranks_of(burst, world), world)
     # Past its deadline the last note has the same words.
     return note if obstacle in note else "; ".join(filter(None, (note, obstacle)))
 
@@ -260,6 +264,8 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
         return "occupied"
     if lead.drained.keys() & ranks:
         return "drained"
+    if lead.unscheduled & ranks:
+        return "unscheduled"
     return "unfreed" if lead.unfreed & ranks else "free"
 
 
@@ -291,9 +297,7 @@ def _provider_row(
                 "fee": offer.fee,
                 "priced_by": priced[offer.name][1],
                 "online": _online(times, name, offer.name),
-                "set_aside_until": health.offers[offer.name].until
-                if offer.name in health.offers
-                else None,
+                "set_aside_until": health.set_aside_until(offer.name),
             }
             for offer in view.offers or ()
         ],

@@ -16,6 +16,7 @@ import msgspec
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
+from burst.core.housekeeping import holding_ranks
 from burst.core.observation import (
     ProviderPhase,
     failed_before,
@@ -107,7 +108,7 @@ def describe_resize(burst: Burst, world: World) -> str:
         return f"{text}: {words}" if words else text
     text = f"shrinks from {resize.before} to {resize.nodes} nodes"
     if resize.called is None and world.lead is not None:
-        why = why_in_use(_leaving_ranks(burst, world), world.lead)
+        why = why_in_use(_leaving_ranks(burst, world), world)
         return f"{text}: {why}" if why else text
     return text
 
@@ -172,7 +173,7 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     ranks = _leaving_ranks(burst, world)
     if resize.called is None:
         if not _is_empty(tx, burst, ranks, world, settings):
-            note = f"shrink: {why_in_use(ranks, lead)}"
+            note = f"shrink: {why_in_use(ranks, world)}"
             report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
@@ -223,7 +224,7 @@ def _is_empty(
     if open_ranks:
         tx.actions.append(_drain(burst, open_ranks))
         return False
-    busy = lead.allocated & ranks
+    busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
     if tx.now - resize.since > settings.deadlines.rejoin:
         # Nothing runs on a node whose broker is gone; see `burst_actions`.
         busy &= lead.online

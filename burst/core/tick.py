@@ -14,6 +14,7 @@ from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.ensemble.over import is_unsettled
+from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.job_accounts import with_accounts
@@ -111,6 +112,8 @@ def run_tick(
         # For a burst that is planned in this tick, the provider is called already.
         if burst.id in records.bursts and not burst.quarantined:
             act_on_burst(tx, burst, world, settings)
+    if world.lead is not None:
+        undrain_free_ranks(tx, world)
     keep_accounts(tx, world, settings)
     learn_times(tx)
     _drop_oldest(tx, records)
@@ -172,7 +175,7 @@ def _decide_on_jobs(
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
-    expire_assignments(tx, world.lead, settings.deadlines.release)
+    expire_assignments(tx, world.lead, world.identity, settings.deadlines.release)
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from burst.config import DeadlineSettings
 from burst.core.ensemble.agent_report import TakenReport
 from burst.core.placement.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
@@ -107,6 +108,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the settings; only those that are enabled."""
     places: Mapping[str, str] = {}
     """Where each provider makes bursts, as `Lease.place`."""
+    deadlines: DeadlineSettings = DeadlineSettings()
+    """Of the settings, for what is told of bursts."""
     resizable: frozenset[str] = frozenset()
     """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}

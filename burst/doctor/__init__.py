@@ -35,11 +35,18 @@ from burst.doctor.check_providers import (
     check_provider,
     check_shared_offers,
 )
+from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.check_resources import check_resources
 from burst.doctor.check_runtime import (
     check_daemon,
     check_orphans,
     check_records,
     check_unleased_slots,
+)
+from burst.doctor.check_scheduler import (
+    check_scheduled_ranks,
+    check_scheduler,
+    check_systemd,
 )
 from burst.doctor.check_setup import (
     check_bootstrap,
@@ -131,11 +138,26 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 installed = collect_facts.read_installed(os.environ)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
+                yield from _check_queues(instance, identity, settings)
+                found = [*check_scheduler(instance, settings.intake)]
+                yield from _label("scheduler", found)
                 answer = collect_facts.read_accounting(lead, settings)
                 found = check_accounting(answer, settings.intake)
                 yield from _label("accounting", found)
                 yield from _check_users(uri, instance, lead, request.settings.path)
             yield from _check_with_lead(lead, identity, request)
+
+
+def _check_queues(
+    instance: RunningInstance | ReadFailure, lead: LeadIdentity, settings: Settings
+) -> Iterator[Finding]:
+    """Check the queues that the instance has."""
+    if isinstance(instance, RunningInstance):
+        size = len(lead.hosts)
+        config, intake = instance.config, settings.intake
+        found = check_queues(config, lead.properties, size, intake)
+        yield from _label("queues", found)
+        yield from _label("resources", check_resources(config, settings))
 
 
 def _check_users(
@@ -171,6 +193,7 @@ def _check_with_lead(
     slots = () if isinstance(found, ReadFailure) else found
     yield from _label("slots", check_slots(found))
     facts = collect_facts.read_endpoint(identity, settings)
+    yield from _label("systemd", check_systemd(identity))
     yield from _label("certificate", check_certificate(facts))
     yield from _label("endpoint", check_endpoint(facts, settings))
     seen = try_call(lambda: with_settings(identity, settings.lead))
@@ -183,9 +206,11 @@ def _check_with_lead(
     yield from _check_providers(providers, slots, records)
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
         yield from _label("offers", check_shared_offers(providers))
+    yield from _label("offers", check_offer_limits(providers, identity.limits))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     yield from _label("records", check_records(state.records))
+    yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
 

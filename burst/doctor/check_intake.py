@@ -7,13 +7,23 @@ from collections.abc import Iterator
 
 from burst.config import IntakeSettings, Settings
 from burst.doctor.facts import InstalledFacts, ReadFailure
-from burst.flux.frobnicator import NAME, frobnicator_table, why_not_apart
+from burst.flux.frobnicator import (
+    NAME,
+    frobnicator_table,
+    is_left_out,
+    why_not_apart,
+)
 from burst.flux.identity import parse_access
 from burst.flux_setup.running_instance import RunningInstance
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
 
 _SETUP = "`burst setup` installs it and says how the lead gets it"
+_LISTED = (
+    "run `burst setup` again, which keeps the site's list and adds ours in a file whose"
+    " name is the last; or add the path of that file to the end of the site's list;"
+    " then flux config reload"
+)
 _SCHEDULER = "sched-burst"
 
 
@@ -77,6 +87,14 @@ def _check_frobnicator(
         yield from _check_users_apart(instance, intake)
         return
     table = frobnicator_table(instance.config)
+    if is_left_out(instance.config):
+        yield wrong(
+            f"[ingest.frobnicator] plugins is {instance.frobnicators}, without {NAME}:"
+            " a list in a file whose name comes later replaces ours, so jobs that do"
+            " not burst may run on lent nodes",
+            _LISTED,
+        )
+        return
     if table is None:
         yield note(
             "the burst frobnicator is not loaded: jobs that do not burst may run on"
@@ -104,7 +122,8 @@ def _check_users_apart(
     if why:
         yield wrong(
             f"the lead has guests, and {why}: the daemon does not start",
-            f"{_SETUP}; or set [plan] share_users = true, if users may share bursts",
+            f"{_LISTED if is_left_out(instance.config) else _SETUP}; or set [plan]"
+            " share_users = true, if users may share bursts",
         )
     else:
         yield ok(f"{NAME} keeps the nodes of each burst for the jobs of its user")

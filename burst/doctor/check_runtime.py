@@ -29,7 +29,9 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
         return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
         trouble = facts.daemon.get("store_trouble", "")
-        advice = "see whether the lead's disk is full: flux content flush tells"
+        advice = (
+            "see whether the disk of the lead's state is full (flux getattr statedir)"
+        )
         refused = [wrong(trouble, advice)] if trouble else []
         return [_serving(facts.daemon), *refused]
     found = [note("no daemon serves this lead", f"start one: {start}")]
@@ -150,7 +152,7 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
         text = f"{blocked} the scheduler has {_ranks(unfreed)} allocated to no job"
         advice = (
             "it was not told of the end of a job, perhaps as the lead was killed:"
-            " flux module reload sched-simple"
+            f" {view.scheduler.reload}"
         )
         found.append(wrong(text, advice))
     return found

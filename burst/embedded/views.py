@@ -38,7 +38,11 @@ def lead_view(
             job.id: job_view(job, wanted)
             for job in jobs
             if (wanted.whole or _is_wanted(job, wanted))
-            and not (job.t_inactive and job.t_inactive < now - RECENT_S)
+            and not (
+                job.t_inactive
+                and job.t_inactive < now - RECENT_S
+                and job.id not in wanted.known
+            )
         },
         online=frozenset(pool.online),
         drained=dict(pool.drained),

@@ -34,12 +34,27 @@ def frobnicator_table(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found
 
 
+def is_left_out(config: Mapping[str, Any]) -> bool:
+    """Tell whether `burst setup` was done, and another list of plugins counts."""
+    table = config.get("ingest", {}).get("frobnicator", {})
+    return "burst" in table and frobnicator_table(config) is None
+
+
+def comes_after_constraints(config: Mapping[str, Any]) -> bool:
+    """Tell whether ours stands behind `constraints`, where it has to be."""
+    plugins = config.get("ingest", {}).get("frobnicator", {}).get("plugins", ())
+    names = [Path(str(name)).name for name in plugins]
+    return NAME in names and "constraints" in names[: names.index(NAME)]
+
+
 def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
     """Return why jobs of one user could get nodes of another's bursts; empty if none.
 
     `intake` is of a site that keeps users apart.
     """
     table = frobnicator_table(config)
+    if is_left_out(config):
+        return f"a list [ingest.frobnicator] plugins leaves out {NAME}"
     if table is None:
         return "the burst frobnicator is not loaded"
     wanted: dict[str, Any] = {

@@ -8,10 +8,11 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from burst.flux.ranks import parse_nodes
+from burst.flux.node_set import parse_nodes
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
+from burst.model.job_limits import parse_limits
 from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.resource_set import resource_set
@@ -38,6 +39,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
         properties=resource_set(resources).properties,
         queues=parse_queues(config.get("queues", {})),
+        limits=parse_limits(config),
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
@@ -45,6 +47,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         access=parse_access(config),
         started=_started(client),
         statedir=_statedir(client),
+        systemd=config.get("systemd", {}).get("enable") is True,
     )
 
 

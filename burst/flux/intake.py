@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queues and scheduler of Flux, for the intake modes `queue` and `scheduler`."""
+"""Queues of Flux for the intake mode `queue`, and what sched-burst is told."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.config import IntakeSettings
-from burst.errors import ConfigError, LeadError, Unreadable
+from burst.errors import ConfigError, LeadError
 from burst.flux.rpc import RpcClient, ServiceMissing
+from burst.flux.scheduler import SCHEDULER
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset
 
-SCHEDULER = "sched-burst"
-"""Name of our scheduler module, and of its service."""
 QUEUE = "attributes.system.queue"
-# Of Flux, and of flux-sched, whose queues have the policy EASY or another like it.
-_BACKFILLING = ("sched-backfill", "sched-fluxion-qmanager")
 _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 
 
@@ -50,46 +47,6 @@ def send_starts(client: RpcClient, starts: Mapping[JobId, float]) -> None:
     """Tell sched-burst when pending jobs are expected to start. Raises LeadError."""
     told = {str(int(job)): at for job, at in starts.items()}
     client.ask(f"{SCHEDULER}.starts", {"starts": told})
-
-
-def read_scheduler(client: RpcClient) -> str:
-    """Return the name of the module that schedules, empty if there is none."""
-    modules: list[Mapping[str, Any]] = client.ask("module.list")["mods"]
-    serving = (mod["name"] for mod in modules if "sched" in mod["services"])
-    return str(next(serving, ""))
-
-
-def backfills(client: RpcClient) -> bool:
-    """Tell whether the scheduler starts jobs ahead of the first that waits.
-
-    Not known of one that is not Flux's or ours; then it is taken not to.
-    """
-    name = read_scheduler(client)
-    if name == SCHEDULER:
-        stats: Mapping[str, Any] = client.ask(f"{SCHEDULER}.stats-get")
-        return bool(stats.get("policy") == "backfill")
-    return name in _BACKFILLING
-
-
-def check_scheduler(client: RpcClient) -> None:
-    """Raise ConfigError if another scheduler than sched-burst is loaded.
-
-    Raises Unreadable while there is none: the lead's rc1 loads it after the broker
-    answers, and `flux module reload` removes it for a moment.
-    """
-    name = read_scheduler(client)
-    if not name:
-        raise Unreadable(
-            "[intake] mode is scheduler, and no scheduler is loaded yet",
-            f"if the lead has started, flux module load {SCHEDULER}",
-        )
-    if name != SCHEDULER:
-        raise ConfigError(
-            f"[intake] mode is scheduler, but the loaded scheduler is"
-            f" {name}: jobs that wait for absent nodes would block its queue",
-            f"burst setup installs {SCHEDULER}; then flux module remove {name}"
-            f" and flux module load {SCHEDULER}, {_HOLD}",
-        )
 
 
 def _check_queue(tables: Mapping[str, Any], name: str) -> None:

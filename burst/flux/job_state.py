@@ -43,6 +43,8 @@ EVENTS = (
     "jobspec-update",
     "flux-restart",
     "alloc",
+    "prolog-start",
+    "prolog-finish",
     "start",
     "finish",
     "exception",
@@ -106,6 +108,7 @@ class JournalJob(msgspec.Struct):
     t_eligible: float = 0.0
     t_start: float = 0.0
     t_finish: float = 0.0
+    prologs: dict[str, float] = {}
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
@@ -162,6 +165,7 @@ class JournalJob(msgspec.Struct):
                 t_eligible=self.t_eligible,
                 t_start=self.t_start,
                 t_finish=self.t_finish,
+                prologs=self.prologs,
                 result=self._result(),
                 held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
@@ -284,6 +288,16 @@ def _alloc(job: JournalJob, _event: JournalEvent) -> None:
         job.state = JobState.RUN
 
 
+def _prolog_start(job: JournalJob, event: JournalEvent) -> None:
+    name = str(event.context["description"])
+    job.prologs = {**job.prologs, name: event.timestamp}
+
+
+def _prolog_finish(job: JournalJob, event: JournalEvent) -> None:
+    over = event.context["description"]
+    job.prologs = {name: at for name, at in job.prologs.items() if name != over}
+
+
 def _start(job: JournalJob, event: JournalEvent) -> None:
     job.t_start = event.timestamp
 
@@ -325,6 +339,8 @@ _CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "jobspec-update": _jobspec_update,
     "flux-restart": _back_to_priority,
     "alloc": _alloc,
+    "prolog-start": _prolog_start,
+    "prolog-finish": _prolog_finish,
     "start": _start,
     "finish": _finish,
     "exception": _exception,

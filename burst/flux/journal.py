@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -117,6 +118,8 @@ class Journal:
         self._synced = False
         self._waking = False
         """Whether a wake-up for jobs that are not ready is on its way."""
+        self.events = 0
+        """How many responses have come, each with events of a job, burstable or not."""
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
         self._table: QueueTable | None = None
@@ -169,6 +172,28 @@ class Journal:
             self._stream.open()
 
         self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
+
+    def take_ended(self, entries: Mapping[JobId, bytes]) -> None:
+        """Show jobs that ended before `start`, as `read_ended` returns them.
+
+        One that has not ended by its events is passed over: the last were not stored
+        yet, and the journal told of them.
+        """
+
+        def take(done: Future[None]) -> None:
+            for number, payload in entries.items():
+                if number in self._jobs:
+                    continue
+                # What its user wrote may nest too deeply to be read.
+                with suppress(RecursionError):
+                    self._update(_ENTRY.decode(payload))
+                job = self._jobs.get(number)
+                if job is not None and job.state is not JobState.INACTIVE:
+                    del self._jobs[number]
+                    self._changed.discard(number)
+            done.set_result(None)
+
+        self._loop.wait_for(take, SYNC_DEADLINE_S, "taking in jobs that ended")
 
     def active_jobs(self) -> list[ActiveJob]:
         """Return all active jobs. Raises Unreadable, LeadGone."""
@@ -232,7 +257,12 @@ class Journal:
 
         self._loop.ask(_PING, {}, answer)
 
+    def wake_in(self, delay_s: float) -> None:
+        """Wake in so many seconds. From any thread."""
+        self._loop.post(lambda: self._loop.after(delay_s, self._wake))
+
     def _take(self, payload: bytes) -> None:
+        self.events += 1
         try:
             self._read(payload)
         except RecursionError:

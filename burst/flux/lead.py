@@ -15,24 +15,20 @@ from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
 from burst.flux.confine import confine_jobs
+from burst.flux.ended_jobs import read_ended
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
-from burst.flux.identity import parse_access, read_identity
-from burst.flux.intake import (
-    QUEUE,
-    backfills,
-    check_scheduler,
-    prepare_queues,
-    send_leases,
-    send_starts,
-)
+from burst.flux.housekeeping import Housekeeping, end_housekeeping
+from burst.flux.identity import parse_access, parse_queues, read_identity
+from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
-from burst.flux.lost_frees import LostFrees
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
+from burst.flux.scheduler import SchedulerReader, check_scheduler
+from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
 from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
@@ -48,6 +44,7 @@ from burst.lead import (
 from burst.model.active_job import JobOutcome, QueuePicture, picture_of
 from burst.model.banks import Associations
 from burst.model.event import Event
+from burst.model.job_limits import parse_limits
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import (
@@ -112,10 +109,11 @@ class FluxLead:
         self._attribute = attribute
         self._handle = handle
         self._client = RpcClient(handle)
-        self._backfills = False
-        """Whether the scheduler does, as of `listen`."""
+        self._scheduler = SchedulerReader(self._client)
+        self._scheduler_status = SchedulerStatus()
+        self._events_seen = 0
         self._store = FluxStore(self._client)
-        self._lost_frees = LostFrees()
+        self._housekeeping = Housekeeping()
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -135,11 +133,12 @@ class FluxLead:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         self._wake = wake
-        self._backfills = backfills(self._client)
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
         journal.follow_queue(*self._queue)
         journal.start(known)
+        if ended := sorted(set(known) - journal.job_views().keys()):
+            journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
         self._journal = journal
 
@@ -158,10 +157,25 @@ class FluxLead:
             loop.check()
         jobs = self._journal.job_views()
         pending = any(job.state is JobState.SCHED for job in jobs.values())
-        queues = read_queues(self._client, self.identity().queues) if pending else {}
-        ranks = read_ranks(self._client, self._lost_frees)
-        changed = self._journal.changed()
-        return msgspec.structs.replace(ranks, jobs=jobs, queues=queues, changed=changed)
+        queues = read_queues(self._client) if pending else {}
+        events = self._journal.events
+        moved, self._events_seen = events != self._events_seen, events
+        ranks = read_ranks(self._client, self._scheduler_status, moved=moved)
+        kept = self._housekeeping.read(self._client, ranks, self.identity())
+        if self._housekeeping.has_just_ended:
+            ranks = read_ranks(self._client, self._scheduler_status, moved=True)
+            kept = self._housekeeping.read(self._client, ranks, self.identity())
+        due_in = self._scheduler_status.due_in
+        if due_in is not None:
+            self._journal.wake_in(due_in)
+        return msgspec.structs.replace(
+            ranks,
+            jobs=jobs,
+            queues=queues,
+            housekeeping=kept,
+            scheduler=self._scheduler.read(),
+            changed=self._journal.changed(),
+        )
 
     def follow_queue(
         self,
@@ -181,7 +195,7 @@ class FluxLead:
                 "the jobs of the lead are not read yet", "call listen first"
             )
         jobs = self._journal.active_jobs()
-        return picture_of(jobs, backfill=self._backfills)
+        return picture_of(jobs, order=self._scheduler.last.order)
 
     def associations(self, timeout: float) -> Associations | None:
         """See `burst.lead.Accounting`. Over a connection of its own."""
@@ -236,14 +250,24 @@ class FluxLead:
         names = {job: queues[job] for job in lent}
         return {**failures, **confine_jobs(self._client, lent, names)}
 
-    def check_scheduler(self) -> None:
+    def end_housekeeping(self, ranks: frozenset[int], signum: int) -> None:
+        """See `burst.lead.Housekeeper`."""
+        end_housekeeping(self._client, ranks, signum)
+
+    def check_scheduler(self, intake: IntakeSettings) -> None:
         """See `burst.lead.SchedulerHints`."""
-        check_scheduler(self._client)
+        check_scheduler(self._client, intake)
 
     def read_access(self) -> GuestAccess:
         """See `burst.lead.Guests`."""
-        access = parse_access(self._client.ask("config.get"))
-        self._identity = msgspec.structs.replace(self.identity(), access=access)
+        config = self._client.ask("config.get")
+        access = parse_access(config)
+        self._identity = msgspec.structs.replace(
+            self.identity(),
+            access=access,
+            queues=parse_queues(config.get("queues", {})),
+            limits=parse_limits(config),
+        )
         return access
 
     def check_users_apart(self, intake: IntakeSettings) -> None:
@@ -299,6 +323,7 @@ class FluxLead:
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""
         if ranks:
+            self._scheduler_status.forget(ranks)
             # update: of those that are drained already, the reason stays as it is.
             request = {"targets": format_idset(ranks), "mode": "update"}
             self._client.ask("resource.drain", {**request, "reason": reason})
@@ -306,6 +331,7 @@ class FluxLead:
     def undrain(self, ranks: frozenset[int]) -> None:
         """See `burst.lead.Lead`."""
         if ranks:
+            self._scheduler_status.forget(ranks)
             # update: those that are not drained are passed over.
             request = {"targets": format_idset(ranks), "mode": "update"}
             self._client.ask("resource.undrain", request)

@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from burst.errors import BurstError, LeadGone, Unreadable
 from burst.flux.rpc import RpcClient
 from burst.model.lead import QueueView
 
+_LIST = "job-manager.queue-list"
 _STATUS = "job-manager.queue-status"
 
 
-def read_queues(client: RpcClient, names: Iterable[str]) -> Mapping[str, QueueView]:
-    """Return the state of these queues, or without any of the anonymous one.
+def read_queues(client: RpcClient) -> Mapping[str, QueueView]:
+    """Return the state of all queues, or of the anonymous one where none has a name.
 
-    A queue that is not there any more is left out. Raises Unreadable, LeadGone.
+    They come and go by `flux config reload`, so they are asked for each time. A queue
+    that goes in between is left out. Raises Unreadable, LeadGone.
     """
-    asked = list(names) or [""]
+    asked = client.ask(_LIST)["queues"] or [""]
     answers = client.ask_all((_STATUS, {"name": n} if n else {}) for n in asked)
     found = {}
     for name, answer in zip(asked, answers, strict=True):

@@ -11,9 +11,9 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
-from burst.flux.intake import read_scheduler
 from burst.flux.rpc import RpcClient
-from burst.model.confinement import LENT
+from burst.flux.scheduler import find_obstacles, read_scheduler
+from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
@@ -24,6 +24,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: str
     """Name of the module; empty if none is loaded."""
+    known: Scheduler = Scheduler()
+    """What else is known of it."""
     config: Mapping[str, Any]
 
     @property
@@ -44,27 +46,21 @@ def read_instance(uri: str) -> RunningInstance:
     handle = Handle(uri)
     try:
         client = RpcClient(handle)
-        return RunningInstance(
-            scheduler=read_scheduler(client), config=client.ask("config.get")
-        )
+        known = read_scheduler(client)
+        config = client.ask("config.get")
+        return RunningInstance(scheduler=known.name, known=known, config=config)
     finally:
         handle.close()
 
 
 def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
-    """Raise ConfigError if the intake mode would replace what the site uses."""
+    """Raise ConfigError if the intake mode would replace the site's scheduler."""
     if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
         raise ConfigError(
             f"the instance schedules by {instance.scheduler}, which sched-burst would"
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
-    if intake.mode != "queue":
-        return
-    for name in (intake.queue, intake.ready):
-        required = instance.queues.get(name, {}).get("requires")
-        if name in instance.queues and required != [LENT]:
-            raise ConfigError(
-                f"the instance already has a queue {name} for other jobs",
-                "set other names: queue and ready under [intake] of burst.toml",
-            )
+    if intake.mode == "hold":
+        for finding in find_obstacles(instance.known, intake, instance.config):
+            raise ConfigError(finding.what, finding.advice)

@@ -27,12 +27,24 @@ from burst.model.version import major_minor
 Policy = Literal["fifo", "backfill"]
 
 SCHEDULER = "sched-burst"
-LEAD_PIECE = "burst-lead.toml"
-"""The lead's piece of configuration; burst.toml is what the daemon reads."""
+LEAD_PIECE = "zz-burst-lead.toml"
+"""The lead's piece of configuration; burst.toml is what the daemon reads. Flux reads
+files in the order of their names, and of a list that several have the last counts."""
+FORMER_PIECES = ("burst-lead.toml",)
+"""What releases before this one called it."""
 _OLDEST = (0, 84)
 _HEADER = (
     "# SPDX-License-Identifier: MIT\n# Written by `burst setup`; --remove takes it"
 )
+_PIECE_HEADER = """\
+{} out.
+#
+# Its name is the last: Flux reads the files of this directory in the order of their
+# names, and of a list that several files have the last counts. So `plugins` below has
+# the list that the site had, and ours at its end. Where the site changes its own list,
+# run `burst setup` again. `burst doctor` finds a list that lacks ours.
+
+{}"""
 _ASK_DEADLINE_S = 20.0
 _CONFDIR = "from flux.conf_builtin import conf_builtin_get; print(conf_builtin_get({}))"
 
@@ -57,6 +69,12 @@ class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy = "fifo"
     local_queue: str = ""
     """A queue for all other jobs, where the instance has none yet."""
+    plugins: tuple[str, ...] = ("defaults", "constraints")
+    """The site's frobnicators."""
+    limits: Mapping[str, Any] = {}
+    """`policy.limits` of the site's default queue, whose burst jobs are in ours."""
+    verify: Mapping[str, str] = {}
+    """What `[resource.verify]` needs beside what the site has."""
     share_users: bool = False
     """`[plan] share_users`."""
 
@@ -117,7 +135,9 @@ def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]
         places.plugins / "burst.py": read_shipped("cli-burst.py"),
         places.own / "frob-burst.py": read_shipped("frob-burst.py"),
         places.formats / "flux-jobs.burst.toml": read_shipped("flux-jobs.burst.toml"),
-        places.config / LEAD_PIECE: _as_file(lead_tables(places, choice)),
+        places.config / LEAD_PIECE: _PIECE_HEADER.format(
+            _HEADER, tomli_w.dumps(lead_tables(places, choice))
+        ),
     }
     if choice.intake.mode == "scheduler":
         script = places.own / f"{SCHEDULER}.py"
@@ -145,16 +165,23 @@ def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]
     if intake.mode == "queue":
         own |= {"queue": intake.queue, "ready": intake.ready}
         names = (intake.queue, intake.ready)
-        tables["queues"] = {name: {"requires": [LENT]} for name in names}
+        policy = {"policy": {"limits": choice.limits}} if choice.limits else {}
+        tables["queues"] = {name: {"requires": [LENT], **policy} for name in names}
         if choice.local_queue:
-            tables["queues"][choice.local_queue] = {"requires": ["local"]}
+            # All that were there before, whatever properties they have or lack.
+            tables["queues"][choice.local_queue] = {"requires": [f"^{LENT}"]}
             defaults = {"system": {"queue": choice.local_queue}}
             tables["policy"] = {"jobspec": {"defaults": defaults}}
     if intake.mode == "scheduler":
         tables["burst"] = {"scheduler": True}
-    # Ours before `constraints`, which adds those of the queue to what it finds.
-    plugins = ["defaults", str(places.own / "frob-burst.py"), "constraints"]
-    tables["ingest"] = {"frobnicator": {"plugins": plugins, "burst": own}}
+    if choice.verify:
+        tables["resource"] = {"verify": dict(choice.verify)}
+    # Ours last: it lets burst jobs have lent nodes beside those of their queue, which
+    # `constraints` has written by then.
+    needed = ["constraints"] if intake.mode == "queue" else []
+    plugins = dict.fromkeys([*choice.plugins, *needed])
+    listed = [*plugins, str(places.own / "frob-burst.py")]
+    tables["ingest"] = {"frobnicator": {"plugins": listed, "burst": own}}
     return tables
 
 

@@ -30,6 +30,7 @@ from burst.kits.broker import (
     follower_config,
 )
 from burst.kits.private_dir import disk_errors
+from burst.kits.systemd_user import SHELL_VARIABLES
 from burst.provider import BurstSpec
 
 INHERITED = (
@@ -63,7 +64,7 @@ if [ "$end" -gt 0 ]; then
   set -- "$@" timeout --kill-after=30 "$left"
 fi
 [ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
-env -i "$@" {command} < /dev/null &
+{for_systemd}env -i "$@" {command} < /dev/null &
 child=$!
 # One that came in between: a child that is not the follower yet may ignore it.
 [ -z "$stopped" ] || {{ sleep 1; kill -TERM "$child" 2> /dev/null; }}
@@ -114,6 +115,7 @@ def write(
             rundirs=shlex.quote(rundirs),
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             environment=shlex.join(_variables(environment or {})),
+            for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
             inherited=" ".join(INHERITED),
             # Of whole seconds, and not before the lease ends.
             end=math.ceil(spec.lease_end),

@@ -39,6 +39,17 @@ _MESSAGES = tuple(
             " changed after its start, restart the lead",
         ),
         (
+            r"sd_bus_open_(?P<bus>user|system): (?!connected)(?P<why>.*)",
+            "the lead has [systemd] enable, and it cannot connect to the {bus} bus of"
+            " systemd ({why}): loginctl enable-linger on its host for the owner of the"
+            " instance",
+        ),
+        (
+            r"(?P<unit>\S+\.service) needs cleanup - resources are offline",
+            "the lead has [systemd] enable, and {unit}, of a job, runs on its host:"
+            " Flux takes it for online once no such unit is left there",
+        ),
+        (
             r"unable to resolve upstream peer (?P<host>[^:\s]*)",
             "it cannot resolve the lead's host name {host}: set address under [lead]",
         ),
@@ -89,7 +100,7 @@ _WORDS = {
 _ATTEMPTS = ("connect delayed", "connect retried")
 # What the lead says to a follower that it does not take.
 _ANSWER = re.compile(r"overlay\.hello: ")
-_JOINED = re.compile(r"\bparent-ready: ")
+_JOINED = re.compile(r"\bparent-ready: |cleanup complete - resources are online")
 # As sd-daemon(3) has it, for info and debug.
 _CHATTER = re.compile(r"^<[67]>")
 _PRIORITY = re.compile(r"^<[0-7]>")

@@ -7,27 +7,32 @@ ranks and our records stay valid over the restart that is needed.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import os
-import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_atomically
-from burst.kits.changeable import first_changeable
+from burst.flux_setup.config_files import read_text
 from burst.lead_setup.gateways import with_gateways
-from burst.lead_setup.lead_config import find_files, read_config, read_file
+from burst.lead_setup.lead_config import LeadConfig, read_config, read_lead
 from burst.lead_setup.lead_files import slot_entries, with_group
-from burst.lead_setup.lead_plan import DEFAULT_PORT, PlannedSlot, resolve_slots
+from burst.lead_setup.lead_plan import (
+    DEFAULT_PORT,
+    HostGroup,
+    PlannedSlot,
+    resolve_slots,
+)
+from burst.lead_setup.lead_resources import (
+    declared_resources,
+    read_resources,
+    resource_entry,
+)
+from burst.lead_setup.site_files import replace_files
+from burst.lead_setup.toml_edits import add_entries, set_key
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
-from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
-from burst.model.shape import Shape
 
 
 class AddedSlot(msgspec.Struct, frozen=True):
@@ -45,109 +50,63 @@ def add_slots(
     gateways: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> tuple[list[AddedSlot], list[Path]]:
-    """Declare further slots in the lead's broker.toml and R. Raises ConfigError.
+    """Declare further slots where a lead's hosts and resources are declared.
 
     With `gateways` their hosts join through each slot's first: at these addresses, or
     without any at the names of these hosts.
 
-    Comments and the order of keys in broker.toml stay. Returns what was added, and
-    where both files are kept as they were; with `dry_run`, what would be added.
+    Every byte that is in a TOML file stays. Returns what was added, and where the files
+    are kept as they were; with `dry_run`, what would be added. Raises ConfigError.
     """
-    # Only this command needs it, and all of them import this module.
-    import tomlkit  # noqa: PLC0415
-
-    config, resources = find_files(directory)
-    tables = read_file(config, tomlkit.parse)
-    r: ResourceSet = read_file(resources, decode_resource_set)
-    known = declared_hosts(tables)
-    port = tables["bootstrap"].get("default_port", DEFAULT_PORT)
-    slots = with_gateways(slots, gateways or (), int(port))
-    groups = resolve_slots(known, slots, None if gateways is None else int(port))
+    lead = read_lead(directory)
+    known = declared_hosts(lead.files.tables)
+    port = int(lead.files.tables["bootstrap"].get("default_port", DEFAULT_PORT))
+    slots = with_gateways(slots, gateways or (), port)
+    groups = resolve_slots(known, slots, None if gateways is None else port)
     added = []
     rank = len(known)
     for group in groups:
         ranks = range(rank, rank + len(group.names))
         rank = ranks.stop
-        tables["bootstrap"]["hosts"].extend(slot_entries(group))
-        if "[" in group.gateway:
-            tables["bootstrap"]["enable_ipv6"] = True
-        r = with_group(r, group, ranks)
         added.append(
             AddedSlot(
                 format_hostlist(group.names), format_idset(ranks), str(group.shape)
             )
         )
     kept = []
+    texts = _changed(lead, groups)
     if not dry_run:
-        # R last: a broker that finds more hosts than R has none the worse for it.
-        kept = _replace({config: tomlkit.dumps(tables), resources: r.encode() + "\n"})
+        kept = replace_files(directory, texts)
     return added, kept
 
 
-def _replace(texts: Mapping[Path, str]) -> list[Path]:
-    """Rewrite files, in this order; return where each is kept. Raises ConfigError."""
-    if not os.geteuid():
-        _check_places(texts)
-    kept = [_keep(path) for path in texts]
-    for path, text in texts.items():
-        _rewrite(path, text)
-    return kept
+def _changed(lead: LeadConfig, groups: Sequence[HostGroup]) -> dict[Path, str]:
+    """Return the new texts of the files in which hosts and resources are declared.
 
-
-def _check_places(paths: Iterable[Path]) -> None:
-    """Raise ConfigError where root would write for whoever owns a directory.
-
-    He could put a link there at any moment, which leads to any file.
+    What declares resources is last: a broker that finds more hosts than there are
+    resources has none the worse for it. Raises ConfigError.
     """
-    for path in paths:
-        for directory in (path.parent, path.resolve().parent):
-            part = first_changeable(directory.absolute(), 0)
-            if part:
-                raise ConfigError(
-                    f"{path}: others than root can change {part}, so they could have"
-                    " root write any file",
-                    f"run this as the user who owns {part}; or give it to root: chown"
-                    f" root {shlex.quote(part)} && chmod go-w {shlex.quote(part)}",
-                )
-
-
-def _rewrite(path: Path, text: str) -> None:
-    """Change a file and nothing about who may read it. Raises ConfigError.
-
-    The broker reads it as its own user, whatever the umask of who runs this is.
-    """
-    target = path.resolve()
+    text = read_text(lead.hosts)
+    entries = [entry for group in groups for entry in slot_entries(group)]
     try:
-        write_atomically(target, text, like=target.stat())
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}",
-            f"run it as root; {path.name}.old and others of that name are the copies",
-        ) from error
-
-
-def _keep(path: Path) -> Path:
-    """Copy a file before it is changed, and return the copy. Raises ConfigError.
-
-    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
-    """
-    numbers = itertools.count(2)
-    copy = path.with_name(f"{path.name}.old")
-    try:
-        content, like = path.read_bytes(), path.stat()
-        while True:
-            # Where the directory is another user's, a link may have that name, which
-            # leads elsewhere: what exists is never written to.
-            with contextlib.suppress(FileExistsError):
-                write_atomically(copy, content, replace=False, like=like)
-                return copy
-            copy = path.with_name(f"{path.name}.old.{next(numbers)}")
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be kept as {copy.name}: {error.strerror}",
-            "nothing was changed; run it as a user who may read the one and write the"
-            " other",
-        ) from error
+        text = add_entries(text, "bootstrap", "hosts", entries)
+        if any("[" in group.gateway for group in groups):
+            text = set_key(text, "bootstrap", "enable_ipv6", value=True)
+        texts = {lead.hosts: text}
+        if lead.entries is not None:
+            text = texts.pop(lead.entries, "") or read_text(lead.entries)
+            more = [resource_entry(group) for group in groups]
+            texts[lead.entries] = add_entries(text, "resource", "config", more)
+    except ConfigError as error:
+        raise ConfigError(f"{lead.files.place}: {error.what}", error.advice) from error
+    if lead.resources is not None:
+        r = read_resources(lead.resources)
+        for group in groups:
+            # Flux gives the hosts of R the ranks that they have in [bootstrap].
+            first = max(r.ranks, default=-1) + 1
+            r = with_group(r, group, range(first, first + len(group.names)))
+        texts[lead.resources] = r.encode() + "\n"
+    return texts
 
 
 def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
@@ -166,31 +125,29 @@ def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
 
 
 def without_resources(directory: Path, hosts: Collection[str]) -> list[str]:
-    """Return those of these hosts that R of the lead's files does not have.
+    """Return those of these hosts for which the lead's files declare no resources.
 
-    Empty where the lead has no file with R, or R names no hosts. Raises ConfigError.
+    None where they declare none at all, or R names no hosts. Raises ConfigError.
     """
-    if "path" not in read_config(directory).get("resource", ()):
-        return []
-    r: ResourceSet = read_file(find_files(directory)[1], decode_resource_set)
-    return sorted(set(hosts) - set(r.hosts)) if r.hosts else []
+    known = declared_resources(directory)
+    return sorted(set(hosts) - known.keys()) if known else []
 
 
-def resource_shapes(directory: Path) -> dict[str, Shape]:
-    """Return what each host has in R of the lead's files.
+def hosts_that_differ(directory: Path) -> str:
+    """Return which hosts have no rank or no resources; empty where all have both.
 
-    Empty where the lead has no file with R, or R names no hosts. Raises ConfigError.
+    Raises ConfigError.
     """
-    if "path" not in read_config(directory).get("resource", ()):
-        return {}
-    path = find_files(directory)[1]
-    r: ResourceSet = read_file(path, decode_resource_set)
-    if not r.hosts:
-        return {}
-    try:
-        return {node.host: shape_of(node.children) for node in r.nodes}
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}", "restore it from a copy") from error
+    known = declared_resources(directory)
+    hosts = declared_hosts(read_config(directory))
+    bare = [host for host in hosts if host not in known] if known else []
+    loose = [host for host in known if host not in hosts]
+    said = []
+    if bare:
+        said.append(f"[resource] declares nothing for {format_hostlist(bare)}")
+    if loose:
+        said.append(f"[bootstrap] hosts lacks {format_hostlist(loose)}")
+    return "; ".join(said)
 
 
 def compare_with_running(

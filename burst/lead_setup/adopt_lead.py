@@ -18,11 +18,10 @@ from burst.lead_setup.add_slots import (
     AddedSlot,
     add_slots,
     declared_hosts,
-    resource_shapes,
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
-from burst.lead_setup.lead_config import read_config
+from burst.lead_setup.lead_config import read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
     HostGroup,
@@ -31,6 +30,8 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     resolve_slots,
 )
+from burst.lead_setup.lead_resources import declared_resources
+from burst.lead_setup.site_files import begin_adoption
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -41,7 +42,7 @@ class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be added to an instance."""
 
     config: Path
-    """Its configuration directory, such as /etc/flux/system/conf.d."""
+    """Its configuration, such as the directory /etc/flux/system/conf.d, or a file."""
     settings: Path
     """burst.toml, to write if there is none. The daemon's unit is put beside it."""
     slots: tuple[PlannedSlot, ...]
@@ -69,7 +70,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     Slots that are declared already stay as they are. Raises ConfigError, before
     anything is written, where the instance could not burst, or has a part of a slot.
     """
-    tables = read_config(asked.config)
+    tables = read_lead(asked.config).files.tables
     _check_bootstrap(tables.get("bootstrap", {}), asked)
     known = declared_hosts(tables)
     groups = resolve_slots((), asked.slots)
@@ -98,8 +99,10 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         *(_unlike(there, asked) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
     )
+    texts = _daemon_files(asked, text, there)
+    begin_adoption(asked.config, (slot.hosts for slot in asked.slots), texts)
     added, copies = add_slots(asked.config, missing) if missing else ([], [])
-    written = _write_daemon_files(asked, text, there)
+    written = _write_daemon_files(texts)
     return AdoptedLead(
         added=added,
         copies=copies,
@@ -136,36 +139,39 @@ def _own_hosts(
         )
     if lacking := without_resources(config, slots & set(known)):
         raise ConfigError(
-            f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in R",
-            "a command before was interrupted, or R is another host's: restore both"
+            f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in what"
+            " [resource] declares, R or [[resource.config]]",
+            "a command before was interrupted, or R is another host's: restore the"
             " files from their copies, *.old, and type this again",
         )
     return own
 
 
-def _write_daemon_files(
+def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
-) -> tuple[Path, ...]:
-    """Write the unit, and this text as settings unless there are some.
-
-    Returns which files were written. Raises ConfigError.
-    """
-    unit = asked.settings.with_name(DAEMON_UNIT)
+) -> dict[Path, str]:
+    """Return the unit, and this text as settings unless there are some."""
     # Local followers start guests' jobs by the IMP, as children of the daemon.
     is_local = "local" in _types(there) if there else False
     provider = "local" if is_local else asked.provider
-    try:
-        if there is None:
-            make_open_directory(asked.settings.parent)
-            write_atomically(asked.settings, text + intake_text(asked.mode))
-            asked.settings.chmod(0o644)
-        write_atomically(unit, daemon_unit(asked.places, asked.settings, provider))
-    except OSError as error:
-        raise ConfigError(
-            f"{asked.settings.parent}: cannot be written: {error.strerror}",
-            "run it as root, or name another file with --settings",
-        ) from error
-    return (unit,) if there else (asked.settings, unit)
+    texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
+    unit = daemon_unit(asked.places, asked.settings, provider)
+    return {**texts, asked.settings.with_name(DAEMON_UNIT): unit}
+
+
+def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
+    """Write them for all to read; return which they are. Raises ConfigError."""
+    for path, text in texts.items():
+        try:
+            make_open_directory(path.parent)
+            write_atomically(path, text)
+            path.chmod(0o644)
+        except OSError as error:
+            raise ConfigError(
+                f"{path.parent}: cannot be written: {error.strerror}",
+                "run it as root, or name another file with --settings",
+            ) from error
+    return tuple(texts)
 
 
 def _types(settings: Settings) -> frozenset[str]:
@@ -185,13 +191,14 @@ def _other_shapes(
     config: Path, slots: Sequence[PlannedSlot], groups: Sequence[HostGroup]
 ) -> Iterator[str]:
     """Yield which slots are in R with other nodes than it is asked for."""
-    known = resource_shapes(config)
+    known = declared_resources(config)
     for slot, group in zip(slots, groups, strict=True):
         there = {str(known[host]) for host in group.names if host in known}
         if there - {str(slot.shape)}:
             yield (
-                f"{slot.hosts} stays as R has it, each {' or '.join(sorted(there))},"
-                f" not {slot.shape}; to change it, correct R by hand"
+                f"{slot.hosts} stays as it is declared, each"
+                f" {' or '.join(sorted(there))}, not {slot.shape}; to change it,"
+                " correct R or [[resource.config]] by hand"
             )
 
 

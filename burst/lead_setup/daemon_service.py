@@ -53,6 +53,8 @@ ExecReload=/bin/kill -HUP $MAINPID
 KillMode=process
 Restart=on-failure
 RestartSec=5s
+# A reload that comes before the daemon handles it ends it, which counts as no failure.
+RestartForceExitStatus=SIGHUP
 
 [Install]
 WantedBy=flux.service

@@ -1,76 +1,71 @@
 # SPDX-License-Identifier: MIT
-"""Reads the files of a lead: those of `burst lead init`, or those that a site has.
+"""Which files of a lead's configuration decide its hosts and its resources.
 
-A site's are all TOML files of a directory, of which each may have some of the tables
-(flux-config(5)).
+They are those of `burst lead init`, or those that a site has, in any number of files.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from burst.errors import ConfigError
+from burst.flux_setup.config_files import ConfigFiles, read_config_files
 
 
-def read_config(directory: Path) -> dict[str, Any]:
+class LeadConfig(msgspec.Struct, frozen=True):
+    """A lead's configuration, and where ranks are added to it."""
+
+    files: ConfigFiles
+    hosts: Path
+    """The file whose `[bootstrap] hosts` counts."""
+    entries: Path | None
+    """The file whose `[[resource.config]]` counts; None where R is a file."""
+    resources: Path | None
+    """R, flux-config-resource(5): `[resource] path`, unless there are entries."""
+
+
+def read_config(place: Path) -> dict[str, Any]:
     """Return the tables of the lead's configuration. Raises ConfigError."""
-    merged: dict[str, Any] = {}
-    for path in _config_files(directory):
-        for name, table in read_file(path, tomllib.loads).items():
-            old = merged.get(name)
-            both = isinstance(old, dict) and isinstance(table, dict)
-            merged[name] = old | table if both and old is not None else table
-    return merged
+    return read_config_files(place).tables
 
 
-def find_files(directory: Path) -> tuple[Path, Path]:
-    """Return the file that has `[bootstrap]`, and the one that has R.
+def read_lead(place: Path) -> LeadConfig:
+    """Return where a lead's hosts and resources are declared.
 
-    The directory is one that `burst lead init` wrote, or a configuration directory of
-    Flux such as /etc/flux/system/conf.d. Raises ConfigError.
+    `place` is a directory that `burst lead init` wrote, or the file or directory that
+    Flux reads, such as /etc/flux/system/conf.d. Raises ConfigError where it declares no
+    hosts, or leaves the resources to what each node finds when it starts.
     """
-    paths = _config_files(directory)
-    if paths == [directory / "broker.toml"]:
-        return paths[0], directory / "R"
-    tables = {path: read_file(path, tomllib.loads) for path in paths}
-    hosts = [
-        path for path, each in tables.items() if "hosts" in each.get("bootstrap", ())
-    ]
-    r = [
-        each["resource"]["path"]
-        for each in tables.values()
-        if "path" in each.get("resource", ())
-    ]
-    if len(hosts) != 1:
+    files = read_config_files(place)
+    hosts = files.deciding("bootstrap", "hosts")
+    if hosts is None:
         raise ConfigError(
-            f"{directory}: {len(hosts)} files have [bootstrap] hosts",
-            "name the directory of the lead's configuration, with one such file",
+            f"{place}: no file has [bootstrap] hosts, so ranks cannot be added",
+            'declare the own hosts there, rank 0 first: hosts = [{ host = "NAME" }],'
+            " with the name that hostname prints",
         )
-    if not r:
+    # Where both are, Flux reads `config`.
+    entries = files.deciding("resource", "config")
+    table = files.tables.get("resource", {})
+    if table.get("scheduling"):
         raise ConfigError(
-            f"{directory}: no file has [resource] path, so there is no R to add to",
-            "write the instance's R to a file (flux kvs get resource.R), and name it"
-            " as path under [resource] in place of the table config",
+            f"{place}: [resource] scheduling names a graph for Fluxion, in which ranks"
+            " that are added are missing: no job would start on them",
+            "take the key out, as Fluxion makes a graph of the resources itself; then"
+            " type this again",
         )
-    return hosts[0], Path(r[0])
-
-
-def _config_files(directory: Path) -> list[Path]:
-    """Return the files of the lead's configuration, flux-config(5)."""
-    own = directory / "broker.toml"
-    return [own] if own.exists() else sorted(directory.glob("*.toml")) or [own]
-
-
-def read_file(path: Path, parse: Callable[[str], Any]) -> Any:
-    """Return a parsed file of a lead. Raises ConfigError."""
-    try:
-        return parse(path.read_text())
-    except (OSError, ValueError) as error:
+    path = None if entries else table.get("path")
+    if not entries and not path:
         raise ConfigError(
-            f"{path}: cannot be read: {error}",
-            "name the directory that `burst lead init` wrote, or Flux's, such as"
-            " /etc/flux/system/conf.d",
-        ) from error
+            f"{place}: it has neither [[resource.config]] nor [resource] path, so each"
+            " node finds its own resources when it starts, and none can be declared for"
+            " nodes that are not up",
+            "declare the own nodes in a file there, as in flux-config-resource(5):"
+            ' [[resource.config]] hosts = "NAMES", cores = "0-7", and gpus and'
+            " properties where they have some; `flux resource info` and `flux R"
+            " parse-config FILE` show what they have; then type this again",
+        )
+    return LeadConfig(files, hosts, entries, Path(str(path)) if path else None)

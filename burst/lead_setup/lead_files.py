@@ -201,9 +201,25 @@ def _resources(
 
 
 def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> ResourceSet:
-    """Return R with the ranks of a group of hosts, and their properties."""
+    """Return R with the ranks of a group of hosts, and their properties.
+
+    Raises ConfigError where R has a graph of its own for Fluxion (JGF, RFC 4), from
+    which Fluxion would have its nodes: the new ranks would be none of them.
+    """
+    if resources.scheduling is not msgspec.UNSET:
+        raise ConfigError(
+            "R has the key `scheduling`, a graph for Fluxion, in which ranks that are"
+            " added are missing: no job would start on them",
+            "make R without it, as Fluxion makes a graph of R itself; then run this"
+            " again",
+        )
+    names = slot_properties(group) if ranks.start else ["local"]
+    return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)
+
+
+def slot_properties(group: HostGroup) -> list[str]:
+    """Return the properties of the ranks of a slot."""
     # A slot that is called local must not pass for the lead's own nodes.
     slot = group.slot if group.slot != "local" else LENT
     lent = (LENT, slot, *([group.provider] if group.provider else []))
-    names = dict.fromkeys(lent if ranks.start else ("local",))
-    return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)
+    return list(dict.fromkeys(lent))

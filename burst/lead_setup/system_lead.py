@@ -27,7 +27,7 @@ from burst.lead_setup.system_files import (
 )
 from burst.lead_setup.system_units import SystemPlaces
 
-_UNITS = Path("/etc/systemd/system")
+UNITS = Path("/etc/systemd/system")
 # A unit of the site by that name is kept as NAME.~1~, which systemd does not read;
 # what is the same already is left as it is.
 _PLACE = (
@@ -142,7 +142,7 @@ def root_commands(directory: Path, choice: SystemChoice) -> Iterator[tuple[str, 
 
 def install_unit(unit: Path) -> tuple[str, ...]:
     """Return the command that gives systemd a unit."""
-    return (*_PLACE, str(unit), str(_UNITS / unit.name))
+    return (*_PLACE, str(unit), str(UNITS / unit.name))
 
 
 def run_as_root(commands: Iterator[tuple[str, ...]]) -> None:

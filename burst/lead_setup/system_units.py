@@ -83,6 +83,8 @@ Environment=FLUX_URI={uri}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5s
+# A reload that comes before the daemon handles it ends it, which counts as no failure.
+RestartForceExitStatus=SIGHUP
 {rights}
 [Install]
 WantedBy=flux.service

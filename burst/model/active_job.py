@@ -14,6 +14,7 @@ import msgspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
+from burst.model.scheduler import Order
 
 LONGEST_NAME = 64
 """Of a job's name, in characters; its user may give it any."""
@@ -50,9 +51,8 @@ class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[ActiveJob, ...] = ()
     """Jobs in state SCHED in the scheduler's order, by priority and then by id. Those
     that are held (priority 0) are the last of them."""
-    backfill: bool = False
-    """Whether the scheduler starts jobs ahead of the first that waits, where that does
-    not delay it."""
+    order: Order = Order.FIFO
+    """In which order the scheduler starts them."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
     t_finish: float
 
 
-def picture_of(jobs: Iterable[ActiveJob], *, backfill: bool = False) -> QueuePicture:
+def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> QueuePicture:
     """Return the picture of these jobs."""
     running, pending = [], []
     for job in jobs:
@@ -77,6 +77,4 @@ def picture_of(jobs: Iterable[ActiveJob], *, backfill: bool = False) -> QueuePic
     # Two stable sorts: most jobs have one priority, and come in the order of ids.
     pending.sort(key=lambda job: job.id)
     pending.sort(key=lambda job: -job.priority)
-    return QueuePicture(
-        running=tuple(running), pending=tuple(pending), backfill=backfill
-    )
+    return QueuePicture(running=tuple(running), pending=tuple(pending), order=order)

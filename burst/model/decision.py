@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import datetime
 import string
-from collections.abc import Mapping
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
+from typing import Any, cast
 
 import msgspec
 
+from burst.model.next_step import NEXT_STEPS
 from burst.model.reason import Reason
 
 
@@ -42,6 +44,7 @@ class _Sentence(string.Formatter):
 
 
 _SENTENCE = _Sentence()
+_Facts = MutableMapping[str, Any]
 
 
 def _filled(text: str, facts: Mapping[str, Any]) -> str:
@@ -56,6 +59,11 @@ GUESTS_WORDS = "guests_words"
 said of its account and settings when it was called."""
 
 
+def _next_step(reason: Reason, facts: Mapping[str, Any]) -> str:
+    step = NEXT_STEPS[reason]
+    return f"{step.who.value} {_filled(step.what, facts)}"
+
+
 class OfferRejection(msgspec.Struct, frozen=True):
     """Why one offer was turned down."""
 
@@ -67,6 +75,10 @@ class OfferRejection(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
         return _filled(self.reason.about_offer.text, self.facts)
+
+    def next_step(self) -> str:
+        """Return who acts next, and when or on what, as a sentence without a stop."""
+        return _next_step(self.reason, self.facts)
 
     def guests_text(self) -> str:
         """Return the same without what only the instance owner is to read."""
@@ -82,14 +94,27 @@ class Decision(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _filled(self.reason.about_job.text, self.facts)
+        return _filled(self.reason.about_job.text, self._with_next())
+
+    def next_step(self) -> str:
+        """Return who acts next, and when or on what, as a sentence without a stop."""
+        return _next_step(self.reason, self.facts)
+
+    def _with_next(self) -> Mapping[str, Any]:
+        if "{next}" not in self.reason.about_job.text:
+            return self.facts
+        return ChainMap({"next": self.next_step()}, cast(_Facts, self.facts))
 
     def guests_text(self) -> str:
         """Return the same without what only the instance owner is to read."""
-        if GUESTS_WORDS not in self.facts:
+        other: dict[str, Any] = {}
+        if GUESTS_WORDS in self.facts:
+            other["words"] = self.facts[GUESTS_WORDS]
+        if "jobs" in self.facts:
+            other["jobs"] = "another job"
+        if not other:
             return self.text()
-        facts = {**self.facts, "words": self.facts[GUESTS_WORDS]}
-        return _filled(self.reason.about_job.text, facts)
+        return Decision(self.reason, {**self.facts, **other}).text()
 
     def memo_word(self) -> str | None:
         """Return the word of the job's memo; None where nothing is to be told."""

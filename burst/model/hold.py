@@ -47,6 +47,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expired: float = 0.0
     """When it last left a burst, as Flux had not started it in time; seconds since the
     epoch, 0 for never."""
+    stood: str = ""
+    """What stood in its way then."""
     requested: bool = False
     """Whether its user asked for a burst, whatever that is worth (`burst request
     --job`)."""

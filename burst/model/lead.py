@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.model.job_limits import JobLimits
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.scheduler import Scheduler
 from burst.model.shape import Shape
 
 
@@ -53,7 +55,7 @@ class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is fixed for as long as the lead runs, but for `access`.
+    """What is fixed for as long as the lead runs, but for what a reload changes.
 
     Ranks are indices of `hosts`.
     """
@@ -71,7 +73,10 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
     queues: Mapping[str, tuple[str, ...]] = {}
-    """Named queues, and the properties that each requires."""
+    """Named queues, and the properties that each requires. As of the lead's start or
+    its last reload, as `limits`."""
+    limits: Mapping[str, JobLimits] = {}
+    """What a job may ask for in each queue; by the empty name where there are none."""
     bootstrap: Bootstrap
     endpoint: str
     """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""
@@ -89,6 +94,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """When the lead was started, in seconds since the epoch; 0 if not known."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
+    systemd: bool = False
+    """Whether the lead has `[systemd] enable`: then a follower is online and runs jobs
+    only by the systemd of the owner on its host (burst.kits.systemd_user)."""
 
     def is_guest(self, userid: int | None) -> bool:
         """Tell whether a user is one whom the instance serves beside its owner.
@@ -155,6 +163,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     not tell it."""
     t_start: float = 0.0
     t_finish: float = 0.0
+    prologs: Mapping[str, float] = {}
+    """What Flux runs before its start on nodes that it has already, such as a site's
+    prolog: name to when that began."""
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
     held_at_submit: bool = False
@@ -202,10 +213,17 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     drained: Mapping[int, str] = {}
     """Rank to the reason given; draining ranks too. Survives the broker's restart."""
     excluded: frozenset[int] = frozenset()
+    unscheduled: frozenset[int] = frozenset()
+    """Ranks of R that the scheduler does not know, and gives to no job: Fluxion has its
+    nodes from a graph in R (JGF), where there is one."""
     allocated: frozenset[int] = frozenset()
-    """Ranks of which any core or GPU is allocated. Read after `drained`, with the
-    scheduler's knowledge of the drain between the two: a rank that is drained and
-    not allocated here will get no job any more."""
+    """Ranks of which any core or GPU is allocated, and drained ones of which the
+    scheduler may not know yet that they are: a rank that is drained and not allocated
+    here will get no job any more."""
+    housekeeping: Mapping[int, float] = {}
+    """Those of `allocated` on which no job runs but Flux's housekeeping, which cleans
+    up after one (flux-housekeeping(1)): rank to when it began, in seconds since the
+    epoch."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
@@ -219,14 +237,26 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     queues: Mapping[str, QueueView] = {}
     """By name, empty for the one queue of an instance that has none by name. Not read
     while no job of `jobs` is pending, and empty for leads that have no queues."""
+    scheduler: Scheduler = Scheduler()
+    """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""
 
     @property
+    def barred(self) -> frozenset[int]:
+        """Ranks that get no job as the lead is set up: excluded or not scheduled."""
+        return self.excluded | self.unscheduled
+
+    @property
+    def in_use(self) -> frozenset[int]:
+        """Ranks of which a job has something."""
+        return self.allocated - self.housekeeping.keys()
+
+    @property
     def closed(self) -> frozenset[int]:
-        """Ranks that get no new job, up or not: they are drained or excluded."""
-        return self.excluded | self.drained.keys()
+        """Ranks that get no new job, up or not: they are drained or barred."""
+        return self.barred | self.drained.keys()
 
     @property
     def promised(self) -> frozenset[int]:

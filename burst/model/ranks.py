@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 _ID_RANGE = re.compile(r"(0|[1-9]\d*)(?:-([1-9]\d*))?", re.ASCII)
-_HOST_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
-_HOSTS = re.compile(r"([^\[\],\s]*)(?:\[([^\[\]]*)\]([^\[\],\s]*))?")
+# What strtoul(3) reads as a number that is not negative.
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?(\d+)", re.ASCII)
+_SEPARATORS = "\t, "
 _STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
 # A typing error must not eat the machine's memory; Flux has such limits too.
 _LARGEST = 1_000_000
@@ -58,19 +59,22 @@ def format_idset(ids: Iterable[int]) -> str:
 def parse_hostlist(text: str, most: int = _LARGEST) -> tuple[str, ...]:
     """Return the hosts of RFC 29 text such as `lead-0,burst-0-[0-3]`, in its order.
 
-    Numbers keep their leading zeros (`n[08-10]` is n08, n09, n10). Raises ValueError:
-    TooManyHosts where there are more than `most`.
+    It reads what Flux reads, and as Flux does (`hostlist_decode` in libhostlist):
+    commas and blanks separate, also several and at the end; numbers keep their width
+    (`n[08-10]` is n08, n09, n10); of several brackets in one name the first is a range,
+    and what comes after it is part of the name. Raises ValueError: TooManyHosts where
+    there are more than `most`.
     """
     hosts: list[str] = []
     for part in _host_parts(text):
-        match = _HOSTS.fullmatch(part)
-        if not match or not part:
+        prefix, bracket, rest = part.partition("[")
+        ranges, closed, suffix = rest.partition("]")
+        if bool(bracket) != bool(closed) or (not bracket and "]" in prefix):
             raise ValueError(f"not a hostlist: {_cut(text)} (at {_cut(part)})")
-        prefix, ranges, suffix = match.groups()
-        if ranges is None:
-            hosts.append(prefix)
-        else:
+        if bracket:
             hosts += [f"{prefix}{n}{suffix}" for n in _numbers(ranges, text, most)]
+        else:
+            hosts.append(prefix)
         if len(hosts) > most:
             raise TooManyHosts(f"more than {most} hosts: {_cut(text)}")
     return tuple(hosts)
@@ -112,15 +116,16 @@ def _id_ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _host_parts(text: str) -> Iterator[str]:
-    """Split at commas that are not in brackets."""
-    start, bracket = 0, False
+    """Split at commas and blanks that are not in brackets."""
+    start, depth = 0, 0
     for at, letter in enumerate(text):
         if letter in "[]":
-            bracket = letter == "["
-        elif letter == "," and not bracket:
-            yield text[start:at]
+            depth += 1 if letter == "[" else -1
+        elif letter in _SEPARATORS and not depth:
+            if start < at:
+                yield text[start:at]
             start = at + 1
-    if text:
+    if start < len(text):
         yield text[start:]
 
 
@@ -135,10 +140,13 @@ def _runs(ids: list[int]) -> Iterator[tuple[int, int]]:
 def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
     count = 0
     for part in ranges.split(","):
-        match = _HOST_RANGE.fullmatch(part)
-        if not match:
+        low, _, high = part.partition("-")
+        start = _NUMBER.match(low)
+        end = _NUMBER.fullmatch(high) if high else start
+        # As Flux does, what follows the first number is read over where there are two.
+        if not (start and end) or (not high and start[0] != low):
             raise ValueError(f"not a hostlist: {_cut(whole)} (at {_cut(part)})")
-        first, last = int(match[1]), int(match[2] or match[1])
+        first, last = int(start[1]), int(end[1])
         count += last - first + 1
         if last < first:
             raise ValueError(
@@ -146,7 +154,7 @@ def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
             )
         if count > most:
             raise TooManyHosts(f"more than {most} hosts: {_cut(whole)}")
-        width = len(match[1])
+        width = len(low)
         yield from (f"{n:0{width}d}" for n in range(first, last + 1))
 
 

@@ -100,10 +100,9 @@ class Reason(enum.Enum):
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = _not_refused("it can start on nodes that are up", memo=None)
-    STARTING = _left_alone(
-        "Flux's scheduler may be starting it at this moment", memo=None
-    )
+    STARTING = _left_alone("{scheduler} may be starting it at this moment", memo=None)
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
+    PROLOG = _left_alone("its {what} runs on {hosts} since {since!t}", memo=None)
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
     # It is held as long, where it might block others. Told in no memo: it is over soon,
@@ -117,6 +116,20 @@ class Reason(enum.Enum):
     QUEUE_STOPPED = _not_refused(
         "its queue{queue} is stopped{why}, so that Flux starts no job of it"
         " (flux queue start); no nodes are rented for it",
+        memo="waiting",
+    )
+    QUEUE_CLOSED = _not_refused(
+        "its queue{queue} is disabled{why} (flux queue enable); no nodes are rented for"
+        " it",
+        memo="waiting",
+    )
+    QUEUE_GONE = _not_refused(
+        "the instance has no queue {queue}, so that Flux starts no job of it; no nodes"
+        " are rented for it (flux update JOB queue=NAME, or cancel it)",
+        memo="waiting",
+    )
+    QUEUE_LIMIT = _not_refused(
+        "Flux would not take it into queue {queue}, from which burst jobs start: {why}",
         memo="waiting",
     )
     QUEUE_DISABLED = _not_refused(
@@ -201,7 +214,35 @@ class Reason(enum.Enum):
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _not_refused(
-        "its nodes are online; Flux's scheduler starts it{ends}", memo="released"
+        "its nodes are online and nothing is known to stand in its way; {next}{ends}",
+        memo="released",
+    )
+    # Of a job whose nodes are online, too: what stands in its way.
+    PRIORITY_ZERO = _not_refused(
+        "its nodes are online, but Flux gives it priority 0 and so starts it nowhere;"
+        " {next}{ends}",
+        memo="released",
+    )
+    NODES_CLEANED = _not_refused(
+        "its nodes are online, but Flux's housekeeping after another job has ranks"
+        " {ranks}; {next}{ends}",
+        memo="released",
+    )
+    NODES_TAKEN = _not_refused(
+        "its nodes are online, but ranks {ranks} of them are given to {jobs};"
+        " {next}{ends}",
+        memo="released",
+    )
+    NODES_SHARED = _not_refused(
+        "its nodes are online and have room for it beside {jobs} on ranks {ranks}, but"
+        " the scheduler gives whole nodes (as Fluxion's lonodex), or other jobs are"
+        " ahead of it; {next}{ends}",
+        memo="released",
+    )
+    JOBS_AHEAD = _not_refused(
+        "its nodes are online, but Flux looks first at {jobs}, which wait for nodes;"
+        " {next}{ends}",
+        memo="released",
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
@@ -212,9 +253,7 @@ class Reason(enum.Enum):
     # It is held again where it would block others, and has its urgency else.
     NOT_STARTED = _not_refused(
         "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
-        " release): other jobs are ahead of it, or on its nodes (flux jobs, flux"
-        " resource list), or Flux refuses to let it start there (burst's log has the"
-        " error). It is tried again at {until!t}",
+        " release): {stood}. It is tried again at {until!t}",
         memo="not-started",
     )
 
@@ -378,6 +417,13 @@ class Reason(enum.Enum):
         "{why}; set aside until {until!t}",
         passing=True,
         guests="could not be had, and is set aside until {until!t}",
+    )
+    OFFER_DRAINED = _offer(
+        "its last {failures} bursts could run no job: {why}; set aside until {until!t}"
+        " (burst enable {provider} forgets it)",
+        passing=True,
+        guests="Flux drained the nodes of its last {failures} bursts before a job began"
+        " there; set aside until {until!t} (the owner of the instance sees why)",
     )
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"

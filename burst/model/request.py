@@ -44,6 +44,9 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     gpus_per_slot: int = 0
     exclusive: bool = False
     constraint: str = ""
+    most_nodes: int = 0
+    """On how many nodes it may be by the limit of its queue, 0 for any number. Flux
+    itself does not count the nodes of a job that asks for slots only."""
 
     def __str__(self) -> str:
         slot = f"{self.cores_per_slot} core{'s' * (self.cores_per_slot != 1)}"

@@ -26,6 +26,8 @@ _MADE_UP = 2**32
 """Users without a number get one from here on, which no user has (uid_t)."""
 _MOST_HOSTLISTS = 50_000
 """So many are looked at: how many nodes are named is a lower bound anyway."""
+_NO_HOSTS = "None assigned"
+"""What sacct shows of a job without nodes."""
 _MOST_HOSTS = 100_000
 
 
@@ -226,9 +228,11 @@ class CollectedJobs:
         names: set[str] = set()
         for text in self._hosts:
             try:
-                names.update(parse_hostlist(text, _MOST_HOSTS))
+                found = parse_hostlist(text, _MOST_HOSTS)
             except ValueError:
-                continue  # What is no hostlist names no node, as `None assigned`.
+                continue  # What is no hostlist names no node.
+            if text != _NO_HOSTS:
+                names.update(found)
         return len(names)
 
 

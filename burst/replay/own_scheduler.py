@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from burst.core.worth.queue_model import Order
+from burst.model.scheduler import Order
 from burst.replay.trace import TraceJob
 
 BACKFILL_DEPTH = 500

@@ -12,7 +12,7 @@ import msgspec
 from burst.core.placement.offers import ProviderOffer
 from burst.core.worth.estimate import Purchase, keep_purchase
 from burst.core.worth.keeping import break_even
-from burst.core.worth.queue_model import Order
+from burst.model.scheduler import Order
 from burst.replay.bought_nodes import BoughtNodes, NodeHours
 from burst.replay.events import Due, EventQueue
 from burst.replay.policies import Asks

@@ -12,12 +12,12 @@ from burst.core.worth.history import JobKind, RunHistory
 from burst.core.worth.queue_model import (
     End,
     Leaves,
-    Order,
     Scheduling,
     Start,
     simulate_queue,
 )
 from burst.model.jobid import JobId
+from burst.model.scheduler import Order
 from burst.replay.trace import TraceJob
 
 

@@ -13,6 +13,7 @@ from burst.core.actions import (
     Action,
     ConfineJobs,
     DrainBurst,
+    EndHousekeeping,
     EndJob,
     FailJob,
     HoldJobs,
@@ -23,6 +24,7 @@ from burst.core.actions import (
     ResizeBurst,
     TellJobs,
     UndrainBurst,
+    UndrainRanks,
 )
 from burst.core.records import Records
 from burst.errors import (
@@ -35,7 +37,7 @@ from burst.errors import (
     Unreadable,
 )
 from burst.kits.rotation import running_certificate
-from burst.lead import JobFailures, Lead, queues_of
+from burst.lead import JobFailures, Lead, housekeeper_of, queues_of
 from burst.model.burst import Burst, Isolated
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadIdentity
@@ -139,10 +141,19 @@ class ActionRunner:
             case TellJobs(jobs, memo):
                 memos = dict.fromkeys(jobs, memo)
                 self._report("write the memo of", self._lead.write_memos(memos))
+            case DrainBurst() | UndrainBurst() | UndrainRanks() | EndHousekeeping():
+                self._change_ranks(action)
+
+    def _change_ranks(
+        self, action: DrainBurst | UndrainBurst | UndrainRanks | EndHousekeeping
+    ) -> None:
+        match action:
             case DrainBurst(ranks, reason):
                 self._lead.drain(ranks, reason)
-            case UndrainBurst(_, ranks):
+            case UndrainBurst(ranks=ranks) | UndrainRanks(ranks):
                 self._lead.undrain(ranks)
+            case EndHousekeeping(ranks, signum):
+                housekeeper_of(self._lead).end_housekeeping(ranks, signum)
 
     def _end_job(self, action: EndJob) -> None:
         """Give the job the result of its run elsewhere, or fail it with the reason."""

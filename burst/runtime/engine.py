@@ -237,6 +237,7 @@ class Engine:
             answered=answered,
             closing=self._closing,
             places=self._config.places,
+            deadlines=self._config.settings.deadlines,
             resizable=self._config.resizable,
             userids=self._config.userids,
             subuids=subuids.current() if subuids else NO_SUBUIDS,
@@ -290,6 +291,7 @@ class Engine:
             slots=config.slots,
             providers=self._tracker.views,
             places=config.places,
+            deadlines=settings.deadlines,
             resizable=config.resizable,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)

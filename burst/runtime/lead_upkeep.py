@@ -16,7 +16,7 @@ from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
 from burst.core.select.confinement import keeps_users_apart
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
-from burst.lead import Lead, guests_of, queues_of, scheduler_of
+from burst.lead import Lead, SchedulerHints, guests_of, queues_of, scheduler_of
 from burst.model.decision import Decision
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
@@ -157,9 +157,9 @@ def prepare_intake(lead: Lead, settings: Settings) -> None:
     Unreadable.
     """
     intake = settings.intake
+    if intake.mode == "scheduler" or isinstance(lead, SchedulerHints):
+        scheduler_of(lead).check_scheduler(intake)
     if intake.mode == "queue":
         queues_of(lead).prepare_queues(intake)
-    elif intake.mode == "scheduler":
-        scheduler_of(lead).check_scheduler()
     if keeps_users_apart(lead.identity(), settings):
         guests_of(lead).check_users_apart(intake)

@@ -121,10 +121,10 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None:
         if userid is None:
-            return burst_story(burst, snapshot.now)
+            return burst_story(burst, snapshot.settings, snapshot.now)
         view = guest_view(snapshot, userid)
         if view.is_his(burst):
-            return story_for(view, burst_story(burst, snapshot.now))
+            return story_for(view, burst_story(burst, snapshot.settings, snapshot.now))
     job_id = parse_job(name)
     decisions = _judged_again(snapshot, job_id)
     guest = userid is not None

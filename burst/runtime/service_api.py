@@ -33,6 +33,7 @@ from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Denied, LeadError
 from burst.lead import ServiceRequest
+from burst.model.burst import BurstId
 from burst.model.confinement import LENT
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
@@ -327,24 +328,38 @@ class ServiceApi:
                 )
             )
         note = asked.note or "taken down by hand"
-        down = TakeDown(asked.burst, note, asked.provider)
-        return self._take_down(down, force=asked.force)
+        return self._take_down(TakeDown(asked.burst, note, asked.provider, asked.force))
 
-    def _take_down(self, down: TakeDown, *, force: bool = False) -> Row:
+    def _take_down(self, down: TakeDown) -> Row:
         def command(
             records: Records, world: World, _: Settings, now: float
         ) -> tuple[TickResult, Row]:
             made, burst = commands.take_down_any(records, world, down, now)
-            if force:
+            if down.force:
                 known = records.bursts.get(burst)
                 provider = known.lease.provider if known else down.provider
-                self._engine().force(burst, provider)
+                self._force(
+                    burst,
+                    provider,
+                    needed=not commands.has_housekeeping(records, burst, world),
+                )
             of = member_of(records, burst)
             if of is not None and of in members_with_jobs_here(records):
                 return made, {"burst": burst, "member": of.name}
             return made, {"burst": burst}
 
         return self._carry_out(command)
+
+    def _force(self, burst: BurstId, provider: str, *, needed: bool) -> None:
+        """Have a burst reaped without hosts that do not answer.
+
+        Where that is not needed, its provider need not be one that can do it.
+        """
+        try:
+            self._engine().force(burst, provider)
+        except BurstError:
+            if needed:
+                raise
 
     def _resize(self, request: ServiceRequest, _: Snapshot) -> Row:
         """Have a burst grow or shrink."""

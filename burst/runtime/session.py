@@ -24,8 +24,6 @@ from burst.errors import (
     Denied,
     LeadError,
     LeadGone,
-    StoreError,
-    Unreadable,
 )
 from burst.lead import Accounting, Guests, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
@@ -191,17 +189,11 @@ class Session:
     def tick(self, longest: float | None = None) -> None:
         """Take one tick, then wait until the next is due, at most `longest` seconds.
 
-        Raises LeadGone, and StoreError if nothing could be recorded or done.
+        Raises LeadGone.
         """
         began = time.monotonic()
-        try:
-            self._follow_access()
-            due = self.engine.tick(self.clock())
-        except LeadGone:
-            raise
-        except (StoreError, Unreadable):
-            self._tally.failed_tick()
-            raise
+        self._follow_access()
+        due = self.engine.tick(self.clock())
         if self.engine.snapshot.world.store_trouble:
             self._tally.failed_tick()
         else:
@@ -284,14 +276,18 @@ class Session:
         except (Denied, LeadError) as error:
             log.say("%s; the daemon asks again later", error, level=logging.WARNING)
             return
-        if access == seen.access:
+        now_told = self.lead.identity()
+        queues, limits = now_told.queues, now_told.limits
+        if access != seen.access:
+            log.say(
+                "the lead has another [access], [exec] imp or [ingest] now; live bursts"
+                " keep what they were made with"
+            )
+        elif (queues, limits) == (seen.queues, seen.limits):
             return
-        log.say(
-            "the lead has another [access], [exec] imp or [ingest] now; live bursts"
-            " keep what they were made with"
-        )
         replace = msgspec.structs.replace
-        self._config = replace(self._config, identity=replace(seen, access=access))
+        identity = replace(seen, access=access, queues=queues, limits=limits)
+        self._config = replace(self._config, identity=identity)
         self.engine.change(self._config)
 
     def _read_banks(self) -> None:

@@ -12,6 +12,7 @@ from burst.errors import ConfigError, Refused
 from burst.kits.broker import check_socket
 from burst.kits.open_to_users import first_closed
 from burst.kits.program import flux_version
+from burst.kits.systemd_user import ENABLE_LINGER, has_bus
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
@@ -85,6 +86,25 @@ def examine_home(
         for host, why in late.items():
             yield note(f"{host} could not be a follower: {why}", shorter)
         yield ok(f"followers have their directories in {home.path}")
+
+
+def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Finding]:
+    """Check the systemd of the owner, where the lead's Flux needs it."""
+    if lead is None or not lead.systemd:
+        return
+    if not has_bus(runtime):
+        yield wrong(
+            "the lead has [systemd] enable, and its owner has no systemd here: there is"
+            f" no {runtime}/bus, so that no follower would come online",
+            ENABLE_LINGER,
+        )
+        return
+    yield note(
+        "the lead has [systemd] enable, and followers on its host share its systemd:"
+        " they come online only once no job of the lead runs on this host",
+        "keep own jobs off this host, such as by [resource] exclude, or have another"
+        " provider",
+    )
 
 
 def check_passable(home: ProviderDirectory) -> None:

@@ -29,6 +29,12 @@ from burst.kits.private_dir import (
     disk_errors,
     is_safe_name,
 )
+from burst.kits.systemd_user import (
+    ENABLE_LINGER,
+    bus_variables,
+    has_bus,
+    runtime_directory,
+)
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
@@ -37,11 +43,17 @@ from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
 from burst_local.cgroups import Cgroups, own_group
-from burst_local.examine import check_passable, examine_home, examine_program
+from burst_local.examine import (
+    check_passable,
+    examine_home,
+    examine_program,
+    examine_systemd,
+)
 from burst_local.members import Followers, find_members
 from burst_local.processes import identity_of, is_hidden, scan_all
 from burst_local.status import describe, left_over
 from burst_local.stopping import Stopper
+from burst_local.units import Units
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -96,6 +108,8 @@ class LocalProvider:
         self._clock = clock
         self._cgroups = Cgroups(self._home.path.name, own_group())
         self._stopper = Stopper(clock, settings.grace, self._cgroups)
+        self._runtime = runtime_directory()
+        self._units = Units(self._runtime)
         self._ending: dict[str, float] = {}
         """Since when bursts are being reaped, if that could not be written."""
 
@@ -170,7 +184,8 @@ class LocalProvider:
         others = {host: m for host, m in followers.items() if host not in kept}
         self._stopper.stop_some(place, others)
         gone = {each.host for each in place.followers()} - kept - others.keys()
-        place.remove_followers(gone)
+        if self._units.kill(place.follower(host).path for host in gone):
+            place.remove_followers(gone)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have a directory or a process."""
@@ -224,7 +239,8 @@ class LocalProvider:
             if left := left_over(followers):
                 raise Transient(left)
             return
-        if not self._cgroups.remove(burst_id):
+        rundirs = [follower.path for follower in place.followers()]
+        if not self._units.kill(rundirs) or not self._cgroups.remove(burst_id):
             return
         place.remove()
         self._forget(place)
@@ -236,6 +252,7 @@ class LocalProvider:
         return [
             *examine_program(self._settings.flux, lead),
             *examine_home(self._home, lead),
+            *examine_systemd(self._runtime, lead),
         ]
 
     def _admit(self, spec: BurstSpec) -> BurstDirectory:
@@ -278,6 +295,12 @@ class LocalProvider:
         self, spec: BurstSpec, place: BurstDirectory, hosts: Sequence[str]
     ) -> tuple[str, Mapping[str, list[str]]]:
         """Return broker.toml, empty where no host is to start, and their commands."""
+        if spec.lead.systemd and hosts and not has_bus(self._runtime):
+            raise Refused(
+                "the lead has [systemd] enable, and its owner has no systemd here:"
+                f" there is no {self._runtime}/bus",
+                ENABLE_LINGER,
+            )
         try:
             config = follower_config(spec.lead, spec.hosts, spec.ranks) if hosts else ""
             return config, {host: self._argv(spec, place, host) for host in hosts}
@@ -308,7 +331,10 @@ class LocalProvider:
         # the file, the process is found by its tags.
         follower.unrecord()
         tags = {**self._tags, "BURST_ID": spec.burst_id, "BURST_HOST": host}
-        pid = launch.start(argv, follower, tags, self._settings.environment)
+        given = self._settings.environment
+        if spec.lead.systemd:
+            given = {**bus_variables(self._runtime), **given}
+        pid = launch.start(argv, follower, tags, given)
         self._cgroups.add(spec.burst_id, host, pid)
         follower.record(identity_of(pid))
 

@@ -32,10 +32,10 @@ from burst.errors import BurstError
 from burst.lead import Lead
 from tests.support.forked import Forked
 from tests.support.reaping import reap_until_gone
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 BURST = str(Path(sys.executable).with_name("burst"))
-DEADLINE_S = 60.0
+DEADLINE_S = HANG_S
 _LOOK_S = 0.05
 # Bursts stay until they are taken down, and the daemon is quick.
 TABLES: dict[str, Any] = {

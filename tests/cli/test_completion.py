@@ -8,7 +8,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import BURST, CliHarness
 from tests.embedded_instance import EmbeddedInstance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 # How each shell is asked: the script is loaded, and its function called as Tab does.
 _ASK = {
@@ -74,7 +73,7 @@ class Typist:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
         assert done.stderr == ""
@@ -160,9 +159,8 @@ def test_a_daemon_that_hangs_is_not_waited_for(cli: CliHarness, tmp_path: Path) 
     with cli.daemon() as daemon:
         daemon.process.send_signal(signal.SIGSTOP)
         try:
-            began = time.monotonic()
+            # Nor for ever: the typist waits for its tab.
             assert Typist("bash", cli.uri, tmp_path).tab("burst", "down", "") == set()
-            assert time.monotonic() - began < 30
         finally:
             daemon.process.send_signal(signal.SIGCONT)
         wait_until(cli.is_known, "the daemon to go on")

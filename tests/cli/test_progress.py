@@ -8,11 +8,13 @@ import os
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
 from burst.cli.progress import FIRST_S, show_progress
+from burst.cli.terminal_progress import open_spinner
+from tests.support.set_clock import SetClock
+from tests.support.waiting import HANG_S
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 
@@ -77,8 +79,21 @@ def test_a_terminal_without_a_cursor_gets_lines(
     terminal = Terminal("")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stderr", terminal)
-    with show_progress("never", 9, "jobs") as show:
+    clock = SetClock(1000.0)
+    with show_progress("never", 9, "jobs", clock) as show:
         show(3)
-        time.sleep(FIRST_S)
+        clock.now += FIRST_S
         show(6)
+        show(7)
     assert terminal.getvalue() == "never: 6 of 9 jobs\n"
+
+
+def test_a_wait_that_ends_soon_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal("")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    spinner = open_spinner("waiting for the daemon", HANG_S)
+    assert spinner
+    with spinner as show:
+        show("waiting for the lead")
+    assert terminal.getvalue() == ""

@@ -20,6 +20,7 @@ from burst.cli.replay import FRONTIER
 from burst.errors import BurstError
 from tests.support.terminal import on_terminal
 from tests.support.unmeasured import unmeasured
+from tests.support.waiting import HANG_S
 
 HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
 
@@ -226,7 +227,7 @@ def test_stopped_by_ctrl_c_it_says_so_and_shows_what_is_done(long_trace: Path) -
     while not told[-1].startswith("worth"):
         told.append(process.stderr.readline())
     process.send_signal(signal.SIGINT)
-    table, rest = process.communicate(timeout=60)
+    table, rest = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
     assert told[0].startswith("long.swf: 5000 jobs on 4 nodes of 4 cores")
     # Neither a terminal nor quick: a line for the policy that takes long.
@@ -243,7 +244,7 @@ def test_stopped_by_ctrl_c_it_prints_no_half_of_an_object(long_trace: Path) -> N
     process.stderr.readline()
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[0] == ""
+    assert process.communicate(timeout=HANG_S)[0] == ""
     assert process.returncode == 130
 
 

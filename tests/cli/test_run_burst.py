@@ -201,6 +201,16 @@ def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) ->
     assert left(stuck) == []
 
 
+def test_a_program_that_fails_ends_with_1_and_says_why_on_standard_error(
+    quiet: Quiet,
+) -> None:
+    _, cli = quiet
+    said = end(begin(cli, "--down"))
+    assert (said.status, said.stdout) == (1, "")
+    told = "there is no burst in burst-0-[0-3]; burst status -a"
+    assert said.stderr == f"run-burst: ERROR: {told}\n"
+
+
 def test_where_a_daemon_serves_the_lead_it_does_the_work(shared: Shared) -> None:
     _, cli, _ = shared
     asked, up = run_burst(cli, "--name", "burst-1", "-N2").lines

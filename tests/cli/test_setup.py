@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
     assert files(place) == {
         "burst-setup.json",
         "cli/plugins/burst.py",
-        "conf.d/burst-lead.toml",
+        "conf.d/zz-burst-lead.toml",
         "frob-burst.py",
         "modprobe/modprobe.d/burst.toml",
         "modprobe/rc1.d/burst.py",
@@ -62,7 +63,7 @@ def test_by_default_it_is_for_this_user_and_by_the_settings(home: Path) -> None:
     said = burst("setup", "-c", str(settings))
     assert "    flux queue start --queue=batch" in said.lines
     assert (home / ".config/flux/flux-jobs.burst.toml").exists()
-    config = (home / ".local/share/burst/flux/conf.d/burst-lead.toml").read_text()
+    config = (home / ".local/share/burst/flux/conf.d/zz-burst-lead.toml").read_text()
     assert "[queues.burst-ready]" in config
     assert "any_job = true" in config
     burst("setup", "--user", "--remove")
@@ -87,7 +88,36 @@ def test_a_running_instance_is_looked_at(home: Path, flux_pool: FluxPool) -> Non
         asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
         assert "already has a queue burst" in burst(*asked, "queue").error
         burst(*asked, "scheduler")
-    assert "policy" not in (home / "d/conf.d/burst-lead.toml").read_text()
+    assert "policy" not in (home / "d/conf.d/zz-burst-lead.toml").read_text()
+
+
+def test_a_sites_own_queue_is_not_redefined(home: Path, flux_pool: FluxPool) -> None:
+    limits = {"policy": {"limits": {"duration": "1h"}}}
+    default = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
+    with flux_pool.lend({"queues": {"batch": limits}, "policy": default}) as instance:
+        place = ("--dir", str(home / "d"), "--uri", instance.uri)
+        said = burst("setup", *place, "--mode", "queue")
+    assert "The site's own queues stay as they are." in said.lines
+    tables = tomllib.loads((home / "d/conf.d/zz-burst-lead.toml").read_text())
+    assert set(tables["queues"]) == {"burst", "burst-ready"}
+    assert tables["queues"]["burst"] == {"requires": ["burst"], **limits}
+    listed = tables["ingest"]["frobnicator"]["plugins"]
+    assert listed == ["defaults", "constraints", f"{home}/d/frob-burst.py"]
+
+
+def test_a_file_whose_list_would_count_instead_is_told(home: Path) -> None:
+    conf = home / "d/conf.d"
+    conf.mkdir(parents=True)
+    site = {"ingest": {"frobnicator": {"plugins": ["defaults", "/site/a.py"]}}}
+    (conf / "zzz.toml").write_text(tomli_w.dumps(site))
+    local = {"providers": {"local": {"type": "local"}}}
+    (home / "burst.toml").write_text(tomli_w.dumps(local))
+    said = burst("setup", "--dir", str(home / "d"), "-c", str(home / "burst.toml"))
+    assert f"{conf}/zzz.toml comes after zz-burst-lead.toml" in said.stdout
+    tables = tomllib.loads((conf / "zz-burst-lead.toml").read_text())
+    assert tables["ingest"]["frobnicator"]["plugins"][:2] == ["defaults", "/site/a.py"]
+    # Followers of provider local are on a host of another name.
+    assert tables["resource"]["verify"]["hostname"] == "ignore"
 
 
 def test_a_lead_that_does_not_answer_keeps_nobody_from_it(home: Path) -> None:

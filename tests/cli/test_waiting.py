@@ -17,6 +17,7 @@ from tests.contract.instance import HOSTS
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.terminal import TerminalScreen, on_terminal
 from tests.support.unmeasured import unmeasured
+from tests.support.waiting import HANG_S
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 CONNECTING = "connecting to the lead"
@@ -51,10 +52,10 @@ def test_what_is_waited_for_is_shown_and_ctrl_c_ends_it(
 ) -> None:
     with stopped(instance), typed(cli, command) as screen:
         screen.shows(CONNECTING)
-        began = time.monotonic()
         screen.press("\x03")
         assert screen.ended() == 1
-        assert time.monotonic() - began < 8  # the embedded client waits for 5 s
+        # It did not wait until the client gives up, which says so.
+        assert "within" not in screen.text
         assert is_restored(screen)
 
 
@@ -70,12 +71,6 @@ def test_it_goes_once_there_is_an_answer(
         assert CONNECTING not in screen.text.partition("nothing to burst")[2]
 
 
-def test_what_ends_soon_shows_nothing(cli: CliHarness) -> None:
-    with typed(cli, "config") as screen:
-        assert screen.ended() == 0
-        assert HIDDEN not in screen.text
-
-
 def test_elsewhere_than_on_a_terminal_nothing_is_written(
     instance: EmbeddedInstance, cli: CliHarness
 ) -> None:
@@ -84,8 +79,8 @@ def test_elsewhere_than_on_a_terminal_nothing_is_written(
         command = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        time.sleep(2 * WAIT_S)
-    stdout, stderr = command.communicate(timeout=60)
+        time.sleep(1.2 * WAIT_S)
+    stdout, stderr = command.communicate(timeout=HANG_S)
     assert (command.returncode, stderr) == (0, "")
     assert "nothing to burst" in stdout
     assert "\x1b" not in stdout

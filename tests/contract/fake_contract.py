@@ -83,11 +83,11 @@ class FakeBackend(Backend):
 class FakeContract(ProviderContract):
     """The contract over one fake cloud a test."""
 
-    patience = 30.0
+    patience = 90.0
     pause = 0.0
     programs = True
     ends_leases = True
-    lease = 2.0
+    lease = 5.0
     kind: type[FakeProvider] = FakeProvider
 
     @pytest.fixture

@@ -9,11 +9,12 @@ from contextlib import closing
 
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, JobView
 from burst.model.request import BurstPreferences, ResourceRequest
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
 from tests.contract.watching import Watch
+from tests.support.waiting import wait_until
 
 
 class JobsContract(WithInstance):
@@ -88,6 +89,27 @@ class JobsContract(WithInstance):
             instance.cancel(known)
             watch.state(known, JobState.INACTIVE)
             assert other not in lead.observe().jobs
+
+    def test_a_job_on_record_that_ended_before_is_told_with_its_times(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        ran = instance.submit(slots=1, command=("true",))
+        waited = instance.submit(nodes=4)
+        watch.state(waited, JobState.SCHED)
+        instance.cancel(waited)
+        before = [watch.state(job, JobState.INACTIVE) for job in (ran, waited)]
+        jobs: dict[JobId, JobView] = {}
+
+        def told() -> bool:
+            # The events of a job are stored a moment after they are sent.
+            with closing(instance.lead()) as lead:
+                lead.listen(lambda: None, [ran, waited, JobId(12345)])
+                jobs.update(lead.observe().jobs)
+            return {ran, waited} <= jobs.keys()
+
+        wait_until(told, "the jobs to be stored")
+        assert [jobs[ran], jobs[waited]] == before
+        assert jobs[ran].t_start > 0
 
     def test_a_running_job_has_ranks_and_a_start(
         self, instance: Instance, watch: Watch

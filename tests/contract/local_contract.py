@@ -36,7 +36,7 @@ class LocalContract(ProviderContract):
     patience = 90.0
     pause = 0.02
     ends_leases = True
-    lease = 5.0
+    lease = 10.0
     command: Command = staticmethod(sleeper)
 
     @pytest.fixture

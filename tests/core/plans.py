@@ -52,7 +52,12 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
         SlotIndex(found, free, Constraints(lead), market.providers),
         market,
         IsolatedPlacement(usage, (), "", identity()),
-        LiveBursts(now=T0, capacities=capacities, slots=kw.pop("busy", {})),
+        LiveBursts(
+            now=T0,
+            capacities=capacities,
+            slots=kw.pop("busy", {}),
+            whole_nodes=kw.pop("whole_nodes", False),
+        ),
         PlanSettings(**kw),
     )
     return planner.make(demands, lead, T0)

@@ -11,7 +11,7 @@ from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, view, whole
+from tests.builders import T0, identity, view, whole
 from tests.lifecycles import run
 from tests.sim import Sim
 
@@ -325,5 +325,5 @@ def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
     """The lead may not show it any more; then it has ended."""
     burst = run("provision-start")
     tx = Transaction(Records(bursts={burst.id: burst}), T0 + 999)
-    expire_assignments(tx, view(), 60.0)
+    expire_assignments(tx, view(), identity(), 60.0)
     assert not tx.events

@@ -194,7 +194,7 @@ def test_what_started_after_it_was_asked_counts(state, started, counts):
     found = decide(
         limited(max_nodes=3),
         job(7, TWO, userid=ANN, bank="physics"),
-        [other, job(4, None, userid=ANN, bank="physics")],
+        [job(2, None, userid=ANN, bank="physics"), other],
     )
     assert (found is not None) is counts
 

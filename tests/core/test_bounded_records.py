@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burst.core.kept_events import kept
 from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
 from burst.core.records import Records
 from burst.core.timeline import known_events, timeline, was_assigned
@@ -269,3 +270,11 @@ def test_of_many_jobs_that_go_on_without_a_burst_that_failed_some_are_known():
     assert burst.times.keys() == burst.jobs
     assert burst.started == {jobs[3]}
     assert read_again(burst) == burst
+
+
+@pytest.mark.parametrize("name", ["grow", "grown"])
+def test_a_growth_voids_earlier_sizes_and_idleness(name):
+    events: tuple[Event, ...] = ()
+    for old in ("online", "shrunk", "idle", "overdue", name):
+        events = kept(events, Event(T0, old, {}))
+    assert [event.name for event in events] == ["online", name]

@@ -6,11 +6,14 @@ from __future__ import annotations
 import msgspec
 
 from burst.core import lifecycle
-from burst.core.burst_story import SENTENCES, burst_story, sentence
+from burst.core.burst_story import SENTENCES, burst_story, next_step_of, sentence
+from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from tests.builders import T0
-from tests.lifecycles import LEASE
+from tests.builders import T0, settings
+from tests.lifecycles import LEASE, run
+
+ONLINE = ("provision-start", "provision-finish", "online")
 
 
 def test_each_event_that_there_is_has_a_sentence() -> None:
@@ -34,7 +37,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         (21, "reaped", {}),
     ):
         burst = lifecycle.apply(burst, Event(T0 + seconds, name, context))
-    found = burst_story(burst, T0 + 100)
+    found = burst_story(burst, settings(), T0 + 100)
     assert [event["text"] for event in found["events"]] == [
         "it was planned",
         "its provider is called to make it",
@@ -58,6 +61,25 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
 
 def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
-    found = burst_story(burst, T0 + 2)
+    found = burst_story(burst, settings(), T0 + 2)
     assert found["state"] == "quarantined"
     assert found["events"][-1]["text"].endswith("nothing is done to it: odd")
+
+
+def test_who_acts_next_on_a_burst_and_by_when() -> None:
+    until = clock_time(T0 + 1 + 60)
+    tables = {"deadlines": dict.fromkeys(("provision", "join", "drain", "reap"), "1m")}
+    limits = settings(**tables)
+    for events, says in (
+        (("provision-start",), f"within [deadlines] provision ({until})"),
+        (("provision-start", "provision-finish"), "within [deadlines] join ("),
+        (ONLINE, "the daemon takes it down once nothing needs it: [deadlines] idle"),
+        ((*ONLINE, "drain"), "past [deadlines] drain ("),
+        ((*ONLINE, "exception"), "past [deadlines] reap ("),
+        ((*ONLINE, "exception", "reaped"), "nobody has to act any more"),
+    ):
+        assert says in next_step_of(run(*events), limits)
+    odd = lifecycle.quarantine(run(*ONLINE), "odd", T0)
+    assert next_step_of(odd, limits) == (
+        f"an administrator takes it down: burst down {odd.id}"
+    )

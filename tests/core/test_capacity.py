@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What live bursts have left for further jobs."""
 
+import math
+
 import pytest
 
 from burst.core.placement.capacity import burst_capacities
 from burst.core.records import Records
+from burst.model.lead import JobState
 from tests.builders import T0, job, settings, view, whole
 from tests.lifecycles import run
 
@@ -25,3 +28,22 @@ def test_a_job_for_which_it_is_made_takes_what_it_will_have():
 @pytest.mark.parametrize("jobs", [(), (job(1, None),)])
 def test_a_job_that_is_gone_or_cannot_be_read_takes_nothing(jobs):
     assert free_ranks(*jobs) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("started", "duration", "kept"),
+    [
+        (0.0, 100.0, 100.0),
+        (T0 - 40, 100.0, 60.0),
+        (T0 - 140, 100.0, 0.0),
+        (T0 - 40, 0.0, math.inf),
+    ],
+)
+def test_a_burst_is_kept_until_its_job_ends(started, duration, kept):
+    burst = run("provision-start", "provision-finish", "online", "job-start")
+    records = Records(bursts={burst.id: burst})
+    state = JobState.RUN if started else JobState.SCHED
+    times = {"t_start": started, "duration": duration}
+    seen = view(job(1, whole(1), state=state, **times), online=range(4))
+    (found,) = burst_capacities(records, seen, settings(), T0)
+    assert found.kept == kept

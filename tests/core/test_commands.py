@@ -255,7 +255,7 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Decision(Reason.RELEASED, {"ends": ""}), "released"),
+        (Decision(Reason.RELEASED, {"ends": "", "by": ""}), "released"),
         (Decision(Reason.NO_SLOTS), "waiting"),
         (Decision(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
         (

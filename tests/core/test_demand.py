@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.placement.demand import NodePool, describe_need, nodes_needed
+from burst.core.placement.demand import NodePool, describe_need, merged, nodes_needed
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from tests.builders import slots, whole
@@ -103,3 +103,22 @@ def test_nodes_can_be_added():
     nodes.add(7, Shape(4))
 
     assert nodes.take(whole(1))
+
+
+def whole_nodes(**free):
+    shapes = {int(rank[1:]): shape for rank, shape in free.items()}
+    whole = {rank: Shape(4, 2) for rank in shapes}
+    return NodePool(shapes, whole, whole_nodes=True)
+
+
+def test_with_whole_nodes_a_job_takes_idle_nodes_and_all_of_each():
+    nodes = whole_nodes(r0=Shape(3, 2), r1=Shape(4, 2), r2=Shape(4, 2), r3=Shape(4, 2))
+
+    assert nodes.fit(slots(1)) == {1: Shape(4, 2)}
+    assert nodes.take(slots(5))  # four of them on one node
+    assert nodes.free == {0: Shape(3, 2), 3: Shape(4, 2)}
+    assert not nodes.fit(on_nodes(2, 2))
+    assert not nodes.fit(slots(5))
+    assert nodes.take(slots(1, 2))
+    assert not nodes.take(slots(1))
+    assert merged([nodes, nodes]).whole_nodes

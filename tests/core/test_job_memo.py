@@ -62,3 +62,12 @@ def test_a_job_whose_forecast_is_lost_is_told_nothing_else_meanwhile() -> None:
     told = job_memo.next_last_memo(None, FULL, job_memo.memo(FULL), T0, 0)
     assert job_memo.memo_not_before(told, lost) == math.inf
     assert job_memo.memo_not_before(None, lost) == -math.inf
+
+
+def test_what_stands_in_the_way_of_a_released_job_is_told_once_a_minute():
+    facts = {"by": "", "ends": "", "ranks": "2"}
+    first = Decision(Reason.NODES_TAKEN, {**facts, "jobs": "job f1"})
+    then = Decision(Reason.NODES_TAKEN, {**facts, "jobs": "job f2"})
+    told = job_memo.memo(first)
+    last = job_memo.next_last_memo(None, first, told, T0, 0)
+    assert job_memo.memo_due_at(last, then, job_memo.memo(then)) == T0 + 60.0

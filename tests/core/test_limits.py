@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
-from burst.core.placement.limits import Usage
+import msgspec
+import pytest
+
+from burst.core.placement.limits import Usage, usage_of
+from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import settings
+from tests.builders import job, settings, whole
+from tests.lifecycles import LEASE, run
 
 
 def why(refusal):
@@ -43,3 +48,11 @@ def test_no_limit_is_no_limit():
 
     assert usage.refuse("o", (10**6,), 0) is None
     assert usage.refuse_user("o", 10**6, 1) is None
+
+
+@pytest.mark.parametrize(("made_for", "bear"), [((), set()), ((7,), {7, 100})])
+def test_a_burst_is_one_and_who_joined_it_bears_it_too(made_for, bear):
+    lease = msgspec.structs.replace(LEASE, userids=made_for)
+    burst = msgspec.structs.replace(run("provision-start"), lease=lease)
+    used = usage_of(burst, {JobId(1): job(1, whole(2))})
+    assert (used.nodes, used.bursts, used.userids) == (2, 1, bear)

@@ -8,6 +8,7 @@ from burst.core.observation import (
     Observation,
     ProviderPhase,
     RanksOnline,
+    is_made,
     look_up,
     provider_phase,
     rank_count,
@@ -132,6 +133,19 @@ def test_what_was_missed_often_enough_is_absent():
     seen = in_world(told(absent={ID: ABSENT_READS}), call())
 
     assert provider_phase(run(), seen) is ProviderPhase.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("last", "made"),
+    [
+        (None, False),
+        (call(), True),
+        (call(Outcome.TRANSIENT), False),
+        (call(verb=Verb.REAP), False),
+    ],
+)
+def test_only_what_the_provider_took_is_made(last, made):
+    assert is_made(run(), in_world(told(status()), last)) is made
 
 
 def test_while_it_is_reaped_the_providers_word_counts():

@@ -101,6 +101,16 @@ def test_small_jobs_share_nodes():
     assert leases(made) == [("burst-0", "local", 2, [1, 2, 3, 4, 5])]
 
 
+def test_where_the_scheduler_gives_whole_nodes_small_jobs_get_one_each():
+    jobs = [demand(n, slots(1)) for n in range(1, 4)]
+    made = plan(*jobs, demand(4, slots(5)), whole_nodes=True)
+
+    assert leases(made) == [
+        ("burst-0", "local", 3, [1, 2, 3]),
+        ("burst-1", "local", 2, [4]),
+    ]
+
+
 def test_jobs_of_two_users_share_only_where_allowed():
     two = demand(1, whole(2), user=1), demand(2, whole(2), user=2)
 
@@ -135,6 +145,14 @@ def test_a_shared_burst_grows_only_within_limits():
         limits={"max_nodes_per_user": 2},
     )
     assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
+
+
+def test_a_shared_burst_that_grows_is_one_burst():
+    jobs = [demand(number, whole(2)) for number in (1, 2, 3)]
+    assert leases(plan(*jobs, limits={"max_bursts": 2})) == [
+        ("burst-0", "local", 4, [1, 2]),
+        ("burst-1", "local", 2, [3]),
+    ]
 
 
 def test_a_shared_burst_keeps_to_the_constraints_of_each_job():

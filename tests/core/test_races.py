@@ -83,7 +83,7 @@ def test_the_first_that_is_online_keeps_the_jobs() -> None:
 def test_why_is_told_of_both_and_outlives_the_daemon() -> None:
     after = settled(at(KUBE, *JOIN), at(GKE, *ONLINE))
     texts = {
-        name: burst_story(burst, NOW)["events"][-1]["text"]
+        name: burst_story(burst, settings(), NOW)["events"][-1]["text"]
         for name, burst in after.items()
     }
     won = "it has won its race: it was online first, and keeps the jobs"

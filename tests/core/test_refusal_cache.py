@@ -29,6 +29,7 @@ from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
+from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
@@ -178,6 +179,22 @@ def still_refused(
 
 def test_on_the_same_grounds_all_refusals_stand() -> None:
     assert still_refused(standing(), but()) is VERDICTS
+
+
+def test_what_waits_for_a_forecast_stands_until_it_is_there_or_late() -> None:
+    # ONE is refused for another reason by now, and job 9 is gone.
+    waiting = dict.fromkeys((ONE, TWO, JobId(9)), T0)
+    before = msgspec.structs.replace(standing(), unforecast=waiting)
+    late = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0 + 60})
+    same = {ONE: REFUSED, TWO: late}
+    told = StartEstimate(expected=T0, earliest=T0, latest=T0)
+    for forecasts, at, left in (
+        ({}, T0, {ONE, TWO}),
+        ({}, T0 + 60, {ONE}),
+        ({TWO: told}, T0, {ONE}),
+    ):
+        found = valid_refusals(before, same, but(forecasts=forecasts), LEAD_VIEW, at)
+        assert found.keys() == left
 
 
 def test_on_larger_grounds_none_does() -> None:

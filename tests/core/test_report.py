@@ -172,3 +172,20 @@ def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():
     ]
     picture = picture_of(jobs)
     assert (picture.running, picture.pending) == ((jobs[0],), (jobs[1],))
+
+
+@pytest.mark.parametrize(
+    ("lead", "state"),
+    [
+        ({}, "free"),
+        ({"online": (0, 1, 2)}, "occupied"),
+        ({"drained": {2: "broken"}}, "drained"),
+        ({"unscheduled": frozenset({2})}, "unscheduled"),
+        ({"unfreed": frozenset({2})}, "unfreed"),
+    ],
+)
+def test_a_slot_says_why_no_burst_may_have_it(lead, state):
+    seen = world(view(**lead))
+    rows = report.slot_rows(Records(), seen)
+    assert rows[0]["state"] == state
+    assert {row["state"] for row in rows[1:]} == {"free"}

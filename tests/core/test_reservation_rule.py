@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool
 from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.kept_reservation import update_reservation_backoffs
+from burst.core.placement.kept_reservation import (
+    KeptReservation,
+    update_reservation_backoffs,
+)
 from burst.core.placement.leased_slots import LeasedSlot, find_leased_slots
 from burst.core.placement.limits import BurstUsage
-from burst.core.placement.plan import BurstCapacity, Demand, Reservation
+from burst.core.placement.plan import BurstCapacity, Demand, Plan, Reservation
 from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.model.burst import BurstId
@@ -382,3 +385,10 @@ def test_no_later_job_takes_what_is_kept_and_nothing_else_changes(wanted, found,
     for each in demands[: first - 1]:
         assert made.assignments.get(each.job) == plain.assignments.get(each.job)
         assert made.decisions[each.job].reason is plain.decisions[each.job].reason
+
+
+def test_what_a_job_was_overtaken_by_is_known_as_long_as_it_is_pending():
+    one, gone, new = JobId(1), JobId(2), JobId(3)
+    kept = KeptReservation(overtaken={one: 3, gone: 4})
+    after = kept.after(Plan(overtaken={new: 1}), {one, new}, T0, HOUR)
+    assert after.overtaken == {one: 3, new: 1}

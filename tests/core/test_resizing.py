@@ -204,7 +204,10 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert site.ask(4).text == f"{ID} has 4 nodes"
     row = burst_row(site.burst, site.world(), site.now)
     assert row["resize"] is None
-    texts = [event["text"] for event in burst_story(site.burst, site.now)["events"]]
+    texts = [
+        event["text"]
+        for event in burst_story(site.burst, site.settings, site.now)["events"]
+    ]
     assert "it has 4 nodes now, all online: by request" in texts
 
 

@@ -91,6 +91,7 @@ def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
 
     assert [slot.name for slot in free] == ["burst-0"]
     assert free_slots(slots[:1], [], view(online=()), ["burst/burst-0-a"]) == []
+    assert free_slots(slots[:1], [], view(online=(), unscheduled=frozenset({0}))) == []
     assert free_slots(slots[:1], [], view(online=(), unfreed=frozenset({0}))) == []
     assert free_slots(slots[:1], [], view(online=(), busy=(0,))) == []
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.cli_harness import open_harness
 from tests.cli.watch_answers import answer
-from tests.demo.pictures import DOCS, draw_pictures
+from tests.demo.pictures import DOCS, DemoObserver, draw_pictures
+from tests.embedded_instance import embedded_instance
 from tests.report_page.report_answers import (
     MADE,
     report_answer,
     report_burst,
     report_job,
 )
+from tests.support.waiting import wait_until
 
 SVG = "{http://www.w3.org/2000/svg}"
 LARGEST = 60_000
@@ -54,6 +59,30 @@ def test_those_in_the_readme_are_there_and_fetch_nothing(name: str) -> None:
 
     assert f"(docs/{name})" in readme
     assert "burst-0-" in words(DOCS / name)
+
+
+def test_a_demo_is_looked_at_while_its_daemon_serves() -> None:
+    environment: dict[str, str] = {}
+    story: Any = SimpleNamespace(processes=SimpleNamespace(environment=environment))
+    seen = DemoObserver(story)
+    seen.start()
+    try:
+        with embedded_instance() as instance, open_harness(instance) as cli:
+            environment["FLUX_URI"] = cli.uri
+            with cli.daemon():
+                burst = cli.run("request", "-N2").lines[0].rpartition(" ")[2]
+                wait_until(lambda: online(seen.screen) == [burst], "it online")
+                cli.run("down", burst)
+                wait_until(lambda: online(seen.report) == [], "its end")
+    finally:
+        seen.stop()
+    assert online(seen.screen) == [burst], "the best picture is kept"
+    assert [row["id"] for row in seen.report["bursts"]] == [burst]
+
+
+def online(found: dict[str, Any]) -> list[str]:
+    rows = found.get("bursts", [])
+    return [row["id"] for row in rows if row["state"] == "online"]
 
 
 def test_the_screen_shows_bursts_online_and_slots(made: Path) -> None:

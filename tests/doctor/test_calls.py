@@ -9,6 +9,7 @@ import pytest
 from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import ReadFailure
 from burst.errors import ConfigError, Refused
+from tests.support.waiting import HANG_S
 
 
 def fail(error: Exception) -> int:
@@ -38,7 +39,7 @@ def test_what_fails_is_a_trouble(error: Exception, trouble: ReadFailure) -> None
 
 
 def test_what_works_on_its_own_thread_is_returned() -> None:
-    assert BackgroundCall(lambda: 7).result(time.monotonic() + 20) == 7
+    assert BackgroundCall(lambda: 7).result(time.monotonic() + HANG_S) == 7
 
 
 def test_what_hangs_is_a_trouble_and_holds_up_nobody() -> None:

@@ -15,7 +15,7 @@ from burst.doctor.facts import InstalledFacts, ReadFailure
 from burst.flux_setup.running_instance import RunningInstance
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
-FROB = {"plugins": ["defaults", "/x/frob-burst.py", "constraints"]}
+FROB = {"plugins": ["defaults", "constraints", "/x/frob-burst.py"]}
 QUEUES = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
 INSTALLED = InstalledFacts(plugin="/x/burst.py", jobs_format="/x/flux-jobs.burst.toml")
 
@@ -95,3 +95,11 @@ def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
         jobs_format=f"{tmp_path}/xdg/flux/flux-jobs.burst.toml",
     )
     assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()
+
+
+def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
+    frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
+    found = judge(frob=frob)
+    (wrong,) = [each for each in found if each.level is WRONG]
+    assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
+    assert "`burst setup` again" in wrong.advice

@@ -14,10 +14,10 @@ from burst.doctor.facts import HandshakeResult
 from burst.doctor.handshake import try_handshake
 from burst.kits import certificate
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
 OURS = certificate.create("ours")
 THEIRS = certificate.create("theirs")
-LONG_S = 20.0
 SHORT_S = 0.2
 
 
@@ -43,17 +43,17 @@ def listener(backlog: int = 8) -> Iterator[tuple[socket.socket, str]]:
 
 def test_the_leads_own_certificate_is_accepted() -> None:
     with curve_server() as endpoint:
-        assert try_handshake(endpoint, OURS, LONG_S) == (HandshakeResult.ACCEPTED, "")
+        assert try_handshake(endpoint, OURS, HANG_S) == (HandshakeResult.ACCEPTED, "")
 
 
 def test_another_certificate_is_not() -> None:
     with curve_server() as endpoint:
-        assert try_handshake(endpoint, THEIRS, LONG_S) == (HandshakeResult.REJECTED, "")
+        assert try_handshake(endpoint, THEIRS, HANG_S) == (HandshakeResult.REJECTED, "")
 
 
 def test_without_a_certificate_it_is_only_open() -> None:
     with curve_server() as endpoint:
-        assert try_handshake(endpoint, None, LONG_S) == (HandshakeResult.UNVERIFIED, "")
+        assert try_handshake(endpoint, None, HANG_S) == (HandshakeResult.UNVERIFIED, "")
 
 
 def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
@@ -65,7 +65,7 @@ def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
 
 
 def test_where_nobody_listens_the_connection_is_refused() -> None:
-    found, detail = try_handshake(f"tcp://127.0.0.1:{free_port()}", OURS, LONG_S)
+    found, detail = try_handshake(f"tcp://127.0.0.1:{free_port()}", OURS, HANG_S)
     assert (found, detail) == (HandshakeResult.REFUSED, "Connection refused")
 
 
@@ -81,14 +81,14 @@ def test_who_does_not_answer_is_given_up() -> None:
 
 
 def test_a_name_that_does_not_exist_is_told() -> None:
-    found, detail = try_handshake("tcp://no-such-host.invalid:8050", OURS, LONG_S)
+    found, detail = try_handshake("tcp://no-such-host.invalid:8050", OURS, HANG_S)
     assert found is HandshakeResult.UNRESOLVED
     assert detail
 
 
 def test_other_failures_are_told_in_the_systems_words() -> None:
     # Nobody connects to the broadcast address by TCP.
-    found, detail = try_handshake("tcp://255.255.255.255:8050", OURS, LONG_S)
+    found, detail = try_handshake("tcp://255.255.255.255:8050", OURS, HANG_S)
     assert found is HandshakeResult.FAILED
     assert detail
 
@@ -98,4 +98,4 @@ def test_other_failures_are_told_in_the_systems_words() -> None:
 )
 def test_what_is_no_tcp_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match=r"tcp://|range"):
-        try_handshake(endpoint, OURS, LONG_S)
+        try_handshake(endpoint, OURS, HANG_S)

@@ -3,7 +3,7 @@
 
 A stage is a mark (tests/stages.py) and the world its tests run in. What is missing is
 installed where it can be. What cannot be had is said and counted, and is
-a failure where CI is set, but for Flux, which no package registry has.
+a failure where CI is set, but for Flux and Fluxion, which no package registry has.
 """
 
 from __future__ import annotations
@@ -91,11 +91,13 @@ _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
 _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
+_SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
 STAGES = (
     Stage("machine", _run_here({}), where="tests/machine"),
     Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
     Stage("flux", _run_here({}), ("flux",)),
     Stage("multiuser", _run_here({}), _USERS, where="tests/multiuser"),
+    Stage("site", _run_here({}), _SITE, ("fluxion",), "tests/site"),
     Stage("kubernetes", _run_with_kubernetes, _LAB, (), "tests/kubernetes", 6),
     Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), "tests/nodes", 4),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), "tests/kind"),
@@ -149,7 +151,7 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
 
 
 def _installable(programs: Sequence[str]) -> list[str]:
-    return [name for name in programs if name != "flux"]
+    return [name for name in programs if name not in {"flux", "fluxion"}]
 
 
 def _judge(status: int, wanting: Sequence[str], fails: bool) -> Outcome:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.__main__ import STAGES, Stage, main
-from tests.e2e.tools import PACKAGES, ROOT, Machine
+from tests.e2e.tools import FILES, PACKAGES, ROOT, Machine
 from tests.kubelab.build import Unavailable
 from tests.stages import PURE, of_stage, workers
 from tests.stages import STAGES as STAGE_NAMES
@@ -68,7 +68,8 @@ def test_root_on_debian_gets_what_debian_has() -> None:
     update, install = (command for command in fake.ran if command[0] == "apt-get")
     assert update[-1] == "update"
     assert {"docker.io", "iptables", "debootstrap", "gcc"} <= set(install)
-    assert set(fake.machine.lacks(needed)) == {"flux is not on PATH"}
+    lacks = set(fake.machine.lacks(needed))
+    assert lacks == {"flux is not on PATH", f"fluxion is not in /{FILES['fluxion']}"}
 
 
 @pytest.mark.parametrize(

@@ -9,33 +9,51 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
-# Programs and the Debian packages that have them. What is not here, Go and Flux, is a
-# person's to install: Debian's own Go is too old, and it has no Flux.
+# Programs and the Debian packages that have them. What is not here, Go, Flux and
+# Fluxion, is a person's to install: Debian's own Go is too old, and it has no Flux.
 PACKAGES = {
     "cc": ("gcc", "libc6-dev"),
     "chromium": ("chromium",),
+    "dbus-user-session": ("dbus-user-session",),
     "debootstrap": ("debootstrap",),
     "docker": ("docker.io",),
     "dockerd": ("docker.io",),
     "ip": ("iproute2",),
     "iptables": ("iptables",),
     "lmp": ("lammps",),
+    "loginctl": ("systemd",),
     "mpicc.openmpi": ("libopenmpi-dev", "openmpi-bin"),
     "munged": ("munge",),
     "nsenter": ("util-linux",),
     "openssl": ("openssl",),
+    "pam_systemd": ("libpam-systemd",),
     "prometheus": ("prometheus",),
     "promtool": ("prometheus",),
     "setpriv": ("util-linux",),
+    "systemctl": ("systemd",),
     "tar": ("tar",),
     "unshare": ("util-linux",),
+}
+# What is named as programs are, and is a file.
+FILES = {
+    "dbus-user-session": "usr/lib/systemd/user/dbus.socket",
+    "fluxion": "opt/fluxion/lib/flux/modules/sched-fluxion-qmanager.so",
+    "pam_systemd": "usr/lib/*/security/pam_systemd.so",
 }
 ROOT = "root"
 """Named among programs where they have to be run as root."""
 _LEAST_GO = (1, 24)
+
+
+def _find(name: str) -> str | None:
+    """Return where a program or one of FILES is, None where it is not."""
+    if name in FILES:
+        return next(map(str, Path("/").glob(FILES[name])), None)
+    return shutil.which(name)
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -48,7 +66,7 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 class Machine(msgspec.Struct, frozen=True):
     """What is installed here; tests give one of their own."""
 
-    which: Callable[[str], str | None] = shutil.which
+    which: Callable[[str], str | None] = _find
     run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = _run
     uid: Callable[[], int] = os.geteuid
 
@@ -79,7 +97,8 @@ class Machine(msgspec.Struct, frozen=True):
         if not self.which(name):
             packages = " ".join(PACKAGES.get(name, ()))
             how = f" (apt-get install {packages})" if packages else ""
-            return f"{name} is not on PATH{how}"
+            where = f"in /{FILES[name]}" if name in FILES else "on PATH"
+            return f"{name} is not {where}{how}"
         return self._old_go() if name == "go" else ""
 
     def _old_go(self) -> str:

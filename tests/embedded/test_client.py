@@ -44,6 +44,7 @@ from tests.embedded_instance import (
     embedded_instance,
     short_directory,
 )
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_a_lead_that_hangs_is_gone(instance: EmbeddedInstance) -> None:
                 client.call(Identify(), LeadIdentity, timeout=0.3)
             # Later ZeroMQ itself finds that nobody answers its probes.
             with pytest.raises(LeadGone, match="closed the connection"):
-                client.call(Identify(), LeadIdentity, timeout=30)
+                client.call(Identify(), LeadIdentity, timeout=HANG_S)
         finally:
             os.kill(lead.pid, signal.SIGCONT)
 

@@ -16,8 +16,8 @@ import pytest
 
 from burst.embedded.tasks import TaskRunner
 from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
+from tests.support.waiting import HANG_S
 
-DEADLINE_S = 30.0
 JOB = 7
 
 
@@ -42,7 +42,7 @@ def until_ended(tasks: TaskRunner, count: int = 1) -> tuple[list[Output], list[E
     """Return what tasks wrote until so many have ended."""
     output: list[Output] = []
     ended: list[Ended] = []
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while len(ended) < count:
         assert time.monotonic() < deadline, (output, ended)
         select.select([tasks.fileno()], [], [], 0.1)
@@ -57,7 +57,7 @@ def text(output: list[Output], stream: int = 1, task: int = 0) -> str:
 
 
 def until_gone(pid: int) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while alive(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there"
         time.sleep(0.02)
@@ -143,7 +143,7 @@ def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: TaskRunner) ->
 
 def test_kill_ends_the_whole_group(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "sleep 600 & echo $!; wait"))
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     child = ""
     while not child.endswith("\n"):
         assert time.monotonic() < deadline
@@ -164,7 +164,7 @@ def test_kill_leaves_other_jobs_alone(tasks: TaskRunner) -> None:
 def test_what_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
     tasks = TaskRunner("burst-0-1", tmp_path, grace=0.2)
     start(tasks, order("sh", "-c", "trap '' TERM; echo set; while :; do sleep 1; done"))
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while not list(tasks.collect()):
         assert time.monotonic() < deadline
     tasks.kill(KillTasks(JOB))

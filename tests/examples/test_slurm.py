@@ -165,10 +165,10 @@ def lead() -> Iterator[Lead]:
 
 
 class TestSlurmProvider(ProviderContract):
-    patience = 30.0
+    patience = 90.0
     pause = 0.1
     ends_leases = True
-    lease = 6.0
+    lease = 12.0
 
     @pytest.fixture
     def cluster(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -232,16 +232,18 @@ class Site:
 
 @contextmanager
 def open_site(
-    extra: Mapping[str, Any] | None = None, pool: FluxPool | None = None
+    extra: Mapping[str, Any] | None = None,
+    pool: FluxPool | None = None,
+    prepare: Callable[[FluxInstance], None] | None = None,
 ) -> Iterator[Site]:
     """Yield a site whose lead has two nodes of its own, both up.
 
-    The lead is one of the pool, or of a pool of its own.
+    The lead is one of the pool, or of a pool of its own; `prepare` as of `FluxPool`.
     """
     lender = pool or FluxPool()
     try:
         with (
-            lender.lend(extra, followers=["lead-1"]) as instance,
+            lender.lend(extra, followers=["lead-1"], prepare=prepare) as instance,
             open_harness(instance) as cli,
         ):
             site = Site(instance, cli)

@@ -160,23 +160,3 @@ def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(
         assert row["note"].endswith("restart the lead")
         assert f"is disabled: {row['note']}" in site.explain(job)
         assert not list(site.cli.home.glob("*"))
-
-
-def test_followers_of_another_flux_are_named_with_both_versions(site: Site) -> None:
-    # Word for word what a broker of 0.87 writes when this lead turns it away.
-    site.replace_program(
-        "echo '<3>overlay.err[2]: overlay.hello: client (0.87.0) version mismatched"
-        " with server (0.88.0)' >&2; exit 1"
-    )
-    with site.cli.daemon():
-        job = site.submit("-N4", *HOSTNAME)
-        wait_until(lambda: bool(site.bursts()), "the attempt")
-        row = site.wait_for_end(site.bursts()[0]["id"])
-        assert row["result"] == "failed"
-        assert row["note"].startswith(
-            "burst-0-0 exited with status 1: it runs Flux 0.87.0 and the lead 0.88.0,"
-            " which must be the same MAJOR.MINOR: "
-        )
-        assert row["note"] in site.explain(job)
-        assert site.cli.status()["held"] == [job]
-        assert not site.followers()

@@ -29,7 +29,7 @@ ITS = frozenset({2, 3})
 
 
 def frob(**table: Any) -> dict[str, Any]:
-    plugins = ["defaults", FROBNICATOR, "constraints"]
+    plugins = ["defaults", "constraints", FROBNICATOR]
     return {"ingest": {"frobnicator": {"plugins": plugins, "burst": table}}}
 
 

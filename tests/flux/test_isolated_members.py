@@ -140,7 +140,6 @@ def test_they_live_through_a_daemon_that_is_killed(both: Both) -> None:
         wait_until(
             both.log.exists,
             lambda: f"a job to run: {ensemble(both.site.cli)}",
-            limit=60.0,
         )
         daemon.process.kill()
         daemon.process.wait()
@@ -161,7 +160,7 @@ def test_down_lets_what_runs_end_and_leaves_nothing(both: Both) -> None:
             running = row.get("queue", {}).get("run", 0)
             return bool(running > 0)
 
-        wait_until(some_run, "a job to run", limit=60.0)
+        wait_until(some_run, "a job to run")
         said = both.site.cli.run("ensemble", "down", "both")
         assert said.lines == ["ensemble both has ended; nothing of it is left"]
         form = "{name}|{status}|{returncode}"

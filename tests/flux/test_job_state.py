@@ -249,3 +249,13 @@ def test_a_job_that_was_submitted_held_is_until_somebody_touches_that() -> None:
     assert job_after(held, *PENDING[1:]).view().held_at_submit
     assert not job_after(held, *PENDING[1:], again).view().held_at_submit
     assert not job_after(*PENDING, again).view().held_at_submit
+
+
+def test_what_runs_before_its_start() -> None:
+    before = (SUBMIT, VALIDATE, DEPEND, PRIORITY, ALLOC)
+    begun = ("prolog-start", {"description": "job-manager.prolog"})
+    over = ("prolog-finish", {"description": "job-manager.prolog", "status": 0})
+    assert job_after(*before, begun).view().prologs == {"job-manager.prolog": 6.0}
+    assert job_after(*before, begun, over).view().prologs == {}
+    unknown: tuple[str, dict[str, Any]] = ("prolog-start", {})
+    assert job_after(*before, unknown).view().unreadable

@@ -22,7 +22,6 @@ from burst.kits.join_errors import explain_log, has_joined
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
-from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX
 from tests.plugins.local.harness import LocalHarness, open_bench
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
@@ -279,28 +278,3 @@ def test_the_probe_finds_a_zeromq_without_libsodium_before_any_burst(
     assert facts
     assert facts.version.startswith("commands: 0.")
     assert "Operation not supported" in facts.curve
-
-
-def test_a_burst_whose_followers_have_a_wrong_port_ends_with_that_reason(
-    site: Site,
-) -> None:
-    dead = free_port()
-    site.replace_program(
-        "for word; do case $word in --config-path=*)\n"
-        f'sed -i \'s/127.0.0.1:[0-9]*"/127.0.0.1:{dead}"/\' "${{word#*=}}"\n'
-        f'esac; done; exec {FLUX} "$@"'
-    )
-    with site.cli.daemon():
-        job = site.submit("-N4", *HOSTNAME)
-        burst_id = site.wait_for_burst("join")
-        words = f"it cannot connect to tcp://127.0.0.1:{dead}: nothing listens there"
-        wait_until(
-            lambda: words in site.cli.row(burst_id)["note"],
-            lambda: f"the reason, while there is time: {site.cli.row(burst_id)}",
-        )
-        site.change(deadlines={"join": "1s"})
-        row = site.wait_for_end(burst_id)
-        assert row["result"] == "timeout"
-        assert words in row["note"]
-        assert words in site.explain(job)
-        assert not site.followers()

@@ -19,11 +19,11 @@ from burst.model.active_job import ActiveJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.flux.fake_handle import FakeHandle, Fault
+from tests.support.waiting import HANG_S
 
 TOPIC = "job-manager.events-journal"
 PING = "job-manager.ping"
 SENTINEL = {"id": -1, "events": []}
-DEADLINE_S = 60.0
 
 
 def submitted(job: int, *, burstable: bool = True, command: str = "") -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Woken:
         self._event.set()
 
     def wait(self) -> None:
-        assert self._event.wait(DEADLINE_S)
+        assert self._event.wait(HANG_S)
         self._event.clear()
 
 
@@ -104,6 +104,32 @@ def test_the_backlog_is_known_when_start_returns(
     fake.services[TOPIC] = backlog
     journal.start()
     assert set(journal.job_views()) == {1, 3}
+
+
+def test_jobs_that_ended_before_are_shown_if_they_are_known(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    listener = Listener()
+    journal.follow_queue(listener, None)
+    journal.start(known=[JobId(n) for n in (1, 2, 3, 5)])
+    woken.wait()
+    fake.push(TOPIC, submitted(1, burstable=False))
+    woken.wait()
+    ended, cut, other, first = (submitted(n, burstable=False) for n in (2, 3, 4, 1))
+    for entry in (ended, other, first):
+        entry["events"] += [event("clean")]
+    deep = b'{"id":5,"events":[{"context":{"a":%b}}]}' % (b"[" * 1500 + b"]" * 1500)
+    entries = {
+        JobId(each["id"]): msgspec.json.encode(each)
+        for each in (ended, cut, other, first)
+    }
+    journal.take_ended({**entries, JobId(5): deep})
+    views = journal.job_views()
+    assert {job: view.state for job, view in views.items()} == {
+        1: JobState.SCHED,  # of which the journal has told already
+        2: JobState.INACTIVE,
+    }
+    assert listener.over == [], "it is none of the queue's"
 
 
 def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> None:
@@ -245,7 +271,7 @@ def test_a_journal_that_ends_is_read_anew(
 
     fake.services[TOPIC] = half_a_backlog
     fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
-    assert again.wait(DEADLINE_S)
+    assert again.wait(HANG_S)
     with pytest.raises(Unreadable, match="read again"):
         synced.job_views()
     fake.push(TOPIC, SENTINEL)
@@ -266,7 +292,7 @@ def test_a_journal_that_stays_away_is_said_once(
     with caplog.at_level("INFO", "burst"):
         fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
         for _ in range(3):
-            assert tries.acquire(timeout=DEADLINE_S)
+            assert tries.acquire(timeout=HANG_S)
     assert caplog.text.count("is requested again") == 1
 
 

@@ -11,8 +11,7 @@ from burst.errors import LeadError, LeadGone, Unreadable
 from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
 from tests.flux.fake_handle import FakeHandle
-
-DEADLINE_S = 60.0
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def finish(done: Future[None]) -> None:
 
 
 def assert_set(event: threading.Event) -> None:
-    assert event.wait(DEADLINE_S)
+    assert event.wait(HANG_S)
 
 
 def request(topic: str) -> RequestMessage:
@@ -45,14 +44,14 @@ def test_work_is_done_on_its_thread(loop: Loop) -> None:
     def name(done: Future[str]) -> None:
         done.set_result(threading.current_thread().name)
 
-    assert loop.wait_for(name, DEADLINE_S, "the name") == "loop-of-test"
+    assert loop.wait_for(name, HANG_S, "the name") == "loop-of-test"
 
 
 def test_thousands_of_works_are_done_in_their_order(loop: Loop) -> None:
     done: list[int] = []
     for number in range(5000):
         loop.post(lambda number=number: done.append(number))  # type: ignore[misc]
-    loop.wait_for(finish, DEADLINE_S, "the last")
+    loop.wait_for(finish, HANG_S, "the last")
     assert done == list(range(5000))
 
 
@@ -70,13 +69,13 @@ def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) ->
         loop.on_request = lambda message: seen.append(message.topic)
         done.set_result(None)
 
-    loop.wait_for(attach, DEADLINE_S, "attaching")
+    loop.wait_for(attach, HANG_S, "attaching")
     for number in range(300):
         broker.arrive(ResponseMessage(5, 0, str(number).encode()))
         broker.arrive(request(f"r{number}"))
         broker.arrive(ResponseMessage(6, 0, b"nobody's"))
     broker.arrive(ResponseMessage(5, 0, b"end"))
-    assert last.wait(DEADLINE_S)
+    assert last.wait(HANG_S)
     expected = [text for number in range(300) for text in (str(number), f"r{number}")]
     assert seen == [*expected, "end"]
 
@@ -85,7 +84,7 @@ def test_requests_that_nobody_takes_are_passed_over(
     broker: FakeHandle, loop: Loop
 ) -> None:
     broker.arrive(request("x"))
-    loop.wait_for(finish, DEADLINE_S, "a turn")
+    loop.wait_for(finish, HANG_S, "a turn")
     assert not broker.answers
 
 
@@ -98,7 +97,7 @@ def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
         loop.after(0.1, lambda: seen.append("first"))
         seen.append("now")
 
-    loop.wait_for(begin, DEADLINE_S, "timers")
+    loop.wait_for(begin, HANG_S, "timers")
     assert seen == ["now", "first", "second"]
 
 
@@ -122,8 +121,8 @@ def test_a_result_that_came_before_the_loss_is_kept(
         broker.lose()
         done.set_result("kept")
 
-    assert loop.wait_for(finish_and_lose, DEADLINE_S, "x") == "kept"
-    assert lost.wait(DEADLINE_S)
+    assert loop.wait_for(finish_and_lose, HANG_S, "x") == "kept"
+    assert lost.wait(HANG_S)
 
 
 def test_a_lost_broker_is_told_to_all(broker: FakeHandle, loop: Loop) -> None:
@@ -133,17 +132,17 @@ def test_a_lost_broker_is_told_to_all(broker: FakeHandle, loop: Loop) -> None:
 
     def wait() -> None:
         try:
-            loop.wait_for(lambda done: broker.lose(), DEADLINE_S, "x")
+            loop.wait_for(lambda done: broker.lose(), HANG_S, "x")
         except LeadGone as error:
             failed.append(error)
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    waiter.join(DEADLINE_S)
+    waiter.join(HANG_S)
     assert failed
-    assert told.wait(DEADLINE_S)
+    assert told.wait(HANG_S)
     with pytest.raises(LeadGone):
-        loop.wait_for(finish, DEADLINE_S, "later")
+        loop.wait_for(finish, HANG_S, "later")
 
 
 def test_close_ends_the_thread_and_disconnects(broker: FakeHandle) -> None:
@@ -164,13 +163,13 @@ def test_close_does_not_hang_on_a_thread_that_does_not_end(
         assert_set(go_on)
 
     loop.post(get_stuck)
-    assert begun.wait(DEADLINE_S)
+    assert begun.wait(HANG_S)
     with caplog.at_level("INFO", "burst"):
         loop.close()
     assert "stuck does not end" in caplog.text
     assert not broker.closed
     (stuck,) = (each for each in threading.enumerate() if each.name == "stuck")
     go_on.set()
-    stuck.join(DEADLINE_S)
+    stuck.join(HANG_S)
     loop.close()
     assert broker.closed

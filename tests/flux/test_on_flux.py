@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from burst.flux.handle import Handle
 from burst.flux.lost_frees import LostFrees
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
-from burst.model.lead import Bootstrap, HostEntry, JobState, QueueView
+from burst.flux.scheduler_status import SchedulerStatus
+from burst.model.jobid import JobId
+from burst.model.lead import Bootstrap, HostEntry, JobState, LeadView, QueueView
 from burst.model.shape import Shape
 from tests.contract.instance import BURST_SHAPE, SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
@@ -156,6 +159,12 @@ def test_a_follower_asks_the_daemon_and_is_none(
             there.serve(answer, HOLDER)
 
 
+def drained_for_good(job: JobId, view: LeadView) -> bool:
+    """Tell whether the rank is drained, and the job runs there or never will."""
+    known = job in view.jobs and bool(view.jobs[job].ranks)
+    return RANK in view.drained and (known or RANK not in view.allocated)
+
+
 def test_a_drained_rank_that_is_not_allocated_gets_no_job(
     instance: FluxInstance, watch: Watch
 ) -> None:
@@ -174,7 +183,8 @@ def test_a_drained_rank_that_is_not_allocated_gets_no_job(
             watch.lead.drain(frozenset({RANK}), "burst: idle")
         user.send("resource.drain", drain)
         user.send("job-manager.urgency", {"id": job, "urgency": 16})
-        view = watch.until(lambda view: RANK in view.drained, "drained")
+        # It counts as allocated until the scheduler has been asked.
+        view = watch.until(partial(drained_for_good, job), "drained")
         found.append(RANK in view.allocated)
         if RANK not in view.allocated:
             instance.output(instance.submit(slots=1, burstable=False, urgency=31))
@@ -301,21 +311,21 @@ def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_relo
     }
     instance.rpc("sched.alloc", {**asked, "jobspec": spec})
 
-    lost_frees = LostFrees(limit_s=0.5)
+    known = SchedulerStatus(LostFrees(limit_s=0.5))
     with closing(Handle(instance.uri)) as handle:
         client = RpcClient(handle)
-        first = read_ranks(client, lost_frees)
+        first = read_ranks(client, known)
         assert first.allocated == {RANK}
         assert first.unfreed == set()
         assert first.granting == {RANK: Shape(1)}
         time.sleep(0.6)
-        lost = read_ranks(client, lost_frees)
+        lost = read_ranks(client, known)
         assert lost.allocated == set()
         assert lost.granting == {}
         assert lost.unfreed == {RANK}
         assert lost.free[RANK] == Shape(3, 1)
         instance.flux("module", "reload", "sched-simple")
         until_readable(watch)
-        mended = read_ranks(client, lost_frees)
+        mended = read_ranks(client, known)
     assert mended.unfreed == set()
     assert mended.free[RANK] == BURST_SHAPE

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool, nodes_needed
 from burst.core.select.constraints import Constraints
-from burst.flux.ranks import parse_nodes
+from burst.flux.node_set import parse_nodes
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from unittest.mock import ANY
 
@@ -13,33 +15,15 @@ from msgspec.structs import replace
 from burst.errors import Denied, Unreadable
 from burst.flux.loop import Loop
 from burst.flux.lost_frees import GRANT_DEADLINE_S, LostFrees
-from burst.flux.ranks import (
-    ResourceWatcher,
-    parse_nodes,
-    read_ranks,
-)
+from burst.flux.node_set import parse_nodes
+from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import RpcClient
+from burst.flux.scheduler_status import SchedulerStatus
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault
-
-
-def resources(*groups: tuple[str, str, str], **properties: str) -> dict[str, Any]:
-    """Return R of groups of ranks, cores and GPUs."""
-    lite = [
-        {"rank": ranks, "children": {"core": cores, **({"gpu": gpus} if gpus else {})}}
-        for ranks, cores, gpus in groups
-    ]
-    return {"version": 1, "execution": {"R_lite": lite, "properties": properties}}
-
-
-ALL = resources(("0", "0-1", ""), ("1-3", "0-3", "0"))
-NOTHING = resources()
-
-
-def status(**more: Any) -> dict[str, Any]:
-    own = {"online": "0-1", "offline": "2-3", "exclude": "", "torpid": "", "drain": {}}
-    return {"R": ALL, **own, **more}
+from tests.flux.rank_answers import ALL, NOTHING, resources, status
+from tests.support.waiting import HANG_S
 
 
 def sched(allocated: Any = NOTHING, down: Any = NOTHING) -> dict[str, Any]:
@@ -67,7 +51,7 @@ def client(**services: Any) -> RpcClient:
 
 
 def read(asked: RpcClient) -> LeadView:
-    return read_ranks(asked, LostFrees())
+    return read_ranks(asked, SchedulerStatus())
 
 
 def test_shapes_are_counted_by_rank():
@@ -137,7 +121,8 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now = [100.0]
-    lost_frees = LostFrees(clock=lambda: now[0])
+    clock = partial(now.__getitem__, 0)
+    status = SchedulerStatus(LostFrees(clock=clock), clock)
     given = {"": resources(("1-2", "0-1", "0"))}
     of_jobs = resources(("2", "0", "0"))
     asked = client(
@@ -147,7 +132,7 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
 
     def after(seconds: float) -> LeadView:
         now[0] += seconds
-        return read_ranks(asked, lost_frees)
+        return read_ranks(asked, status)
 
     first = after(0)
     assert first.allocated == {1, 2}
@@ -171,22 +156,30 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     assert after(1).granting == {1: Shape(2)}
 
 
-def test_a_drain_of_which_the_scheduler_has_not_heard_is_asked_again():
-    heard = [NOTHING, NOTHING, resources(("2", "0-3", "0"))]
-    ranks = read(
-        client(
-            resource_status=status(drain={"2": {"reason": "x"}}),
-            sched_resource__status=lambda _: sched(down=heard.pop(0)),
-        )
+def test_a_drained_rank_counts_as_allocated_until_the_scheduler_has_heard() -> None:
+    heard = [NOTHING, resources(("2", "0-3", "0"))]
+    asked = client(
+        resource_status=status(drain={"2": {"reason": "x"}}),
+        sched_resource__status=lambda _: sched(down=heard.pop(0)),
     )
-    assert ranks.drained == {2: "x"}
-    assert not heard
+    known = SchedulerStatus(clock=itertools.count(step=0.001).__next__)
+    first = read_ranks(asked, known)
+    assert first.drained == {2: "x"}
+    assert first.allocated == {2}
+    assert known.due_in is not None
+    while read_ranks(asked, known).allocated:
+        assert heard
+    assert known.due_in is None
 
 
-def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable():
+def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable() -> None:
     asked = client(resource_status=status(drain={"2": {"reason": "x"}}))
+    now = [0.0]
+    known = SchedulerStatus(clock=partial(now.__getitem__, 0), heard_deadline_s=5.0)
+    assert read_ranks(asked, known).allocated == {2}
+    now[0] = 6.0
     with pytest.raises(Unreadable, match="not learned that 2 is drained"):
-        read_ranks(asked, LostFrees(), heard_deadline_s=0.02)
+        read_ranks(asked, known)
 
 
 def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
@@ -227,7 +220,7 @@ class TestBell:
         begun = threading.Event()
         broker.services["resource.journal"] = lambda _: begun.set()
         ResourceWatcher(loop, rings.release).start()
-        assert begun.wait(60.0)
+        assert begun.wait(HANG_S)
         yield rings
         loop.close()
 
@@ -236,9 +229,8 @@ class TestBell:
     ) -> None:
         begun = threading.Semaphore(0)
         broker.services["resource.journal"] = lambda _: begun.release()
-        deadline = 20.0
         broker.push("resource.journal", "unloaded", errno.ENODATA)
-        assert rings.acquire(timeout=deadline)
-        assert begun.acquire(timeout=deadline)
+        assert rings.acquire(timeout=HANG_S)
+        assert begun.acquire(timeout=HANG_S)
         broker.push("resource.journal", {"events": [{"name": "drain"}]})
-        assert rings.acquire(timeout=deadline)
+        assert rings.acquire(timeout=HANG_S)

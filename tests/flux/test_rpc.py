@@ -43,6 +43,19 @@ def test_thousands_are_answered_in_their_order(client: RpcClient) -> None:
     assert client.ask_all([]) == []
 
 
+def test_no_more_than_a_thousand_wait_for_an_answer_at_a_time() -> None:
+    waiting: list[int] = []
+
+    class Counting(FakeHandle):
+        def receive(self) -> Any:
+            waiting.append(self._sent - len(waiting))
+            return super().receive()
+
+    client = RpcClient(Counting({"echo": dict}).as_handle())
+    assert len(client.ask_all(("echo", {}) for _ in range(2500))) == 2500
+    assert max(waiting) == 1000
+
+
 def test_answers_may_come_in_any_order(broker: FakeHandle, client: RpcClient) -> None:
     def late(_: Any) -> None:
         """Answer once the second request is there."""

@@ -23,8 +23,7 @@ from burst.flux.service import FluxService, call_service
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER, answer
 from tests.flux.fake_handle import FakeHandle, Fault
-
-DEADLINE_S = 60.0
+from tests.support.waiting import HANG_S
 
 
 def request(topic: str, payload: bytes = b"{}", **more: Any) -> RequestMessage:
@@ -185,4 +184,4 @@ def test_a_call_returns_what_the_daemon_said() -> None:
     client = RpcClient(
         FakeHandle({"burst.x": lambda asked: {"got": asked}}).as_handle()
     )
-    assert call_service(client, "x", {"a": 1}, DEADLINE_S) == {"got": {"a": 1}}
+    assert call_service(client, "x", {"a": 1}, HANG_S) == {"got": {"a": 1}}

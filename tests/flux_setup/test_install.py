@@ -15,6 +15,8 @@ from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, Change, apply_files, plan_files
 from burst.flux_setup.running_instance import RunningInstance, check_compatible
 from burst.flux_setup.setup_files import (
+    FORMER_PIECES,
+    LEAD_PIECE,
     IntakeChoice,
     lead_tables,
     make_files,
@@ -94,7 +96,7 @@ def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
         "burst.py",
     }
     assert {step.path.name for step in steps if step.change is Change.UPDATE} == {
-        "burst-lead.toml"
+        LEAD_PIECE
     }
 
 
@@ -111,7 +113,7 @@ def test_a_file_of_somebody_else_is_refused_and_nothing_is_written(site: Path) -
 def test_a_file_that_was_changed_since_stays(site: Path) -> None:
     places = single_directory(site / "flux")
     apply_files(places.own, make_files(places, choice()))
-    edited = places.config / "burst-lead.toml"
+    edited = places.config / LEAD_PIECE
     edited.write_text("# mine now\n")
     with pytest.raises(ConfigError, match="exists and is not what"):
         plan_files(places.own, make_files(places, choice()))
@@ -174,7 +176,7 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     assert hold == {
         "ingest": {
             "frobnicator": {
-                "plugins": ["defaults", "/x/frob-burst.py", "constraints"],
+                "plugins": ["defaults", "constraints", "/x/frob-burst.py"],
                 "burst": {
                     "any_job": True,
                     "share_users": False,
@@ -189,7 +191,7 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     assert queue["queues"] == {
         "burst": {"requires": ["burst"]},
         "go": {"requires": ["burst"]},
-        "batch": {"requires": ["local"]},
+        "batch": {"requires": ["^burst"]},
     }
     assert queue["policy"]["jobspec"]["defaults"]["system"]["queue"] == "batch"
     assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
@@ -197,6 +199,31 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     assert "policy" not in lead_tables(places, choice("queue"))
     scheduler = lead_tables(places, choice("scheduler"))
     assert scheduler["burst"] == {"scheduler": True}
+
+
+def test_our_queues_have_the_limits_of_the_queue_whose_jobs_they_take() -> None:
+    limits = {"duration": "8h", "job-size": {"max": {"nnodes": 4}}}
+    intake = IntakeSettings(mode="queue")
+    picked = IntakeChoice(intake=intake, limits=limits, plugins=("/site/frob.py",))
+    tables = lead_tables(single_directory(Path("/x")), picked)
+    ours = {"requires": ["burst"], "policy": {"limits": limits}}
+    assert tables["queues"] == {"burst": ours, "burst-ready": ours}
+    listed = tables["ingest"]["frobnicator"]["plugins"]
+    assert listed == ["/site/frob.py", "constraints", "/x/frob-burst.py"]
+
+
+def test_the_piece_of_an_earlier_release_is_replaced(site: Path) -> None:
+    places = single_directory(site / "flux")
+    made = make_files(places, choice())
+    former = places.config / FORMER_PIECES[0]
+    made[former] = made.pop(places.config / LEAD_PIECE)
+    apply_files(places.own, made)
+    steps = apply_files(places.own, make_files(places, choice()))
+    assert {(s.change, s.path.name) for s in steps if s.change is not Change.SAME} == {
+        (Change.REMOVE, former.name),
+        (Change.WRITE, LEAD_PIECE),
+    }
+    assert "Its name is the last" in (places.config / LEAD_PIECE).read_text()
 
 
 def test_the_module_gets_the_policy_and_the_attribute() -> None:
@@ -216,11 +243,6 @@ def test_the_module_gets_the_policy_and_the_attribute() -> None:
             "scheduler",
             RunningInstance(scheduler="sched-fluxion-qmanager", config={}),
             "the instance schedules by sched-fluxion-qmanager",
-        ),
-        (
-            "queue",
-            RunningInstance(scheduler="", config={"queues": {"burst": {}}}),
-            "the instance already has a queue burst",
         ),
     ],
 )

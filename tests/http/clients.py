@@ -13,6 +13,7 @@ from typing import NamedTuple
 from burst.config import parse_listen
 from burst.http.routes import Route, Routes
 from burst.http.server import HttpServer
+from tests.support.waiting import HANG_S
 
 
 class Answer(NamedTuple):
@@ -44,7 +45,7 @@ def ask(
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Answer:
     """Ask as Python's own client does."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
     try:
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
@@ -62,7 +63,7 @@ def bearer(token: str) -> dict[str, str]:
 def ask_socket(path: str, url: str) -> bytes:
     """Ask over a Unix socket; return all that comes."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(20)
+        client.settimeout(HANG_S)
         client.connect(path)
         client.sendall(f"GET {url} HTTP/1.0\r\n\r\n".encode())
         return read_all(client)
@@ -70,7 +71,7 @@ def ask_socket(path: str, url: str) -> bytes:
 
 def send_raw(port: int, *parts: bytes) -> bytes:
     """Send bytes, and return all that comes back until the server closes."""
-    with socket.create_connection(("127.0.0.1", port), 20) as client:
+    with socket.create_connection(("127.0.0.1", port), HANG_S) as client:
         for part in parts:
             try:
                 client.sendall(part)

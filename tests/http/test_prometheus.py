@@ -19,7 +19,7 @@ from tests.cli.cli_harness import open_harness
 from tests.embedded_instance import embedded_instance
 from tests.manifests.monitoring import SERIES, queries, rule_groups
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.programs, pytest.mark.prometheus]
 TOKEN = "b" * 40
@@ -33,7 +33,7 @@ class PrometheusProcess:
 
     def get(self, path: str, **fields: str) -> Any:
         url = f"http://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(fields)}"
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=HANG_S) as answer:
             found = json.load(answer)
         assert found["status"] == "success", found
         return found["data"]
@@ -48,7 +48,8 @@ class PrometheusProcess:
 
     def is_ready(self) -> bool:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=5)
+            url = f"http://127.0.0.1:{self.port}/-/ready"
+            urllib.request.urlopen(url, timeout=HANG_S)
         except OSError:
             return False
         return True
@@ -82,7 +83,7 @@ def prometheus(directory: Path, target: int) -> Iterator[PrometheusProcess]:
         yield found
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(HANG_S)
 
 
 # Nothing of these has happened: they have no series, or one whose rate is no number.

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from tests.support.waiting import HANG_S
+
 
 def make_certificate(place: Path, name: str) -> tuple[Path, Path]:
     """Write a certificate for localhost that signs itself; return it and its key."""
@@ -18,7 +20,7 @@ def make_certificate(place: Path, name: str) -> tuple[Path, Path]:
     command = ["openssl", "req", "-x509", "-nodes", "-days", "1", "-newkey", "rsa:2048"]
     command += ["-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"]
     command += ["-keyout", str(key), "-out", str(made)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     return made, key
 
 
@@ -37,7 +39,7 @@ def tls_proxy(
             while True:
                 client, _ = listener.accept()
                 with suppress(OSError), closing(client):
-                    client.settimeout(20)
+                    client.settimeout(HANG_S)
                     with context.wrap_socket(client, server_side=True) as inner:
                         _pass_on(inner, backend, seen)
 
@@ -49,19 +51,19 @@ def tls_proxy(
         # `close` alone does not wake a thread that waits in `accept`.
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(20)
+        thread.join(HANG_S)
 
 
 def _pass_on(client: ssl.SSLSocket, backend: int, seen: list[bytes]) -> None:
     """Pass one request on, and its answer back. HTTP/1.0: the answer ends the rest."""
-    with socket.create_connection(("127.0.0.1", backend), 20) as server:
+    with socket.create_connection(("127.0.0.1", backend), HANG_S) as server:
         answered = threading.Thread(target=_copy, args=(server, client), daemon=True)
         answered.start()
         with suppress(OSError):
             while chunk := client.recv(65536):
                 seen.append(chunk)
                 server.sendall(chunk)
-        answered.join(20)
+        answered.join(HANG_S)
 
 
 def _copy(server: socket.socket, client: ssl.SSLSocket) -> None:

@@ -13,7 +13,7 @@ from tests.cli.cli_harness import CliHarness, DaemonProcess
 from tests.intake.user_cli import FROBNICATOR, UserCli
 from tests.support.waiting import wait_until
 
-PLUGINS = ["defaults", FROBNICATOR, "constraints"]
+PLUGINS = ["defaults", "constraints", FROBNICATOR]
 QUEUES = {
     "batch": {"requires": ["local"]},
     "burst": {"requires": ["burst"]},

@@ -14,8 +14,13 @@ from tests.intake.user_cli import FROBNICATOR, UserCli
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
+PLUGINS = ["defaults", "constraints", FROBNICATOR]
+BEFORE = ["defaults", FROBNICATOR, "constraints"]
+"""Where releases before this one put it."""
+
+
 def ingest(**table: Any) -> dict[str, Any]:
-    plugins = ["defaults", FROBNICATOR, "constraints"]
+    plugins = table.pop("plugins", PLUGINS)
     return {"frobnicator": {"plugins": plugins, "burst": table}}
 
 
@@ -103,7 +108,81 @@ BY_QUEUE = {
 }
 
 
-@pytest.mark.parametrize("tables", [BY_QUEUE])
+SITE = {
+    "ingest": ingest(),
+    "queues": {
+        "batch": {"requires": ["local"]},
+        "debug": {"requires": ["local", "fast"]},
+        "free": {"requires": ["^burst"]},
+    },
+}
+
+
+@pytest.mark.parametrize("tables", [SITE])
+def test_a_burst_job_of_a_queue_may_have_lent_nodes_for_those_of_the_queue(
+    user: UserCli,
+) -> None:
+    """Lent nodes need no property of a queue, by which others would get them, too."""
+    lent, local = {"properties": ["burst"]}, {"properties": ["local"]}
+    either = {"or": [local, lent]}
+    burst = ("--setattr=burstable", "--urgency=hold")
+    asked: list[tuple[list[str], Any]] = [
+        (["-qbatch"], local),
+        ([*burst, "-qbatch", "-N4"], either),
+        ([*burst, "-qbatch", "--requires=burst-0"], [{"properties": ["burst-0"]}]),
+        ([*burst, "-qbatch", "--requires=local"], either),
+        ([*burst, "-qbatch", "--requires=host:lead-0"], [{"hostlist": ["lead-0"]}]),
+        ([*burst, "-qdebug"], {"or": [{"properties": ["local", "fast"]}, lent]}),
+        ([*burst, "-qfree"], None),
+        ([*burst, "-qfree", "--requires=burst"], lent),
+        (["-qfree"], {"properties": ["^burst"]}),
+    ]
+    for words, wanted in asked:
+        found = constraints(user, user.submit(*words, "true"))
+        whole = {"and": [*wanted, either]} if isinstance(wanted, list) else wanted
+        assert found == whole, words
+
+
+@pytest.mark.parametrize("tables", [{**SITE, "ingest": ingest(plugins=BEFORE)}])
+def test_before_constraints_its_queue_says_which_nodes_a_burst_job_may_have(
+    user: UserCli,
+) -> None:
+    job = user.submit("--setattr=burstable", "--urgency=hold", "-qbatch", "true")
+    assert constraints(user, job) == {"properties": ["local"]}
+
+
+WITH_VALIDATOR = {
+    **SITE,
+    "ingest": {
+        **ingest(),
+        "validator": {"plugins": ["jobspec", "feasibility"]},
+    },
+}
+
+
+@pytest.mark.parametrize("tables", [WITH_VALIDATOR])
+def test_what_cannot_run_is_refused_as_before_and_burst_jobs_are_not(
+    user: UserCli,
+) -> None:
+    user.submit("--setattr=burstable", "--urgency=hold", "-qbatch", "-N4", "true")
+    said = user.type("submit", "-qbatch", "-N4", "true")
+    assert said.status != 0
+    assert "only 2 eligible" in said.error
+    moved = user.submit("--urgency=hold", "-qbatch", "true")
+    user.do("update", moved, "queue=free")
+    assert user.do("jobs", "-no{queue}", moved) == "free"
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        BY_QUEUE,
+        {
+            **BY_QUEUE,
+            "ingest": ingest(queue="burst", ready="burst-ready", plugins=BEFORE),
+        },
+    ],
+)
 def test_a_burstable_job_waits_in_the_burst_queue(user: UserCli) -> None:
     """Else it waits in the default queue, whose nodes are never lent ones."""
     job = user.submit("--setattr=burstable", "-N4", "true")

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -185,39 +183,6 @@ def test_what_cannot_be_taken_down_is_told_and_can_be_later(user: User) -> None:
     user.ends_clean()
 
 
-def test_a_node_that_cannot_start_ends_the_job_and_says_why(user: User) -> None:
-    job = user.submit("-N2", "--address", "no host", script="touch up")
-    assert user.status(job) != 0
-    events = user.flux("job", "eventlog", job)
-    assert "rank 0: not a host name or address: 'no host'" in events
-    user.ends_clean()
-
-
-def test_a_port_that_is_taken_ends_the_job_and_says_so(user: User) -> None:
-    with socket.socket() as other:
-        other.bind(("", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        job = user.submit("-N2", f"--port={port}", script="touch up")
-        assert user.status(job) != 0
-    events = user.flux("job", "eventlog", job)
-    assert "rank 0: the broker ended with status 1 before the script began" in events
-    assert "Address already in use" in user.output()
-    user.ends_clean()
-
-
-def test_a_dry_run_prints_the_jobspec_and_does_nothing(user: User) -> None:
-    words = ("-N2", "--output=out.{{id}}", "-t5m", "--dry-run")
-    spec = json.loads(user.batch(*words, script="true").stdout)
-    (task,) = spec["tasks"]
-    assert task["command"][-3:] == [str(task["command"][5]), "--", "{{tmpdir}}/script"]
-    system = spec["attributes"]["system"]
-    assert system["duration"] == 300
-    assert system["files"]["script"]["data"] == "#!/bin/sh\ntrue"
-    assert not {"BURST_LEAD_BATCH", "FLUX_CLI_PLUGINPATH"} & set(system["environment"])
-    assert user.left() == []
-
-
 @pytest.mark.parametrize(
     ("words", "text", "told"),
     [
@@ -228,19 +193,6 @@ def test_a_dry_run_prints_the_jobspec_and_does_nothing(user: User) -> None:
         ),
         (("-N1", "plain.sh"), "echo hi", "plain.sh does not appear to start with '#!'"),
         (("-N1", "--conf=x=1", "plain.sh"), "#!/bin/sh", "leave --conf out"),
-        (
-            ("-N1", "--nosuch", "plain.sh"),
-            "#!/bin/sh",
-            "unrecognized arguments: --nosuch",
-        ),
-        (("plain.sh",), "#!/bin/sh", "Number of slots to allocate must be specified"),
-        (("-N3", "plain.sh"), "#!/bin/sh", "-N3: this instance has 2 nodes; ask for"),
-        (("-N0", "plain.sh"), "#!/bin/sh", "-N0: a lead has at least one own node"),
-        (
-            ("-N1", "--slots=0", "plain.sh"),
-            "#!/bin/sh",
-            "--slots 0: no burst could ever join",
-        ),
     ],
 )
 def test_what_cannot_be_is_told_and_leaves_nothing(

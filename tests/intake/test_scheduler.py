@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burst.flux.ranks import parse_nodes
+from burst.flux.node_set import parse_nodes
 from burst.model.jobid import parse_jobid
 from tests.contract.instance import rank_of
 from tests.flux_instance import FLUX, MISSING, FluxInstance

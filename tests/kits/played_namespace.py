@@ -14,6 +14,7 @@ from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, STARTED
 from burst.provider import Phase
 from tests.kits.kubeserver import Said, Watch, api_server
 from tests.kits.pods import SETTINGS, TAGS
+from tests.support.waiting import HANG_S
 
 ROOT = "/api/v1/namespaces/jobs"
 PODS = f"{ROOT}/pods"
@@ -55,7 +56,7 @@ class Namespace:
 
     def __init__(self, server: Said) -> None:
         self.server = server
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
         self.bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
         self.serve(JOBS, *map(job, BURSTS))
         self.serve(PODS, *map(pod, BURSTS))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import threading
 from pathlib import Path
@@ -44,6 +45,18 @@ def test_a_file_like_another_has_its_owner_group_and_mode(tmp_path: Path) -> Non
     assert (found.st_uid, found.st_gid) == (wanted.st_uid, wanted.st_gid)
     assert stat.S_IMODE(found.st_mode) == 0o640
     assert path.read_text() == "new"
+
+
+def test_it_writes_to_no_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not through a link either that somebody made in a directory of many users."""
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / ".a.0").symlink_to("other")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "a", "secret", private=True)
+    assert (tmp_path / "other").read_text() == "kept"
 
 
 @pytest.mark.parametrize("replace", [True, False])

@@ -36,11 +36,39 @@ SHAKE = f"<3>overlay.err[2]: parent sockevent {PEER} handshake failed: Broken pi
             " service not known",
             "it cannot resolve the lead's host name lead.invalid: set",
         ),
+        (
+            "<6>broker.info[2]: parent-ready: join->init 0.1s\n"
+            "<6>sdbus.info[2]: sd_bus_open_user: No medium found (retrying in 2s)",
+            "the lead has [systemd] enable, and it cannot connect to the user bus of"
+            " systemd (No medium found",
+        ),
+        (
+            "<6>broker.info[2]: parent-ready: join->init 0.1s\n"
+            "sdmon.err[2]: imp-shell-0-f53.service needs cleanup - resources are"
+            " offline",
+            "the lead has [systemd] enable, and imp-shell-0-f53.service, of a job",
+        ),
     ],
 )
 def test_a_log_that_tells_why_is_put_in_words(log: str, words: str) -> None:
     later = "broker.err[2]: rc3.0: flux modprobe rc3 Exited (rc=1) 0.2s"
     assert explain_log(f"{log}\n{later}\n").startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "sdmon.err[2]: a.service needs cleanup - resources are offline",
+            "sdmon.err[2]: cleanup complete - resources are online",
+        ),
+        ("", "sdbus.info[2]: sd_bus_open_user: connected"),
+    ],
+)
+def test_a_follower_that_found_its_systemd_has_no_trouble(
+    before: str, after: str
+) -> None:
+    assert not explain_log(f"{before}\n{after}")
 
 
 def test_the_latest_reason_counts() -> None:

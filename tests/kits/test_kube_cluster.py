@@ -18,6 +18,7 @@ from burst.errors import (
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, MINICLUSTER, POD, SECRET, Kind
 from tests.kits.kubeserver import Said, api_server
+from tests.support.waiting import HANG_S
 
 JOBS = "/apis/batch/v1/namespaces/far/jobs"
 SECRETS = "/api/v1/namespaces/far/secrets"
@@ -31,7 +32,7 @@ def server() -> Iterator[Said]:
 
 @pytest.fixture
 def cluster(server: Said) -> Cluster:
-    return Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+    return Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
 
 
 def status(code: int, reason: str, message: str = "", **details: Any) -> Any:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import select
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from tests.kits.kubeserver import Said, Watch, api_server, as_line
 from tests.support.set_clock import SetClock
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 PODS = "/api/v1/namespaces/far/pods"
 FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden", "message": "cannot watch"}
@@ -39,7 +38,7 @@ class Watcher:
     def __init__(self, server: Said) -> None:
         self.server = server
         self.clock = SetClock(1000.0)
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
         selected = Selection(POD, "far", {"x": "y"})
         self.kind = WatchedKind(cluster, selected, Pod, self.clock)
         self.pods: dict[str, str] = {}
@@ -66,11 +65,11 @@ class Watcher:
         wait_until(read, lambda: self.pods)
         assert self.lists == before
 
-    def wait_for_its_end(self) -> None:
-        """Wait until the end of the watch has come, which nobody reads yet."""
+    def wait_for_more(self) -> None:
+        """Wait until something of the watch, or its end, can be read."""
         stream = self.kind._stream
         assert stream is not None
-        readable, *_ = select.select([stream._socket], [], [], 60)
+        readable, *_ = select.select([stream._socket], [], [], HANG_S)
         assert readable
 
     def begin(self, *pods: str, version: str = "7") -> Watch:
@@ -133,7 +132,7 @@ def test_an_event_may_come_in_parts(watcher: Watcher) -> None:
     watch = watcher.begin()
     line = as_line("ADDED", pod("b"))
     watch.lines.put(line[:20])
-    time.sleep(0.05)
+    watcher.wait_for_more()
     assert watcher.read() == Changes(None, [])
     watch.lines.put(line[20:])
     watcher.wait({"b": "uid-b"})
@@ -196,7 +195,7 @@ def test_what_was_not_read_for_long_and_has_ended_is_listed(watcher: Watcher) ->
     watch = watcher.begin("a")
     watcher.serve("b")
     watch.end()
-    watcher.wait_for_its_end()
+    watcher.wait_for_more()
     watcher.clock.now += 16
     assert watcher.read().listed
     assert watcher.pods == {"b": "uid-b"}

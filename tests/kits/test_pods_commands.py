@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from burst.kits.pods.commands import PRE_FAILED
 from burst.kits.pods.pod_status import why_not_started
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, by_kind, replace
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 BROKER = f"""#!{sys.executable}
 import os, signal, sys
@@ -58,7 +57,7 @@ class Container(msgspec.Struct, frozen=True):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=30,
+            timeout=HANG_S,
             check=False,
         )
 
@@ -182,7 +181,9 @@ def test_a_broker_is_stopped_and_then_they_run(
     form: str, spec: BurstSpec, tmp_path: Path
 ) -> None:
     spec, environ = of_form(form, spec)
-    commands = CommandsTable(post="sleep 0.2; echo after")
+    commands = CommandsTable(
+        post=f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo after"
+    )
     made = container(tmp_path, spec, commands, WAIT="1", STATUS="4", **environ)
     log = tmp_path / "log"
     with log.open("wb") as file:
@@ -193,7 +194,8 @@ def test_a_broker_is_stopped_and_then_they_run(
         wait_until(lambda: "stop" in log.read_text(), log.read_text)
         # A second one, while they run, changes nothing.
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 4
+        (tmp_path / "go").touch()
+        assert process.wait(timeout=HANG_S) == 4
     finally:
         process.kill()
     told = log.read_text().splitlines()
@@ -219,15 +221,16 @@ def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
 def test_what_they_leave_running_does_not_hold_the_broker_up(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
-    commands = CommandsTable(pre="sleep 20 & echo started")
-    began = time.monotonic()
+    commands = CommandsTable(pre="sleep 1000 & echo $!")
     made = container(tmp_path, spec, commands)
     with subprocess.Popen(made.command, env=made.environ, stdout=-1) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"started\n"
-        assert process.stdout.readline() == b"broker broker\n"
-        assert process.wait() == 0
-        assert time.monotonic() - began < 15
+        left = int(process.stdout.readline())
+        try:
+            assert process.stdout.readline() == b"broker broker\n"
+            assert process.wait(HANG_S) == 0
+        finally:
+            os.kill(left, signal.SIGKILL)
 
 
 def test_without_them_nothing_is_added(spec: BurstSpec) -> None:

@@ -8,7 +8,7 @@ import pytest
 from burst.kits.pods.warnings import warnings_by_object
 from burst.provider import Failure, Phase
 from tests.kits.admission_texts import LACKS, RULES
-from tests.kits.test_pods_status import RUNNING, about, look, pod, thing
+from tests.kits.seen_pods import RUNNING, about, look, pod, thing
 
 
 @pytest.mark.parametrize(("denial", "rule", "advice"), RULES)

@@ -60,6 +60,15 @@ def examine(
     return found
 
 
+def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
+    server: Said, lead: LeadIdentity
+) -> None:
+    found = examine(server, replace(lead, systemd=True))
+    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
+    assert "a pod has no systemd" in said
+    assert "set [systemd] enable = false" in said
+
+
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
@@ -89,6 +98,7 @@ def test_the_api_server_checks_what_each_offer_makes(server: Said) -> None:
     said = "the API server accepts the Job and the pods of nodes, urgent; "
     assert said in found[Level.OK]
     plain, urgent = sent_to(server, JOBS)
+    assert (plain["spec"]["completions"], plain["spec"]["parallelism"]) == (1, 1)
     assert "priorityClassName" not in plain["spec"]["template"]["spec"]
     assert urgent["spec"]["template"]["spec"]["priorityClassName"] == "high"
     pods = sent_to(server, PODS)
@@ -124,6 +134,7 @@ def test_a_minicluster_is_checked_once_a_lead_is_known(
     assert "the API server accepts the MiniCluster of nodes; " in found[Level.OK]
     (made,) = sent_to(server, MINICLUSTERS)
     assert made["spec"]["size"] == 1
+    assert made["spec"]["interactive"], "its brokers run until they are told to end"
     lost = replace(lead, certificate="/no/such")
     found = examine(server, lost, form="operator")
     assert any("offer nodes: /no/such" in text for text in found[Level.WRONG])

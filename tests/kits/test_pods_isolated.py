@@ -39,6 +39,7 @@ from burst.provider import OUTPUT_MOST, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import isolate
 from tests.kits.kubeserver import Said, api_server
 from tests.kits.pods import SETTINGS, TAGS, by_kind, make_spec, pod_spec, replace
+from tests.support.waiting import HANG_S
 
 NOW = 1000.0
 EARLIER = "1970-01-01T00:15:00Z"
@@ -362,7 +363,7 @@ def result_of(bursts: PodBursts) -> tuple[int | None, str]:
 
 @pytest.fixture
 def bursts(server: Said) -> PodBursts:
-    cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=5)
+    cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
     return PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
 
 

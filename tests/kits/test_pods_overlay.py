@@ -230,7 +230,7 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert container["securityContext"]["runAsUser"] == 1000
     assert container["workingDir"] == "/work"
-    assert " -Slog-stderr-level=7" in container["commands"]["pre"]
+    assert " -Slog-stderr-level=7 &\n" in container["commands"]["pre"]
 
 
 BROKER = "[[pod.spec.containers]]\nname = 'broker'\n"
@@ -303,6 +303,8 @@ REFUSED = [
     ("[pod.spec]\nshareProcessNamespace = true", "could read the certificate"),
     ("[pod.spec.resources.requests]\ncpu = 1", "pod.spec.resources: use cores, cpu"),
     (f"{BROKER}env = [{{ value = 'x' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}env = [{{ name = '' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}env = [{{ name = 7 }}]", r"broker.env\[0\]: has no name"),
     (f"{BROKER}resources = 1", "broker.resources: expected a table"),
     (f"{BROKER}resources = {{ limits = 1 }}", "resources.limits: expected a table"),
     ("environment = { FLUX_URI = 'x' }", "environment.FLUX_URI: is the address"),

@@ -20,7 +20,7 @@ from burst.provider import BurstStatus, Failure, Phase
 from tests.kits.played_namespace import BURSTS, JOBS, NOW, PODS, job, meta
 from tests.kits.played_namespace import played_namespace as played
 from tests.kits.pods import SETTINGS, TAGS
-from tests.kits.test_pods_status import RUNNING, look, pod, thing
+from tests.kits.seen_pods import RUNNING, look, pod, thing
 
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 16739dd5, JobUID: 60a0290d) due to"

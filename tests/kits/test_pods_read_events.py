@@ -23,7 +23,7 @@ from tests.kits.played_namespace import (
     pod,
 )
 from tests.kits.pods import SETTINGS, TAGS
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 def denial(burst: str) -> Manifest:
@@ -43,7 +43,7 @@ class Waiting:
         self.namespace = namespace
         self.now = NOW - 90  # of the first denial, or soon after
         endpoint = Endpoint(namespace.server.url, "", lambda: "t")
-        self.cluster = Cluster(endpoint, timeout=5)
+        self.cluster = Cluster(endpoint, timeout=HANG_S)
         self.bursts = PodBursts(self.cluster, SETTINGS, TAGS, clock=lambda: self.now)
 
     def look(self, after: float = 0.0) -> tuple[BurstStatus, int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, PodSettings, Toleration, offers
@@ -44,6 +45,15 @@ def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -
         assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
         assert hosts_of(item) == spec.hosts
     assert {name_of(item) for item in objects} == {spec.burst_id}
+
+
+def test_followers_that_need_systemd_are_refused_before_anything_is_made(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    needs = replace(spec, lead=replace(spec.lead, systemd=True))
+    with pytest.raises(Refused, match="a pod has no systemd") as refused:
+        render(needs, settings, TAGS, 0)
+    assert "no [exec] service" in refused.value.advice
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])

@@ -10,62 +10,18 @@ import pytest
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
-from burst.kits.pods.status import describe, followers
-from burst.kits.pods.warnings import Warnings, warnings_by_object, why_starting
-from burst.provider import BurstStatus, Failure, Phase
-
-NOW = 1000.0
-SIDECAR: Manifest = {
-    "name": "istio-proxy",
-    "restartCount": 7,
-    "ready": False,
-    "state": {"terminated": {"exitCode": 3}},
-}
-EARLIER = "1970-01-01T00:15:00Z"  # 100 s before
-
-
-def thing(kind: str, name: str = "b", **more: Any) -> Manifest:
-    meta: Manifest = {
-        "name": name,
-        "creationTimestamp": EARLIER,
-        "labels": {ID: "b"},
-        "annotations": {HOSTS: "n-[0-1]"},
-    }
-    meta |= more.pop("metadata", {})
-    return {"kind": kind, "metadata": meta, **more}
-
-
-def pod(index: int, **status: Any) -> Manifest:
-    """Return a pod that is bound, with this status. Its sidecar came first."""
-    for container in status.get("containerStatuses", []):
-        container.setdefault("name", "broker")
-    if "containerStatuses" in status:
-        status["containerStatuses"] = [SIDECAR, *status["containerStatuses"]]
-    made = thing("Pod", f"p{index}", status=status)
-    made["metadata"]["labels"] = {ID: "b", INDEX: str(index)}
-    container = {"name": "broker", "image": "flux:1"}
-    sidecar = {"name": "istio-proxy", "image": "proxy:1"}
-    native = {"name": "gcsfuse", "restartPolicy": "Always"}
-    spec = {
-        "nodeName": "node",
-        "initContainers": [{"name": "view"}, native],
-        "containers": [sidecar, container],
-    }
-    return {**made, "spec": spec}
-
-
-def waiting(reason: str, message: str = "") -> Manifest:
-    return {"state": {"waiting": {"reason": reason, "message": message}}}
-
-
-def look(
-    *objects: Manifest,
-    warnings: Warnings | None = None,
-    logs: dict[str, str] | None = None,
-    schedule: float = 300,
-) -> BurstStatus:
-    (found,) = group_by_burst(objects)
-    return describe(found, warnings or {}, logs or {}, schedule, NOW)
+from burst.kits.pods.status import followers
+from burst.kits.pods.warnings import warnings_by_object, why_starting
+from burst.provider import Failure, Phase
+from tests.kits.seen_pods import (
+    EARLIER,
+    RUNNING,
+    about,
+    look,
+    pod,
+    thing,
+    waiting,
+)
 
 
 def disruption(reason: str, message: str = "") -> dict[str, Any]:
@@ -74,7 +30,6 @@ def disruption(reason: str, message: str = "") -> dict[str, Any]:
     return {"phase": "Failed", "conditions": [condition]}
 
 
-RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
 CRASHED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     (RUNNING, Phase.RUNNING, ""),
@@ -401,17 +356,6 @@ def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
         "n-1 was restarted once, last after exit status 137, OOMKilled:"
         f" it used more memory than {words}"
     )
-
-
-def about(kind: str, name: str, words: str, at: str = EARLIER) -> Warnings:
-    reason, _, message = words.partition(": ")
-    event = {
-        "metadata": {"creationTimestamp": at},
-        "involvedObject": {"kind": kind, "name": name},
-        "reason": reason,
-        "message": message,
-    }
-    return warnings_by_object([event])
 
 
 def test_an_event_says_why_a_container_does_not_start() -> None:

@@ -32,7 +32,7 @@ from tests.kits.played_namespace import (
     pod,
 )
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
 
 def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -> None:
     now = [NOW]
-    cluster = Cluster(Endpoint(namespace.server.url, "", lambda: "t"), timeout=5)
+    cluster = Cluster(Endpoint(namespace.server.url, "", lambda: "t"), timeout=HANG_S)
     bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: now[0])
     namespace.log(BURSTS[0], REFUSED)
     for _ in range(3):

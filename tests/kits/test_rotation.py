@@ -37,25 +37,24 @@ def keep(path: Path, until: float) -> str:
 def test_a_lead_that_runs_has_the_one_before_and_the_next_has_the_new_one(
     path: Path,
 ) -> None:
-    before = certificate.read(path)
+    before, began = certificate.read(path), time.time()
     made, kept = rotate(path)
     assert certificate.read(kept) == before
     assert certificate.read(path) == made
-    now = time.time()
-    assert running_certificate(lead(path, now - 60)) == str(kept)
-    assert running_certificate(lead(path, now + 60)) == str(path)
+    assert running_certificate(lead(path, began - 1)) == str(kept)
+    assert running_certificate(lead(path, time.time() + 1)) == str(path)
 
 
 def test_rotations_in_a_row_keep_each_certificate(path: Path) -> None:
     """Also within the hundredth of a second to which Flux tells the lead's start."""
-    before = [certificate.read(path)]
+    before, began = [certificate.read(path)], time.time()
     kept = []
     for _ in range(5):
         made, each = rotate(path)
         before.append(made)
         kept.append(each)
     assert [*map(certificate.read, kept), certificate.read(path)] == before
-    assert running_certificate(lead(path, time.time() - 60)) == str(kept[0])
+    assert running_certificate(lead(path, began - 1)) == str(kept[0])
 
 
 def test_of_several_rotations_the_first_after_the_start_counts(path: Path) -> None:
@@ -98,13 +97,13 @@ def test_behind_a_link_the_file_is_replaced_whichever_way_it_is_named(
     link.parent.mkdir()
     link.symlink_to(path)
     for named in (link, path):
-        before = certificate.read(path)
+        before, began = certificate.read(path), time.time()
         made, kept = rotate(named)
         assert certificate.read(link) == certificate.read(path) == made
         assert link.is_symlink()
         now = time.time()
         for configured in (link, path):
-            assert running_certificate(lead(configured, now - 1)) == str(kept)
+            assert running_certificate(lead(configured, began - 1)) == str(kept)
             assert running_certificate(lead(configured, now + 1)) == str(configured)
         assert certificate.read(kept) == before
         assert delete_unused(link, now + 1) == [kept]

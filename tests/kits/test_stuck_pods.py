@@ -80,7 +80,7 @@ def test_others_are_waited_for(server: Said, answer: Any) -> None:
 )
 def test_a_pod_has_its_time_to_end(server: Said, young: Manifest) -> None:
     server.answer("GET", f"{NODES}/n", GONE)
-    assert deleted(server, young) == []
+    assert deleted(server, young, pod("b")) == ["b"]
 
 
 def test_by_force_all_that_are_ending_are_deleted(server: Said) -> None:

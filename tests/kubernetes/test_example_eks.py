@@ -78,7 +78,7 @@ def settings(aws: Path, namespace: str = "default") -> msgspec.Struct:
 
 @pytest.mark.kubernetes
 class TestEksProvider(ProviderContract):
-    patience = 30.0
+    patience = 90.0
     pause = 0.02
 
     @pytest.fixture(scope="class")

@@ -38,7 +38,8 @@ pytestmark = pytest.mark.kubernetes
 FORBIDDEN = {
     "kind": "Status",
     "reason": "Forbidden",
-    "message": "jobs.batch is forbidden: User cannot patch resource",
+    "message": 'jobs.batch "b" is forbidden: User "system:serviceaccount:burst:burst"'
+    ' cannot patch resource "jobs" in API group "batch" in the namespace "far"',
 }
 
 

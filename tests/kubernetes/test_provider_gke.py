@@ -69,7 +69,7 @@ class LabGke(Gke):
 
 
 class OnKubernetes(ProviderContract):
-    patience = 30.0
+    patience = 90.0
     pause = 0.02
 
     @pytest.fixture

@@ -37,7 +37,7 @@ def place(lab: Cluster) -> Iterator[str]:
 
 
 class KubeContract(ProviderContract):
-    patience = 30.0
+    patience = 90.0
     pause = 0.02
     ends_leases = True
     lease = 30.0

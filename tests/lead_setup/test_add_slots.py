@@ -107,6 +107,17 @@ def test_a_gateway_that_cannot_be(
     assert (lead / "broker.toml").read_text() == before
 
 
+def test_a_graph_in_r_is_refused(lead: Path) -> None:
+    path = lead / "R"
+    before = json.dumps({**json.loads(path.read_text()), "scheduling": {"graph": {}}})
+    path.write_text(before)
+    hosts = hosts_of(lead)
+    with pytest.raises(ConfigError, match="a graph for Fluxion") as refused:
+        add_slots(lead, [NEW])
+    assert "make R without it" in refused.value.advice
+    assert (path.read_text(), hosts_of(lead)) == (before, hosts)
+
+
 def test_a_dry_run_writes_nothing(lead: Path) -> None:
     before = (lead / "broker.toml").read_text(), (lead / "R").read_text()
     added, kept = add_slots(lead, [NEW], dry_run=True)
@@ -139,6 +150,7 @@ def test_what_a_person_wrote_into_the_file_stays_and_the_old_one_is_kept(
 def test_hosts_in_tables_of_their_own_are_added_to(lead: Path) -> None:
     (lead / "broker.toml").write_text(
         '[[bootstrap.hosts]]\nhost = "lead-0" # first\n[tbon]\nfanout = 2\n'
+        f'[resource]\npath = "{lead}/R"'
     )
     add_slots(lead, [NEW])
     assert hosts_of(lead) == ("lead-0", "burst-1-0", "burst-1-1")
@@ -180,7 +192,7 @@ def test_old_files_are_not_kept_through_a_link(lead: Path, tmp_path: Path) -> No
     [
         ("burst-0-[2-5]", "burst-0-2 is declared twice"),
         ("lead-1", "lead-1 is declared twice"),
-        ("x y", "not a"),
+        ("x/y", "not a"),
         ("more-[0-1]:0", "no node has"),
     ],
 )
@@ -193,6 +205,11 @@ def test_a_directory_without_a_lead_is_told(lead: Path) -> None:
     with pytest.raises(ConfigError, match="name the directory"):
         add_slots(lead / "run", [NEW])
     (lead / "broker.toml").write_text("[bootstrap]\n")
+    with pytest.raises(ConfigError, match=r"no file has .bootstrap. hosts"):
+        add_slots(lead, [NEW])
+    (lead / "broker.toml").write_text(
+        '[bootstrap]\nhosts = 1\n[resource]\npath = "R"\n'
+    )
     with pytest.raises(ConfigError, match="hosts cannot be read"):
         add_slots(lead, [NEW])
 

@@ -22,29 +22,14 @@ from burst.lead_setup.add_slots import (
     without_resources,
 )
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
-from burst.lead_setup.lead_config import find_files, read_config
+from burst.lead_setup.lead_config import read_config, read_lead
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.system_units import SystemPlaces
 from burst.model.shape import Shape
 from tests.builders import identity, view
+from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, R
 from tests.support.fluxlead import short_directory
 
-BOOTSTRAP = """\
-# Of the site.
-[bootstrap]
-curve_cert = "/etc/flux/system/curve.cert"
-default_port = 8050
-hosts = [{ host = "test[1-3]" }]
-"""
-R = {
-    "version": 1,
-    "execution": {
-        "R_lite": [{"rank": "0-2", "children": {"core": "0-3"}}],
-        "starttime": 0.0,
-        "expiration": 0.0,
-        "nodelist": ["test[1-3]"],
-    },
-}
 SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
 
 
@@ -125,8 +110,8 @@ def test_a_slot_that_is_there_with_other_nodes_is_told(site: Path) -> None:
     before = (site / "R").read_text()
     (told,) = adopt_lead(request(site, "burst-0-[0-3]:4:1")).unlike
     assert told == (
-        "burst-0-[0-3] stays as R has it, each 8 cores, not 4 cores, 1 GPU; to change"
-        " it, correct R by hand"
+        "burst-0-[0-3] stays as it is declared, each 8 cores, not 4 cores, 1 GPU; to"
+        " change it, correct R or [[resource.config]] by hand"
     )
     assert (site / "R").read_text() == before
     (site / "R").write_text(before.replace("burst-0-[0-3]", "burst-0-[0-2],burst-0-2"))
@@ -156,20 +141,115 @@ def test_an_instance_without_a_certificate_is_refused(site: Path) -> None:
     assert "burst keygen" in refused.value.advice
 
 
-def test_where_r_is_not_a_file_it_says_how_to_make_one(site: Path) -> None:
+def test_entries_of_resources_get_one_more(site: Path) -> None:
     path = site / "conf.d/resource.toml"
-    path.write_text('[[resource.config]]\nhosts = "test[1-3]"\ncores = "0-3"\n')
-    with pytest.raises(ConfigError, match=r"no file has .resource. path") as refused:
+    path.write_bytes(ENTRIES.replace("\n", "\r\n").encode())
+    found = adopt_lead(request(site, "burst-0-[0-3]:8:1", "gpu-0:4"))
+    assert [slot.ranks for slot in found.added] == ["3-6", "7"]
+    assert {path.name for path in found.copies} == {
+        *("net.toml.old", "resource.toml.old")
+    }
+    written = path.read_bytes()
+    assert written.startswith(ENTRIES.replace("\n", "\r\n").encode())
+    assert tomllib.loads(written.decode())["resource"]["config"][2:] == [
+        {
+            "hosts": "burst-0-[0-3]",
+            "cores": "0-7",
+            "gpus": "0",
+            "properties": ["burst", "burst-0"],
+        },
+        {"hosts": "gpu-0", "cores": "0-3", "properties": ["burst", "gpu"]},
+    ]
+    assert json.loads((site / "R").read_text()) == R
+    again = adopt_lead(request(site, "burst-0-[0-3]:8:1", "gpu-0:4"))
+    assert (again.added, again.unlike) == ([], ())
+    (told,) = adopt_lead(request(site, "gpu-0:9")).unlike
+    assert told.startswith("gpu-0 stays as it is declared, each 4 cores, not 9 cores")
+
+
+def test_of_a_path_and_entries_the_entries_count(site: Path) -> None:
+    (site / "conf.d/early.toml").write_text(ENTRIES)
+    adopt_lead(request(site))
+    assert json.loads((site / "R").read_text()) == R
+    entries = read_config(site / "conf.d")["resource"]["config"]
+    assert entries[-1]["hosts"] == "burst-0-[0-3]"
+    running = identity("test[1-3]")
+    assert compare_with_running(site / "conf.d", running, view())[1]
+
+
+def test_one_file_may_have_all_in_an_array_of_one_line(site: Path) -> None:
+    entries = 'config = [{ hosts = "test[1-3]", cores = "0-3" }] # all'
+    file = site / "one.toml"
+    file.write_text(f"{BOOTSTRAP}\n[resource]\n{entries}\n[tbon]\n# none\n")
+    asked = msgspec.structs.replace(request(site), config=file)
+    adopt_lead(asked)
+    tables = tomllib.loads(file.read_text())
+    assert tables["resource"]["config"][1]["hosts"] == "burst-0-[0-3]"
+    assert declared_hosts(tables)[-1] == "burst-0-3"
+    rest = iter(file.read_text())
+    assert all(letter in rest for letter in f"{BOOTSTRAP}\n[resource]\n# all\n# none")
+
+
+def test_entries_that_cannot_be_read_are_told(site: Path) -> None:
+    path = site / "conf.d/resource.toml"
+    path.write_text('[[resource.config]]\ncores = "0-3"\n')
+    with pytest.raises(ConfigError, match=r"\[\[resource.config\]\] cannot be read"):
         adopt_lead(request(site))
-    assert "flux kvs get resource.R" in refused.value.advice
+
+
+def test_where_nodes_find_their_resources_it_says_what_to_declare(site: Path) -> None:
+    (site / "conf.d/resource.toml").unlink()
+    with pytest.raises(ConfigError, match="each node finds its own") as refused:
+        adopt_lead(request(site))
+    assert '[[resource.config]] hosts = "NAMES"' in refused.value.advice
     assert not (site / "burst").exists()
 
 
-def test_one_file_has_the_hosts(site: Path) -> None:
-    assert find_files(site / "conf.d") == (site / "conf.d/net.toml", site / "R")
-    (site / "conf.d/net2.toml").write_text(BOOTSTRAP)
-    with pytest.raises(ConfigError, match=r"2 files have .bootstrap. hosts"):
-        find_files(site / "conf.d")
+def test_a_graph_for_fluxion_that_would_lack_the_ranks_is_refused(site: Path) -> None:
+    (site / "conf.d/graph.toml").write_text('[resource]\nscheduling = "/etc/jgf"\n')
+    with pytest.raises(ConfigError, match="names a graph for Fluxion"):
+        adopt_lead(request(site))
+
+
+def test_of_several_files_that_one_is_changed_which_flux_goes_by(site: Path) -> None:
+    """It reads them in the order of their names, and the last array counts."""
+    later = site / "conf.d/net2.toml"
+    target = site / "hosts.of.the.site"
+    target.write_text('[bootstrap]\nhosts = [{ host = "test[1-3]" }]\n')
+    later.symlink_to(target)
+    (site / "conf.d/broker.toml").write_text("[tbon]\nfanout = 4\n")
+    (site / "conf.d/.zz.toml").write_text("no toml")
+    lead = read_lead(site / "conf.d")
+    assert (lead.hosts, lead.resources) == (later, site / "R")
+    assert lead.files.tables["tbon"] == {"fanout": 4}
+    adopt_lead(request(site))
+    assert later.is_symlink()
+    assert "burst-0-" in target.read_text()
+    assert (site / "conf.d/net.toml").read_text() == BOOTSTRAP
+
+
+def test_flux_reads_every_file_and_so_does_adopt(site: Path) -> None:
+    broken = site / "conf.d/zz.toml"
+    broken.symlink_to(site / "nowhere")
+    with pytest.raises(ConfigError, match=r"zz\.toml: cannot be read"):
+        adopt_lead(request(site))
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[queues.burst]\n", True),
+        ("[policy.limits]\n", True),
+        ("[lead]\n", False),
+        ("[[policy]]\n", False),
+    ],
+)
+def test_the_daemons_settings_are_no_part_of_it(
+    site: Path, text: str, part: bool
+) -> None:
+    (site / "conf.d/burst.toml").write_text(text)
+    (name,) = tomllib.loads(text)
+    assert (name in read_config(site / "conf.d")) == part
 
 
 def test_a_directory_that_is_no_leads_is_refused(site: Path) -> None:
@@ -213,13 +293,13 @@ def test_what_an_interrupted_command_left_is_no_safe_restart(site: Path) -> None
     before = (site / "R").read_text()
     adopt_lead(request(site))
     (site / "R").write_text(before)
-    with pytest.raises(ConfigError, match=r"burst-0-\[0-3\] are in .* and not in R"):
+    with pytest.raises(ConfigError, match=r"burst-0-\[0-3\] are in .* not in what"):
         adopt_lead(request(site))
     running = identity("test[1-3]")
     said, safe = compare_with_running(site / "conf.d", running, view())
     assert not safe
     assert "R of the files lacks burst-0-[0-3]" in said[1]
-    # R that names no hosts, or is no file, tells nothing of it.
+    # R that names no hosts, or that there is not, tells nothing of it.
     resources = json.loads(before)
     del resources["execution"]["nodelist"]
     (site / "R").write_text(json.dumps(resources))
@@ -228,7 +308,7 @@ def test_what_an_interrupted_command_left_is_no_safe_restart(site: Path) -> None
     assert without_resources(site / "conf.d", ["x"]) == []
 
 
-@pytest.mark.parametrize("slot", ["[[[:4", "burst-0-[0-3", "a b:4", ":4"])
+@pytest.mark.parametrize("slot", ["[[[:4", "burst-0-[0-3", "a/b:4", ":4"])
 def test_a_slot_that_is_none_is_refused(site: Path, slot: str) -> None:
     with pytest.raises(ConfigError, match=r"such as burst-0-\[0-3\]|host name"):
         adopt_lead(request(site, slot))

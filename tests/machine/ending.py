@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from burst.core.placement.slots import DRAIN_TAG, find_slots
+from burst.core.placement.slots import ends_with_lease, find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.lead import JobState
@@ -41,6 +41,8 @@ def heal(steps: Steps) -> None:
     world, lead = steps.world, steps.world.lead
     lead.unreadable = lead.deaf = lead.stopped = lead.disk.full = False
     lead.silence.next.clear()
+    lead.cleans, lead.fatal_signals = (), (9, 15)
+    lead.housekeeping.clear()
     lead.disk.crash = ""
     world.joins = True
     world.executor.hung.clear()
@@ -204,8 +206,8 @@ def clear(steps: Steps) -> None:
     must = steps.invariants.must
     must("gone", _at_rest(steps), "not all bursts have ended")
     must("gone", not world.records.holds, f"holds are left: {world.records.holds}")
-    ours = [r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)]
-    must("gone", not ours, f"ranks {ours} are still drained by us")
+    ours = [r for r, why in lead.drained.items() if ends_with_lease(why)]
+    must("gone", not ours, f"ranks {ours} are still drained by us, or by Flux")
     unanswered = [a for a in steps.answers if not a.done()]
     must("gone", not unanswered, f"{len(unanswered)} commands were never answered")
     for answer in steps.answers:

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Container
 from typing import Any
 
+from burst.core.housekeeping import AGAIN_S
 from burst.core.placement.capacity import usable_nodes
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import DRAIN_TAG
@@ -295,6 +296,7 @@ class Invariants:
             b.id
             for b in live
             if b.state is State.DRAIN and not any(r in users for r in b.lease.ranks)
+            if not self._is_cleaned(b)
         }
         self._waits.note(quiet, self.world.elapsed)
         for burst in quiet:
@@ -302,6 +304,12 @@ class Invariants:
             self.must(
                 "use", not held, f"{burst} stays in drain, and nothing runs on it"
             )
+
+    def _is_cleaned(self, burst):
+        """Tell whether housekeeping runs on it, for which it is waited so long."""
+        began = self.world.lead.housekeeping
+        limit = self.world.settings.deadlines.housekeeping + 2 * AGAIN_S
+        return any(began.get(r, 0) > self.world.now - limit for r in burst.lease.ranks)
 
     def _harm(self):
         """No job that we could hold stands in Flux's queue for ranks that are down."""

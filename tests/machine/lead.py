@@ -116,6 +116,7 @@ class SimLead(FakeLead):
             online=frozenset(self.online),
             drained=dict(self.drained),
             allocated=used,
+            housekeeping=dict(self.housekeeping),
             granting=granting,
             free={
                 rank: _NOTHING if rank in used else shape
@@ -171,6 +172,12 @@ class SimLead(FakeLead):
     def undrain(self, ranks):
         self.orders += 1
         self.silence.call("undrain", lambda: super(SimLead, self).undrain(ranks))
+
+    def end_housekeeping(self, ranks, signum):
+        self.orders += 1
+        self.silence.call(
+            "sweep", lambda: super(SimLead, self).end_housekeeping(ranks, signum)
+        )
 
     # What happens at the lead.
 

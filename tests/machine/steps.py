@@ -60,7 +60,7 @@ WISHES = (
 BANKS = ("", "physics", "maths")
 RPCS = (
     *("hold", "release", "tell", "drain", "undrain", "store", "observe", "fail"),
-    *("move", "lend", "jobspec", "finish", "confine"),
+    *("move", "lend", "jobspec", "finish", "confine", "sweep"),
 )
 CHANGES: tuple[dict[str, dict[str, Any]], ...] = (
     {"limits": {"max_nodes": 8, "max_bursts": 3}},
@@ -203,6 +203,26 @@ class Steps:
         found = self._one(self.world.jobs(JobState.SCHED), job)
         if found:
             self.world.lead.change(found.id, duration=duration)
+
+    @step(2, job=_ANY)
+    def prolog_fails(self, job):
+        """Of a job that has lent nodes only: Flux drains them, and the job fails."""
+        running = self.world.jobs(JobState.RUN)
+        found = self._one([j for j in running if not j.ranks & set(OWN)], job)
+        if found:
+            self.world.lead.fail_prolog(found.id)
+
+    @step(2, runs=[True, False], deaf=[0, 0, 1, 2])
+    def housekeeping_is_slow(self, runs, deaf):
+        """After each job from now on it runs on lent nodes until a signal ends it."""
+        lead = self.world.lead
+        hosts = range(len(lead.known.hosts))
+        lead.cleans = tuple(rank for rank in hosts if runs and rank not in OWN)
+        lead.fatal_signals = ((9, 15), (9,), ())[deaf]
+
+    @step(2)
+    def housekeeping_ends(self):
+        self.world.lead.housekeeping.clear()
 
     @step(2)
     def flux_schedules(self):

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 SCRIPT = Path(__file__).parents[2] / "manifests" / "base" / "lead" / "start.sh"
 SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
-TOLD_S = 30.0
 Start = Callable[[str], subprocess.Popen[bytes]]
 
 
@@ -46,7 +45,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
 
 @pytest.mark.parametrize("status", [0, 1, 3])
 def test_it_ends_as_its_broker_does(start: Start, status: int) -> None:
-    assert start(f"exit {status}").wait(TOLD_S) == status
+    assert start(f"exit {status}").wait(HANG_S) == status
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -59,11 +58,11 @@ def test_a_signal_ends_the_broker_in_order_and_the_pod_has_failed(
     started = start(broker)
     wait_until((tmp_path / "ready").exists, "the broker")
     started.send_signal(signal.SIGTERM)
-    assert started.wait(TOLD_S) == 128 + signal.SIGTERM
+    assert started.wait(HANG_S) == 128 + signal.SIGTERM
     assert (tmp_path / "ended").exists()
 
 
 def test_a_broker_that_a_signal_killed_is_not_a_job_that_is_complete(
     start: Start,
 ) -> None:
-    assert start("kill -KILL $$").wait(TOLD_S) == 128 + signal.SIGKILL
+    assert start("kill -KILL $$").wait(HANG_S) == 128 + signal.SIGKILL

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -101,10 +100,8 @@ def test_what_is_within_the_budget_is_kept_as_it_is(constraint: Any) -> None:
     ],
 )
 def test_what_is_beyond_it_is_refused_with_the_limit(constraint: Any, why: str) -> None:
-    start = time.thread_time()
     with pytest.raises(JobspecError, match=why):
         canonical(constraint)
-    assert time.thread_time() - start < 1.0
 
 
 @pytest.mark.parametrize("times", [30, 470, 980, 5000])

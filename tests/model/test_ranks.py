@@ -86,6 +86,15 @@ def test_idset_is_written_in_order_and_collapsed(ids, text):
         ("n[3,1-2]", ("n3", "n1", "n2")),
         ("n[1-2]-eth", ("n1-eth", "n2-eth")),
         ("n[5-5]", ("n5",)),
+        ("a,", ("a",)),
+        (",a", ("a",)),
+        (" a,, b\tc ", ("a", "b", "c")),
+        ("rack[0-1]node[0-3]", ("rack0node[0-3]", "rack1node[0-3]")),
+        ("n[ 1-2],n[1-]", ("n01", "n02", "n1")),
+        ("n[+1-+2]", ("n01", "n02")),
+        ("n[1x-2]", ("n01", "n02")),
+        ("[1-2]", ("1", "2")),
+        ("a],b[1]", ("a],b1",)),
     ],
 )
 def test_hostlist_is_read_in_its_order(text, hosts):
@@ -95,10 +104,13 @@ def test_hostlist_is_read_in_its_order(text, hosts):
 @pytest.mark.parametrize(
     "text",
     [
-        "a,",
-        ",a",
-        "a b",
         "n[1",
+        "n[1,]",
+        "n[-1]",
+        "n[1--2]",
+        "n[1 ]",
+        "n[1-2x]",
+        "n[[1-2]]",
         "n1]",
         "n[2-1]",
         "n[x]",

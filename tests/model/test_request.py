@@ -178,6 +178,7 @@ def test_a_queue_that_is_no_text_is_refused(queue):
 
 def test_a_bank_is_read():
     assert parse_bank(jobspec(SLOT, bank="physics")) == "physics"
+    assert parse_bank(jobspec(SLOT, bank="x" * 64)) == "x" * 64
     assert parse_bank(jobspec(SLOT)) == ""
 
 

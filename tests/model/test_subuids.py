@@ -64,6 +64,11 @@ def test_lines_are_taken_as_newuidmap_takes_them(line):
     assert [found.owner(n) for n in (0, 1, 9, 2**32)] == ["", "ann", "ann", ""]
 
 
+def test_a_number_that_begins_with_0_is_octal():
+    found = parse_subuids("ann:0100:010\n")
+    assert [found.owner(n) for n in (63, 64, 71, 72)] == ["", "ann", "ann", ""]
+
+
 @given(
     lines=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=8),
     userid=st.integers(0, 40),

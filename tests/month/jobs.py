@@ -13,7 +13,7 @@ from functools import cache
 
 import msgspec
 
-from burst.flux.ranks import parse_nodes
+from burst.flux.node_set import parse_nodes
 from burst.model.jobid import format_f58
 from burst.model.ranks import parse_idset
 from tests.flux_instance import FluxInstance, flux_bindings

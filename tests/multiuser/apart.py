@@ -11,7 +11,7 @@ from tests.intake.user_cli import FILES, FROBNICATOR, SCHEDULER
 from tests.multiuser.lab import OWNER
 from tests.multiuser.system_instance import DaemonRun, SystemInstance
 
-PLUGINS = ["defaults", FROBNICATOR, "constraints"]
+PLUGINS = ["defaults", "constraints", FROBNICATOR]
 BY_USERS = {"FLUX_CLI_PLUGINPATH_OVERRIDE": str(FILES)}
 """In the environment of users, for `flux submit --burst`."""
 QUEUES = {

@@ -320,7 +320,7 @@ def _script(directory: Path) -> str:
     sign = {"max-ttl": 1209600, "default-type": "munge", "allowed-types": ["munge"]}
     allowed = {"allowed-users": [OWNER], "allowed-shells": [str(shell)]}
     lines = ["set -e", "umask 022", "mount -t tmpfs -o mode=0755 lab /mnt"]
-    overlays = [Path("/etc"), Path("/run"), etc, *_closed_ancestors()]
+    overlays = [Path("/etc"), Path("/run"), etc, *closed_ancestors()]
     for number, place in enumerate(overlays):
         layer = f"/mnt/{number}"
         lines += [
@@ -328,7 +328,7 @@ def _script(directory: Path) -> str:
             f"mount -t overlay lab -o lowerdir={place},upperdir={layer}/up,"
             f"workdir={layer}/work {place}",
         ]
-    lines += [f"chmod a+x {place}" for place in _closed_ancestors()]
+    lines += [f"chmod a+x {place}" for place in closed_ancestors()]
     lines += ["mount -t tmpfs -o mode=0755 homes /home"]
     for user, number in UIDS.items():
         lines += [
@@ -360,7 +360,7 @@ def _script(directory: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def _closed_ancestors() -> list[Path]:
+def closed_ancestors() -> list[Path]:
     """Return directories above what all users run that only root may pass through."""
     needed = {Path(sys.prefix), Path(sys.base_prefix), _REPOSITORY, flux_etc()}
     needed.add(Path(sys.executable).resolve())

@@ -47,7 +47,7 @@ class Site:
             self.root("rm", "-rf", "/etc/flux")
             self.root("ln", "-s", str(etc), "/etc/flux")
         self.root("mkdir", "-p", "/etc/flux/system/conf.d")
-        for path in ("system/conf.d/burst-lead.toml", "burst.toml"):
+        for path in ("system/conf.d/zz-burst-lead.toml", "burst.toml"):
             self.root("rm", "-f", f"/etc/flux/{path}")
         self.write("system/conf.d/system.toml", tomli_w.dumps(self.tables()))
         self.write("system/R", json.dumps({"version": 1, "execution": _RESOURCES}))

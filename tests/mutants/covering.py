@@ -1,144 +1,132 @@
 # SPDX-License-Identifier: MIT
-"""Which tests run a line in their own process, and what each costs: measured once.
+"""A copy of a tree whose tests are measured once, and then run on mutants.
 
-Only what runs in the process of a test counts. So tests that start programs are left
-out: of the commands, of the embedded lead, of contracts on real providers, and on a
-real Flux all that start a daemon. Those with users, Kubernetes, nodes, kind or a month
-are too, and the random machine: its few tests run nearly each line and take minutes.
+The checkout is never changed. What counts is what runs in the process of a test: a
+program that a test starts is not measured, so a mutant is not looked for there.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import re
 import shutil
-import sqlite3
+import subprocess
 import sys
-import tempfile
 from collections import defaultdict
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
-from tests.mutants.overlay import Overlay, run_pytest, tracked
-from tests.mutants.sample import ROOMS, Place, sources
+from coverage import CoverageData
 
-_IGNORED: tuple[str, ...] = (
-    *("demo", "docs", "examples", "benchmarks", "manifests", "multiuser", "month"),
-    *("cli", "e2e", "embedded", "kind", "kubernetes", "nodes", "mutants"),
-    "machine/test_machine.py",
-    *("test_house.py", "test_typed.py", "contract/test_embedded_lead.py"),
-    *("contract/test_provider_kind.py", "contract/test_provider_mutants.py"),
-    *(
-        "contract/test_provider_local_embedded.py",
-        "contract/test_provider_local_flux.py",
-    ),
-)
-_REAL = ("flux", "contract", "kits", "model")
+from tests.mutants.sample import ROOMS, Mutant
+from tests.stages import PURE, of_stage
+
+_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site")
+_SETTINGS = "[run]\nrelative_files = true\nconcurrency = thread\ninclude ="
+_PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+# A loop without an end may fill a list: bytes.
+_MEMORY = 8 << 30
+# Seconds of a test that waits for what never comes, and of tests that do not end.
+_HANGS, _ENDLESS = 60, 300
+# Files of tests that run before all others are imported: the nearest catch most.
+_FIRST = 3
 
 
-class Cost(NamedTuple):
-    """What one test took when nothing was changed, in seconds."""
+class Copy:
+    """A tree below an empty directory; all that runs there imports it."""
 
-    processor: float
-    wall: float
+    def __init__(self, tree: Path, root: Path) -> None:
+        self.root = root
+        shutil.copytree(tree, root, True, shutil.ignore_patterns(*_LEFT_OUT))
+        # Two mutants of a second may be of one size: compiled code is known by a hash.
+        words = ["compileall", "-q", "--invalidation-mode", "checked-hash", "burst"]
+        self._run(words, seconds=0)
+
+    def _run(self, words: Sequence[str], seconds: int) -> tuple[int, str]:
+        """Run a module for `seconds`, or as long as it takes if they are 0."""
+        env = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
+        env["PYTHONPATH"] = f"{self.root}:{self.root}/plugins"
+        # SIGINT first: fixtures end what they have started.
+        bound = ["timeout", "--signal=INT", "--kill-after=60", str(seconds)]
+        command = [*bound, "prlimit", f"--as={_MEMORY}", sys.executable, "-m", *words]
+        done = subprocess.run(
+            command, check=False, cwd=self.root, env=env, text=True, capture_output=True
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def failed(self, tests: Sequence[str]) -> str:
+        """Run tests until one fails; return which, or nothing."""
+        # What failed with another mutant is no example for this one.
+        shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)
+        words = [*_PYTEST, "-x", "--tb=no", "-rfE", f"--timeout={_HANGS}", *tests]
+        status, output = self._run(words, _ENDLESS)
+        named = re.search(r"^(?:FAILED|ERROR) ([^\s[]+)", output, re.MULTILINE)
+        return named[1] if named else f"status {status}" * bool(status)
+
+    def measure(self, kept: Path, tests: Sequence[str]) -> None:
+        """Run tests once, with coverage that knows which test runs."""
+        rooms = "".join(f"\n    {room}/*" for room in ROOMS)
+        (kept / "settings").write_text(f"{_SETTINGS}{rooms}\ndata_file = {kept}/lines")
+        real = f" or ({of_stage('flux')})" if shutil.which("flux") else ""
+        words = [*_PYTEST, "-m", f"({PURE}){real}", f"--junitxml={kept}/costs.xml"]
+        words += ["--cov", f"--cov-config={kept}/settings", "--cov-context=test"]
+        # Its few tests run nearly each line, and take minutes.
+        words += ["--cov-report=", "--ignore=tests/machine/test_machine.py", *tests]
+        words += ["-n", str(os.cpu_count() or 1), "--dist=loadfile"]
+        status, output = self._run(words, seconds=0)
+        if status not in (0, 1):
+            raise RuntimeError(f"{output}\npytest: status {status}")
 
 
 class Covering:
-    """Answers which tests are to run for a mutant."""
+    """Which test functions run a line, and what each costs with all its parameters."""
 
-    def __init__(self, tree: Path, cache: Path, workers: int) -> None:
-        self._tree = tree
-        digest = hashlib.sha256()
-        for path in tracked(tree):
-            if path.suffix in (".py", ".toml") and "mutants" not in path.parts:
-                digest.update(path.read_bytes())
-        self.costs: dict[str, Cost] = {}
-        self._bits: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        self._size: dict[str, int] = defaultdict(int)
-        real = shutil.which("flux") and (tree / "tests/flux").exists()
-        for kind in ("pure", "flux") if real else ("pure",):
-            kept = cache / f"{kind}-{digest.hexdigest()[:16]}"
-            if not (kept / "done").exists():
-                _measure(tree, kept, kind, workers)
-            self._read(kept)
+    def __init__(self, kept: Path) -> None:
+        self._costs: dict[str, float] = defaultdict(float)
+        self._data = CoverageData(str(kept / "lines"))
+        self._data.read()
+        for case in ET.parse(kept / "costs.xml").iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name', '').partition('[')[0]}"
+            # One that fails when nothing is changed catches nothing.
+            failed = {child.tag for child in case} & {"failure", "error"}
+            self._costs[name] += float("inf" if failed else case.get("time", 0))
 
-    def _read(self, kept: Path) -> None:
-        for line in (kept / "costs").read_text().splitlines():
-            test, passed, processor, wall = json.loads(line)
-            if passed:
-                self.costs[test] = Cost(processor, wall)
-        query = (
-            "select file.path, context.context, line_bits.numbits from line_bits "
-            "join file on file.id = file_id join context on context.id = context_id"
-        )
-        with closing(sqlite3.connect(kept / "coverage")) as database:
-            for path, context, numbits in database.execute(query):
-                test = context.rpartition("|")[0]
-                if test in self.costs or not context:
-                    lines = int.from_bytes(numbits, "little")
-                    self._bits[path][test] |= lines
-                    self._size[test] += lines.bit_count()
+    def _cost(self, test: str) -> float:
+        # Junit names it package.module.Class.function.
+        dotted = test.replace(".py::", ".").replace("::", ".").replace("/", ".")
+        return self._costs[dotted]
 
-    def tests(self, file: str, place: Place) -> list[str]:
-        """Return the tests for a place: the nearest first, a file's tests together."""
-        covered = self._bits.get(file, {})
-        first, line = place.lines
-        tests: list[str] = []
-        for looked in range(line, first - 1, -1):
-            tests = [test for test, bits in covered.items() if bits >> looked & 1]
-            if tests:
-                break
-        # What runs at the import belongs to all that use the file, or what imports it.
-        if place.imported or "" in tests:
-            tests = list({*covered} - {""}) or self._of_importers(file)
-        folder = file.replace("burst/", "tests/", 1).split("/")[:-1]
+    def _running(self, file: str, line: int = 0) -> set[str]:
+        """Return the tests that run a line, or any of the file."""
+        lines = self._data.contexts_by_lineno(file)
+        looked = [lines.get(line, [])] if line else lines.values()
+        return {re.split(r"[\[|]", name)[0] for names in looked for name in names}
+
+    def batches(self, mutant: Mutant, budget: float) -> list[list[str]]:
+        """Return tests that take `budget` seconds, the nearest and cheapest first."""
+        tests = self._running(mutant.file, mutant.line)
+        # What runs at the import belongs to all that use the file, or its folder.
+        if mutant.imported or "" in tests:
+            folder = mutant.file.rpartition("/")[0]
+            files = [f for f in self._data.measured_files() if f.startswith(folder)]
+            tests = self._running(mutant.file) - {""}
+            tests = tests or set().union(*map(self._running, files)) - {""}
         by_file = defaultdict(list)
-        for test in sorted(tests, key=lambda test: (self._size[test], test)):
+        for test in sorted(tests, key=lambda test: (self._cost(test), test)):
             by_file[test.partition("::")[0]].append(test)
+        mirror = mutant.file.replace("burst/", "tests/", 1).split("/")
+        named = f"test_{mirror.pop()}"
 
-        def near(name: str) -> tuple[int, int]:
-            common = sum(map(str.__eq__, folder, name.split("/")))
-            return -common, self._size[by_file[name][0]]
+        def near(name: str) -> tuple[bool, int, float, str]:
+            common = sum(map(str.__eq__, mirror, name.split("/")))
+            cheapest = self._cost(by_file[name][0])
+            return not name.endswith(named), -common, cheapest, name
 
-        return [test for name in sorted(by_file, key=near) for test in by_file[name]]
-
-    def _of_importers(self, file: str) -> list[str]:
-        module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        named = re.compile(rf"^(from|import) {re.escape(module)}\b", re.MULTILINE)
-        found: set[str] = set()
-        for room in ROOMS:
-            for path in sources(self._tree, room):
-                if named.search(path.read_text()):
-                    name = path.relative_to(self._tree).as_posix()
-                    found.update(self._bits.get(name, {}))
-        return list(found - {""})
-
-
-def _measure(tree: Path, kept: Path, kind: str, workers: int) -> None:
-    """Run the tests once, with coverage that knows which test runs."""
-    kept.mkdir(parents=True, exist_ok=True)
-    for path in kept.iterdir():
-        path.unlink()
-    settings = kept / "settings"
-    room = "\n".join(f"    */{room}/*" for room in ROOMS)
-    settings.write_text(
-        f"[run]\ninclude =\n{room}\ndata_file = {kept}/coverage\n"
-        "relative_files = true\nconcurrency = thread\n"
-    )
-    env = {"MUTANTS_COSTS": str(kept / "costs"), "MUTANTS_TESTS": kind}
-    env["PYTHONPATH"] = str(Path(__file__).parent)
-    words = ["-q", "-p", "record_costs", "-p", "no:cacheprovider", "--tb=short"]
-    words += ["--cov", f"--cov-config={settings}", "--cov-context=test"]
-    words += ["--cov-report=", "--hypothesis-seed=0"]
-    words += [f"--ignore=tests/{name}" for name in _IGNORED]
-    words += ["-n", str(workers), "--dist=loadfile"] if workers else []
-    words += [f"tests/{name}" for name in _REAL] if kind == "flux" else ["tests"]
-    with tempfile.TemporaryDirectory(prefix="mutants") as root:
-        overlay = Overlay(tree, Path(root, "t"))
-        status = run_pytest(overlay, words, env)
-    if status not in (0, 1):
-        raise RuntimeError(f"the tests ended with status {status}")
-    sys.stderr.write("tests that failed, of which there should be none, are left out\n")
-    (kept / "done").touch()
+        batches: tuple[list[str], list[str]] = ([], [])
+        for place, name in enumerate(sorted(by_file, key=near)):
+            for test in by_file[name]:
+                if self._cost(test) <= budget:
+                    budget -= self._cost(test)
+                    batches[place >= _FIRST].append(test)
+        return [batch for batch in batches if batch]

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import Trial, run
-from tests.mutants.covering import Covering
-from tests.mutants.sample import Mutant, mutants_of, mutated, sample
+from tests.mutants.__main__ import judge, table
+from tests.mutants.covering import Copy, Covering
+from tests.mutants.sample import Mutant, mutated, sample
 
 _SOURCE = '''\
 from __future__ import annotations
@@ -30,10 +29,12 @@ def unused(text: str) -> bool:
     return not text
 '''
 _TESTS = """\
+import pytest
 from burst.model.toy import enough, forget
 
-def test_enough():
-    assert enough(5)
+@pytest.mark.parametrize("count", [5, 6])
+def test_enough(count):
+    assert enough(count)
     assert not enough(1)
 
 def test_forget():
@@ -44,55 +45,47 @@ _TOY = "burst/model/toy.py"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    files = {
-        "burst/__init__.py": "",
-        "burst/model/__init__.py": "",
-        _TOY: _SOURCE,
-        "tests/model/test_toy.py": _TESTS,
-    }
+    files = {_TOY: _SOURCE, "tests/model/test_toy.py": _TESTS, "burst/__init__.py": ""}
     for name, text in files.items():
         path = tmp_path / "tree" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    subprocess.run(["git", "init", "-q", tmp_path / "tree"], check=True)
     return tmp_path / "tree"
 
 
-def _mutant(function: str, operator: str) -> Mutant:
-    return Mutant(_TOY, function, operator, 0)
+def _mutant(operator: str, line: int, *, imported: bool = False) -> Mutant:
+    return Mutant(_TOY, operator, 0, line, imported)
 
 
 def test_what_tests_catch_and_what_they_do_not(tree: Path, tmp_path: Path) -> None:
-    trial = Trial(tree, Covering(tree, tmp_path, 0), 30)
+    copy = Copy(tree, tmp_path / "copy")
+    copy.measure(tmp_path, ["tests"])
+    covering = Covering(tmp_path)
     mutants = {
-        _mutant("enough", "ReplaceComparisonOperator_Gt_LtE"): "caught",
-        _mutant("enough", "ReplaceComparisonOperator_Gt_GtE"): "survived",
-        _mutant("", "NumberReplacer"): "survived",  # it runs at the import
-        _mutant("forget", "RemoveCall"): "caught",
-        _mutant("forget", "NegateFilter"): "survived",
-        _mutant("unused", "ReplaceUnaryOperator_Delete_Not"): "no test",
-        _mutant("gone", "AddNot"): "absent",
+        _mutant("ReplaceComparisonOperator_Gt_LtE", 8): "caught",
+        _mutant("NumberReplacer", 3, imported=True): "survived",
+        _mutant("RemoveCall", 11): "caught",
+        _mutant("NegateFilter", 12): "survived",
+        _mutant("ReplaceUnaryOperator_Delete_Not", 15): "no test",
     }
-    verdicts = run(trial, list(mutants), 1)
-    assert [verdict["outcome"] for verdict in verdicts] == list(mutants.values())
-    assert verdicts[0]["by"] == "tests/model/test_toy.py::test_enough"
-    assert (tree / _TOY).read_text() == _SOURCE
+    verdicts = [judge(copy, covering, mutant, 30) for mutant in mutants]
+    assert [verdict["outcome"] for verdict in verdicts] == [*mutants.values()]
+    assert verdicts[0]["by"].startswith("tests/model/test_toy.py::test_enough")
+    assert verdicts[1]["diff"] == ["-LEAST = 3", "+LEAST = 4"]
+    assert (copy.root / _TOY).read_text() == (tree / _TOY).read_text() == _SOURCE
+    assert table(verdicts)[1] == pytest.approx(40)
 
 
 def test_what_tells_nothing_is_no_mutant(tree: Path) -> None:
-    operators = {mutant.operator for mutant in mutants_of(tree, tree / _TOY)}
-    # Neither the union of types nor what mypy is told.
-    assert not operators & {"ReplaceBinaryOperator_BitOr_BitAnd", "AddNot"}
-    assert "ReplaceComparisonOperator_IsNot_Is" not in operators
-    changed, place = mutated(tree, _mutant("forget", "RemoveCall")) or ("", None)
-    assert "    pass\n    return" in changed
-    assert place
-    assert place.start == (11, 4)
+    assert not mutated(tree, _mutant("ReplaceBinaryOperator_BitOr_BitAnd", 5))
+    assert not mutated(tree, _mutant("ReplaceComparisonOperator_IsNot_Is", 7))
+    assert "    pass\n    return" in (mutated(tree, _mutant("RemoveCall", 11)) or "")
 
 
-def test_the_sample_is_of_the_source_alone(tree: Path, tmp_path: Path) -> None:
+def test_the_sample_is_of_the_source_alone(tree: Path) -> None:
     before = sample(tree, 3, 22)
-    moved = tree.rename(tmp_path / "moved")
-    (moved / "tests/model/test_toy.py").unlink()
-    (moved / _TOY).write_text("# Lines move.\n" + _SOURCE)
-    assert sample(moved, 3, 22) == before != sample(moved, 3, 23)
+    (tree / "tests/model/test_toy.py").unlink()
+    (tree / _TOY).write_text("# Lines move.\n" + _SOURCE)
+    after = sample(tree, 3, 22)
+    assert [m[:3] for m in after] == [m[:3] for m in before]
+    assert [m[:3] for m in sample(tree, 3, 23)] != [m[:3] for m in before]

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.worth.queue_model import Order
 from burst.core.worth.rules import RuleSet
+from burst.model.scheduler import Order
 from burst.replay.policies import FilePolicy
 from burst.replay.read_trace import read_trace
 from burst.replay.replay_bursts import Site

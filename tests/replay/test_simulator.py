@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.core.worth.queue_model import Order
+from burst.model.scheduler import Order
 from burst.replay.policies import AT_ONCE, NEVER, Asks, Policy, worth_policy
 from burst.replay.read_trace import read_trace
 from burst.replay.replay_bursts import Site

@@ -10,7 +10,7 @@ import pytest
 from burst.algorithm import MemberDecision, MemberView, Memory
 from burst.core.ensemble.answers import AlgorithmFault
 from burst.runtime.algorithm_calls import AlgorithmCalls
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 VIEW = MemberView(name="a")
 
@@ -25,7 +25,7 @@ class Gated:
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
         self.calls += 1
-        self.gate.wait(30)
+        self.gate.wait()
         self.ended += 1
         return MemberDecision(nodes=int(now), memory=memory)
 
@@ -40,7 +40,7 @@ def test_each_is_asked_with_what_it_remembers() -> None:
     gated.gate.set()
     algorithms = {"one": gated, "two": gated}
     memory = {"two": {"since": 1}}
-    found = AlgorithmCalls().ask("e/a", algorithms, (VIEW, memory), 7.0)
+    found = AlgorithmCalls(HANG_S).ask("e/a", algorithms, (VIEW, memory), 7.0)
     assert found == {
         "one": MemberDecision(nodes=7),
         "two": MemberDecision(nodes=7, memory={"since": 1}),
@@ -75,7 +75,7 @@ def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
 def test_one_that_raises_is_told_with_its_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found = AlgorithmCalls().ask("e/a", {"bad": Broken()}, (VIEW, {}), 1.0)
+    found = AlgorithmCalls(HANG_S).ask("e/a", {"bad": Broken()}, (VIEW, {}), 1.0)
     assert found == {"bad": AlgorithmFault("it raised SystemExit('a')")}
     assert "algorithm bad of e/a raised" in caplog.text
     assert "raise SystemExit" in caplog.text

@@ -3,7 +3,9 @@ import msgspec
 import pytest
 
 from burst.core.commands import make_requested_burst, request_nodes, take_down_burst
+from burst.core.lifecycle import quarantine
 from burst.core.report import burst_row, status
+from burst.core.tick import free_unused
 from burst.errors import (
     ConfigError,
     LeadGone,
@@ -588,6 +590,19 @@ def test_what_is_idle_is_taken_down_though_the_store_is_full(crash: bool):
     s.until(lambda: s.bursts[0].state is State.INACTIVE)
     s.until(lambda: not s.lead.drained)
     assert s.bursts[1].state is State.ONLINE
+
+
+def test_a_quarantined_burst_is_left_alone_though_the_store_is_full():
+    s = sim(deadlines={"idle": "5s"})
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    s.lead.finish(job)
+    odd = quarantine(s.burst, "odd", s.now)
+    found = msgspec.structs.replace(s.engine.snapshot.records, bursts={odd.id: odd})
+    world = s.engine.snapshot.world
+    freed = free_unused(found, world, s.settings, s.now + 99)
+    assert freed.records.bursts[odd.id].state is State.ONLINE
+    assert not freed.actions
 
 
 def test_a_person_takes_a_burst_down_though_the_store_is_full():

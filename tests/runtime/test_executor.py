@@ -19,6 +19,7 @@ from burst.model.burst import BurstId
 from burst.runtime.executor import ProviderWorkers, run_call
 from burst.runtime.queued_call import QueuedCall
 from burst.testing.fake import FakeProvider
+from tests.support.waiting import HANG_S
 
 
 class Reaping:
@@ -110,8 +111,8 @@ def test_nothing_that_a_call_raises_ends_its_worker(error):
         workers.submit(task(raising(error)))
         workers.submit(task(lambda: None))
 
-        assert woken.acquire(timeout=10)
-        assert woken.acquire(timeout=10)
+        assert woken.acquire(timeout=HANG_S)
+        assert woken.acquire(timeout=HANG_S)
 
         failed, worked = workers.collect()
         assert failed.outcome is not Outcome.OK
@@ -166,12 +167,12 @@ def test_a_provider_that_hangs_keeps_no_other_from_working():
     woken, stuck = threading.Semaphore(0), threading.Event()
     workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
-        workers.submit(task(lambda: stuck.wait(30), "slow"))
+        workers.submit(task(stuck.wait, "slow"))
         workers.submit(task(lambda: None, "quick", "burst-1"))
         workers.submit(task(lambda: None, "quick", "burst-2"))
 
-        assert woken.acquire(timeout=10)
-        assert woken.acquire(timeout=10)
+        assert woken.acquire(timeout=HANG_S)
+        assert woken.acquire(timeout=HANG_S)
 
         answers = workers.collect()
         assert [(a.call.provider, a.call.burst) for a in answers] == [
@@ -191,7 +192,7 @@ def test_workers_end_when_they_are_closed():
 
     workers.close()
 
-    thread.join(10)
+    thread.join(HANG_S)
     assert not thread.is_alive()
 
 
@@ -231,7 +232,7 @@ def reap(provider, *bursts):
 
 
 def test_a_provider_that_may_be_called_at_a_time_is():
-    provider = Meeting(concurrency=3, parties=3, longest=20)
+    provider = Meeting(concurrency=3, parties=3, longest=HANG_S)
     results = reap(provider, "burst-1", "burst-2", "burst-3", "burst-4")
     assert [result.outcome for result in results] == [Outcome.OK] * 4
     assert provider.most == 3
@@ -244,7 +245,7 @@ def test_for_one_burst_calls_are_made_one_after_the_other():
 
 
 def test_another_burst_does_not_wait_for_the_second_call_of_one():
-    provider = Meeting(concurrency=2, parties=2, longest=20)
+    provider = Meeting(concurrency=2, parties=2, longest=HANG_S)
     reap(provider, "burst-1", "burst-1", "burst-2")
     assert set(provider.reaped[:2]) == {"burst-1", "burst-2"}
     assert provider.most == 2
@@ -267,7 +268,7 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
 
         def reap(self, burst):
             under_way.release()
-            assert go.acquire(timeout=10)
+            assert go.acquire(timeout=HANG_S)
             order.append("old")
 
     class New:
@@ -282,7 +283,7 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
         workers.submit(
             QueuedCall(provider="p", verb=Verb.REAP, burst=burst, providers=providers)
         )
-        assert under_way.acquire(timeout=10)
+        assert under_way.acquire(timeout=HANG_S)
     assert workers.busy("p")
     providers["p"] = New()
     workers.submit(
@@ -294,7 +295,7 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
         )
     )
     go.release()
-    assert woken.acquire(timeout=10)
+    assert woken.acquire(timeout=HANG_S)
     assert order == ["old"]
     go.release()
     assert workers.finish(1e9)

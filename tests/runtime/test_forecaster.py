@@ -31,8 +31,7 @@ from burst.runtime.run_log import (
     RunLog,
 )
 from tests.builders import T0, job, settings, slots, view, world
-
-DEADLINE_S = 20.0
+from tests.support.waiting import HANG_S
 
 
 def active(number: int, **fields: Any) -> ActiveJob:
@@ -111,7 +110,7 @@ class Forecasting:
 
     def until(self, holds: Callable[[Forecasts | None], bool]) -> Forecasts | None:
         """Return what is known once it holds for it; fail at the deadline."""
-        ends = time.monotonic() + DEADLINE_S
+        ends = time.monotonic() + HANG_S
         while not holds(found := self.forecaster.current()):
             assert time.monotonic() < ends, f"not seen; last: {found}"
             self._woken.wait(0.05)
@@ -389,4 +388,4 @@ def test_what_cannot_be_read_begins_anew(caplog: pytest.LogCaptureFixture) -> No
 
 
 def assert_set(event: threading.Event) -> None:
-    assert event.wait(DEADLINE_S)
+    assert event.wait(HANG_S)

@@ -28,7 +28,7 @@ from burst.runtime.side_threads import SideThreads
 from tests.builders import whole
 from tests.fakes import FakeLead, MemoryStore, WatchedLead
 from tests.sim import Sim
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 TOKEN = "c" * 40
 
@@ -229,9 +229,8 @@ def test_who_does_not_answer_holds_up_no_tick(tmp_path: Path) -> None:
     sim = Told(NotifySettings(command=sleeper))
     sim.tick(3)
     stop_working(sim)
-    began = time.monotonic()
+    # A tick that waited would do so until it is given up; nothing would be pending.
     sim.tick(100)
-    assert time.monotonic() - began < 5
     assert sim.notifier is not None
     (sender,) = sim.notifier._senders.values()
     assert sender.pending == {"breaker/local"}
@@ -301,20 +300,18 @@ def test_thousands_of_conditions_are_told_a_few_at_a_time(receiver: Receiver) ->
 
 def test_a_program_gets_the_notice_on_its_standard_input(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    CommandSink(("sh", "-c", f"cat > {out}"), 10.0).send(b'{"id": "x"}\n')
+    CommandSink(("sh", "-c", f"cat > {out}"), HANG_S).send(b'{"id": "x"}\n')
     assert json.loads(out.read_text()) == {"id": "x"}
     with pytest.raises(BurstError, match=r"notify\.command: .*failed: no pager"):
-        CommandSink(("sh", "-c", "echo no pager >&2; exit 3"), 10.0).send(b"{}")
+        CommandSink(("sh", "-c", "echo no pager >&2; exit 3"), HANG_S).send(b"{}")
     with pytest.raises(BurstError, match=r"notify\.command: /none cannot be run"):
-        CommandSink(("/none",), 10.0).send(b"{}")
-    began = time.monotonic()
+        CommandSink(("/none",), HANG_S).send(b"{}")
     with pytest.raises(BurstError, match=r"did not end within 0\.2 s"):
-        CommandSink(("sh", "-c", "sleep 60"), 0.2).send(b"{}")
-    assert time.monotonic() - began < 10
+        CommandSink(("sh", "-c", "sleep 1000"), 0.2).send(b"{}")
 
 
 def test_a_webhook_that_fails_is_told_by_its_host_only(receiver: Receiver) -> None:
-    sink = WebhookSink(receiver.url, TOKEN, 5.0)
+    sink = WebhookSink(receiver.url, TOKEN, HANG_S)
     for status in (302, 401, 503):
         receiver.statuses = [status]
         with pytest.raises(BurstError) as raised:
@@ -322,7 +319,7 @@ def test_a_webhook_that_fails_is_told_by_its_host_only(receiver: Receiver) -> No
         assert str(raised.value) == f"notify.webhook: 127.0.0.1: status {status}"
     # A redirect is not followed: the token would go elsewhere.
     assert len(receiver.posts) == 3
-    gone = WebhookSink("http://127.0.0.1:1/s3cret", TOKEN, 5.0)
+    gone = WebhookSink("http://127.0.0.1:1/s3cret", TOKEN, HANG_S)
     with pytest.raises(BurstError, match="Connection refused") as raised:
         gone.send(b"{}")
     assert "s3cret" not in str(raised.value)
@@ -351,11 +348,9 @@ def test_a_webhook_that_never_ends_its_answer_is_given_up_in_time(
         thread = threading.Thread(target=drip, args=(listener, start), daemon=True)
         thread.start()
         port = listener.getsockname()[1]
-        began = time.monotonic()
         with pytest.raises(BurstError, match=r"127\.0\.0\.1: timed out$"):
             WebhookSink(f"{scheme}://127.0.0.1:{port}/", "", 0.5).send(b"{}")
-        assert time.monotonic() - began < 20
-        thread.join(20)
+        thread.join(HANG_S)
         assert not thread.is_alive()
 
 
@@ -363,7 +358,7 @@ def test_what_is_for_this_host_goes_through_no_proxy(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    WebhookSink(receiver.url, TOKEN, 5.0).send(b'{"id": 1}')
+    WebhookSink(receiver.url, TOKEN, HANG_S).send(b'{"id": 1}')
     assert [path for path, _, _ in receiver.posts] == ["/hook/s3cret"]
 
 

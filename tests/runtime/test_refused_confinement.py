@@ -27,7 +27,8 @@ class RefusingLead(FakeLead):
     def __init__(self, *, guests=True):
         access = GUESTS if guests else GuestAccess()
         super().__init__(known=identity(queues=QUEUES, access=access), confines=guests)
-        self.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+        stopped = QueueView(started=False)
+        self.queues = {"": QueueView(), "burst": stopped, "burst-ready": QueueView()}
         self.refused = set()
 
     def confine(self, lent):
@@ -61,7 +62,7 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
     assert sim.state() is State.INACTIVE, sim.story()
     told = sim.engine.snapshot.decisions[job]
     assert told.reason is Reason.NOT_STARTED
-    assert "or Flux refuses to let it start there" in told.text()
+    assert "to let it start there (burst's log has the error)" in told.text()
     # No burst is made for it again until it has waited as long once more, each time.
     sim.tick(30)
     assert len(sim.bursts) == 1

@@ -25,6 +25,7 @@ from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp
 from tests.builders import NODE, whole
 from tests.fakes import FakeLead
+from tests.support.waiting import HANG_S
 
 QUICK = {"cadence": "0.2s", "observe": "0.05s"}
 
@@ -70,7 +71,7 @@ class Bench:
             if table.enabled:
                 self.made.append(name)
                 if name in self.stuck:
-                    self.stuck[name].wait(30)
+                    self.stuck[name].wait()
                 if name in self.failing:
                     raise self.failing[name]
                 known = FakeSettings(max_nodes=8, shape=NODE)
@@ -88,8 +89,8 @@ class Bench:
         hosts = {host: rank for rank, host in enumerate(self.lead.known.hosts)}
         self.lead.online |= {hosts[h] for h in self.cloud.followers() if h in hosts}
 
-    def until(self, reached, limit: float = 20.0) -> None:
-        ends = time.monotonic() + limit
+    def until(self, reached) -> None:
+        ends = time.monotonic() + HANG_S
         while not reached():
             assert time.monotonic() < ends
             self.tick()
@@ -184,7 +185,7 @@ def test_a_constructor_that_hangs_holds_up_nobody(bench):
     one.stuck["slow"] = threading.Event()
     future = one.reloads.ask()
     one.lead.submit(whole(4))
-    one.until(lambda: bool(one.lead.running()), limit=20)
+    one.until(lambda: bool(one.lead.running()))
     one.until(future.done)
 
     with pytest.raises(ConfigError, match="were not made within 500ms"):
@@ -301,7 +302,7 @@ def test_a_provider_that_hangs_while_it_is_made_does_not_hang_the_daemons_start(
     stuck = threading.Event()
 
     def hang():
-        stuck.wait(60)
+        stuck.wait()
         raise ConfigError("too late")
 
     try:

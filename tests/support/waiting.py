@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-_LONGEST_S = 120.0
+HANG_S = 120.0
+"""A bound that only a hang reaches, however busy the machine is."""
 _PAUSE_S = 0.05
 
 
 def wait_until(
     holds: Callable[[], object],
     what: Callable[[], object] | str,
-    limit: float = _LONGEST_S,
+    limit: float = HANG_S,
     pause: float = _PAUSE_S,
 ) -> None:
     """Poll until it holds. Fails after `limit` seconds.
@@ -25,6 +26,18 @@ def wait_until(
     while not holds():
         assert time.monotonic() < ends, f"waited {limit:g} s for {_said(what)}"
         time.sleep(pause)
+
+
+def growing_limits(first: float = 0.25) -> Iterator[float]:
+    """Give limits for what must be given up, each twice the one before.
+
+    On a busy machine what must happen within a limit may take longer than the first.
+    """
+    limit = first
+    while limit < HANG_S:
+        yield limit
+        limit *= 2
+    raise AssertionError("it did not happen within any limit")
 
 
 def _said(what: Callable[[], object] | str) -> object:

@@ -23,6 +23,7 @@ from burst.testing import (
     example_spec,
     isolate,
 )
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def test_a_hanging_call_returns_when_it_is_let_go(
     worker.join(0.05)
     assert worker.is_alive()
     fake.hang.set()
-    worker.join(10)
+    worker.join(HANG_S)
     assert not worker.is_alive()
 
 

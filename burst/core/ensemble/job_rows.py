@@ -161,19 +161,24 @@ def _count_start(
 def _count_outcome(
     known: KnownJob, outcome: JobOutcome, events: list[MemberEvent], now: float
 ) -> KnownJob:
-    """Return a job that has ended; one that never ran has no finish."""
+    """Return a job that has ended; one that never ran has no finish.
+
+    It may have failed all the same: in a prolog, or as no shell could be started.
+    """
     if known.counted == "finish":
         return known
     if not known.counted:
         known = msgspec.structs.replace(known, counted="submit")
         events.append(_event("submit", known, now))
     known = _count_start(known, outcome.t_start, events, now)
-    success = outcome.result == "completed"
-    if known.counted == "start":
+    success, ran = outcome.result == "completed", known.counted == "start"
+    if ran:
         took = max(0.0, outcome.t_finish - known.started)
         events.append(_event("finish", known, now, success=success, took=took))
     if not success:
-        events.append(_event("exception", known, now))
+        failed = not ran and outcome.result != "canceled"
+        event = _event("exception", known, now)
+        events.append(msgspec.structs.replace(event, failed=failed))
     return msgspec.structs.replace(known, counted="finish", seen=now)
 
 

@@ -26,6 +26,8 @@ class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Of `finish`: whether the job's result is `completed`."""
     took: float = 0.0
     """Of `start`: seconds since submit. Of `finish`: seconds since start."""
+    failed: bool = False
+    """Of `exception`: whether the job failed before it started. It has no finish."""
 
 
 class MemberReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,6 +93,8 @@ class GroupStatistics(msgspec.Struct, frozen=True):
             changes["duration"] = self.duration.add(event.took)
             ended = "success" if event.success else "failed"
             changes[ended] = getattr(self, ended) + 1
+        elif event.failed:
+            changes["failed"] = self.failed + 1
         return msgspec.structs.replace(self, **changes)
 
     def merge(self, other: GroupStatistics) -> GroupStatistics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 
 from burst.config import Settings
 from burst.core.cost import idle_limit
@@ -142,15 +143,16 @@ def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
     All of it where that is not up yet; nothing where it is raced.
     """
     whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
+    pool = partial(NodePool, whole=whole, whole_nodes=lead.scheduler.whole_nodes)
     if burst.racing:
-        return NodePool({}, whole)
+        return pool({})
     if burst.state is not State.ONLINE:
-        return NodePool(whole, whole)
+        return pool(whole)
     ranks = [rank for rank in burst.lease.ranks if rank in usable]
     free = {rank: lead.free.get(rank, Shape(0)) for rank in ranks}
     free |= {rank: burst.lease.shape for rank in burst.coming if rank not in free}
     free = {rank: free[rank] for rank in free.keys() - set(burst.leaving)}
-    return NodePool(free, whole)
+    return pool(free)
 
 
 def _take_for_pending(

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """How many nodes a job needs, and whether it fits on some, as Flux's Rv1Pool counts.
 
+Fluxion counts the nodes of a job alike: as many of its slots as a node holds, or as
+many for each node as it asks for.
+
 Flux decides what starts; this only foresees it. Real Flux is the oracle in the tests.
 """
 
@@ -13,33 +16,51 @@ from burst.model.shape import Shape
 
 
 def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
-    """Return how many idle nodes of this shape the job needs; 0 if none would do."""
+    """Return how many idle nodes of this shape the job needs; 0 if none would do.
+
+    None do, either, where it would need more than its queue lets a job have.
+    """
     if request.exclusive:
         slot = Shape(request.cores_per_slot, request.gpus_per_slot)
         return request.nodes if shape.holds(slot) else 0
     if request.nodes:
         return request.nodes if shape.holds(_per_node(request)) else 0
     room = slots_on(request, shape)
-    return -(-request.slots // room) if room else 0
+    need = -(-request.slots // room) if room else 0
+    return 0 if 0 < request.most_nodes < need else need
 
 
 def describe_need(request: ResourceRequest) -> str:
     """Return what one node must have for the job, in words."""
     if request.nodes and not request.exclusive:
         return str(_per_node(request))
-    return str(Shape(request.cores_per_slot, request.gpus_per_slot))
+    slot = str(Shape(request.cores_per_slot, request.gpus_per_slot))
+    if not request.most_nodes:
+        return slot
+    return (
+        f"{request.slots} times {slot}, on at most {request.most_nodes} nodes by the"
+        " limit of its queue"
+    )
 
 
 class NodePool:
     """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
 
     `whole` is what each node has when idle. Nodes with the most free cores are taken
-    first, as Flux's shipped schedulers do (worst fit).
+    first, as Flux's shipped schedulers do (worst fit). With `whole_nodes` a job gets
+    idle nodes alone, and all of each, as of Fluxion with a node-exclusive match policy.
     """
 
-    def __init__(self, free: Mapping[int, Shape], whole: Mapping[int, Shape]) -> None:
+    def __init__(
+        self,
+        free: Mapping[int, Shape],
+        whole: Mapping[int, Shape],
+        *,
+        whole_nodes: bool = False,
+    ) -> None:
         self.free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
         self.whole = dict(whole)
+        self.whole_nodes = whole_nodes
 
     def add(self, rank: int, shape: Shape) -> None:
         """Add an idle node."""
@@ -57,7 +78,10 @@ class NodePool:
         """
         ranks = [rank for rank in self.free if admitted is None or rank in admitted]
         ranks.sort(key=self._key, reverse=True)
-        return self._on_nodes(request, ranks)
+        if not self.whole_nodes:
+            return self._on_nodes(request, ranks)
+        idle = [rank for rank in ranks if self.free[rank] == self.whole[rank]]
+        return {rank: self.free[rank] for rank in self._on_nodes(request, idle)}
 
     def take(
         self, request: ResourceRequest, admitted: frozenset[int] | None = None
@@ -151,7 +175,7 @@ def merged(pools: Sequence[NodePool]) -> NodePool:
         return pools[0]
     free = {rank: shape for pool in pools for rank, shape in pool.free.items()}
     whole = {rank: shape for pool in pools for rank, shape in pool.whole.items()}
-    return NodePool(free, whole)
+    return NodePool(free, whole, whole_nodes=pools[0].whole_nodes)
 
 
 def _per_node(request: ResourceRequest) -> Shape:

@@ -10,7 +10,7 @@ import msgspec
 
 from burst.core.placement.limits import BurstUsage, usage_of
 from burst.core.placement.plan import BurstCapacity
-from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
+from burst.core.placement.slots import RankSlot, ends_with_lease, slot_holders
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
@@ -41,6 +41,8 @@ class LiveBursts(msgspec.Struct, frozen=True, kw_only=True):
     capacities: Sequence[BurstCapacity] = ()
     slots: Mapping[str, LeasedSlot] = {}
     """By name."""
+    whole_nodes: bool = False
+    """Whether the scheduler gives each job whole nodes, of bursts to come, too."""
     overtaken: Mapping[JobId, int] | None = None
     """How many nodes were given to others that came after a job, while it waited for
     them; None where none may be given."""
@@ -52,10 +54,10 @@ def find_leased_slots(
     """Return the slots that bursts of ours have and will give back, by name.
 
     Not those that only a person can free: of a quarantined burst, of a record that
-    cannot be read, or with ranks that are excluded, unfreed, or that a person drained.
+    cannot be read, or with ranks that are barred, unfreed, or that a person drained.
     """
-    own = {r for r, why in lead.drained.items() if why.startswith(DRAIN_TAG)}
-    never = lead.excluded | lead.unfreed | (lead.drained.keys() - own)
+    own = {r for r, why in lead.drained.items() if ends_with_lease(why)}
+    never = lead.barred | lead.unfreed | (lead.drained.keys() - own)
     bursts: dict[int, Burst] = {}
     for burst in records.live:
         for rank in burst.lease.ranks:

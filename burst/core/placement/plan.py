@@ -156,7 +156,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class PlannedBurst:
     """A burst of the plan while it is made; grows as jobs are added."""
 
-    def __init__(self, candidate: ProviderOffer, slot: RankSlot) -> None:
+    def __init__(
+        self, candidate: ProviderOffer, slot: RankSlot, whole_nodes: bool = False
+    ) -> None:
         self.provider_offer = candidate
         self.slot = slot
         self.most = min(slot.size, candidate.offer.max_nodes)
@@ -170,7 +172,7 @@ class PlannedBurst:
         """Those that it gets all nodes for."""
         self.races = False
         """Whether the rule of its jobs has two providers raced for them."""
-        self.pool = NodePool({}, {})
+        self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
         self.bought: Commitment | None = None
         """What is reserved for it, where there are budgets."""
 

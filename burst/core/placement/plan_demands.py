@@ -55,6 +55,7 @@ def plan_demands(
             now=tx.now,
             capacities=burst_capacities(tx, world.lead, settings, tx.now),
             slots=find_leased_slots(slots, tx, world.lead),
+            whole_nodes=world.lead.scheduler.whole_nodes,
             overtaken=wanted.overtaken,
         ),
         settings.plan,

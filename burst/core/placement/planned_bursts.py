@@ -42,6 +42,7 @@ class PlannedBursts:
         self._run_times = run_times
         self._usage = reservations.usage
         self._reservations = reservations
+        self._whole_nodes = reservations.whole_nodes
         self._share = settings.share
         self._share_users = settings.share_users
 
@@ -54,7 +55,7 @@ class PlannedBursts:
     ) -> None:
         """Make a burst for a demand on each of these slots, which are taken for it."""
         for slot, nodes in shares:
-            planned = PlannedBurst(candidate, slot)
+            planned = PlannedBurst(candidate, slot, self._whole_nodes)
             planned.grow(nodes)
             self._buy(planned, demand)
             planned.add(demand)

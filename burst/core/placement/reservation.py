@@ -57,6 +57,7 @@ class SlotReservations:
         self._trials = trials
         self._run_times = run_times
         self.usage = usage
+        self.whole_nodes = live.whole_nodes
         self._now = live.now
         self._overtaken = live.overtaken
         self._leased = dict(live.slots)

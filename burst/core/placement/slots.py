@@ -16,6 +16,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.model.burst import Burst
+from burst.model.flux_drain import flux_drain
 from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -24,6 +25,11 @@ from burst.model.shape import Shape
 # The reason we give when we drain a rank begins with this; only such drains are ours.
 DRAIN_TAG = "burst: "
 _STEM = re.compile(r"(burst-\d+)-\d+\Z")
+
+
+def ends_with_lease(reason: str) -> bool:
+    """Tell whether a drain of a leased rank ends with the lease: ours and Flux's do."""
+    return reason.startswith(DRAIN_TAG) or flux_drain(reason) is not None
 
 
 class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +131,7 @@ def free_slots(
     """Return the slots that a new burst may lease.
 
     Not those that are leased (`slot_holders`), nor those of which a rank is up,
-    drained, excluded, unfreed or allocated: a broker that is still there, a person's
+    drained, barred, unfreed or allocated: a broker that is still there, a person's
     decision, or cores that no new job would get.
     """
     leased = slot_holders(slots, bursts, unread)
@@ -146,7 +152,7 @@ def free_rests(
 ) -> list[RankSlot]:
     """Return what live bursts leave of slots, each as a slot of its free ranks.
 
-    Nothing of a slot of which a rank that no burst has is up, excluded, unfreed or
+    Nothing of a slot of which a rank that no burst has is up, barred, unfreed or
     allocated, or drained by a person. Ranks that we drained are not free until they are
     undrained.
     """
@@ -156,7 +162,7 @@ def free_rests(
     hosts = {host for burst in live for host in burst.lease.hosts}
     stuck = slot_holders(slots, (), unread)
     ours = {r for r, why in view.drained.items() if why.startswith(DRAIN_TAG)}
-    unfit = view.online | view.torpid | view.excluded | view.unfreed | view.allocated
+    unfit = view.online | view.torpid | view.barred | view.unfreed | view.allocated
     unfit |= view.promised
     unfit |= view.drained.keys() - ours
     for slot in slots:

@@ -9,25 +9,41 @@ user holds, or that cannot be read any more, leaves its bursts, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
+from burst.core.select.hindrance import find_hindrance
+from burst.core.world import World
 from burst.model.burst import Burst
-from burst.model.decision import Decision
+from burst.model.decision import Decision, clock_time, moment
+from burst.model.event import cut
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
-from burst.model.lead import PENDING, JobState, JobView, LeadView
+from burst.model.lead import PENDING, JobState, JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason
 
+# Flux starts a job whose nodes are free within so many seconds of its release: of that
+# time nothing is told.
+_AT_ONCE_S = 5.0
+_UNKNOWN = (
+    "nothing that is known stood in its way (flux jobs, flux resource list), or Flux"
+    " refuses to let it start there (burst's log has the error)"
+)
 
-def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
+
+def expire_assignments(
+    tx: Transaction, lead: LeadView, identity: LeadIdentity, limit: float
+) -> None:
     """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
     # As they were: that a job leaves one of its bursts starts no new time on another.
     holds = dict(tx.holds)
+    bursts_by_job = tx.bursts_by_job()
     for burst in list(tx.bursts.values()):
         if burst.state not in ASSIGNABLE or burst.quarantined:
             continue
@@ -44,10 +60,11 @@ def expire_assignments(tx: Transaction, lead: LeadView, limit: float) -> None:
                 continue
             since = _startable_since(burst, view, hold) if is_up(burst) else None
             if since is not None and tx.now - since > limit:
-                note = f"Flux did not start it within {format_fsd(limit)}"
+                stood = _what_stood(view, bursts_by_job[job], lead, identity)
+                note = f"Flux did not start it within {format_fsd(limit)}: {stood}"
                 context = {"id": format_f58(job), "note": note}
                 tx.record(burst.id, "job-leave", context)
-                _remember(tx, view)
+                _remember(tx, view, stood)
 
 
 def retry_pause(
@@ -61,7 +78,54 @@ def retry_pause(
     again = hold.expired + min(max(limit, hold.expired - job.t_submit), longest)
     if now >= again:
         return None
-    return Decision(Reason.NOT_STARTED, {"limit": format_fsd(limit), "until": again})
+    facts = {
+        "limit": format_fsd(limit),
+        "until": again,
+        "stood": hold.stood or _UNKNOWN,
+    }
+    return Decision(Reason.NOT_STARTED, facts)
+
+
+def waiting_decision(
+    job: JobView,
+    hold: Hold | None,
+    bursts: Sequence[Burst],
+    world: World,
+) -> Decision:
+    """Return the decision on a job that Flux may start on its bursts, and has not."""
+    assert world.lead is not None
+    limit = world.deadlines.release
+    since = [_startable_since(burst, job, hold) for burst in bursts]
+    known = [at for at in since if at is not None]
+    ends = f" at {clock_time(max(known) + limit)}" if known else ""
+    facts = {"by": f"{ends} ([deadlines] release)", "ends": lease_warning(job, bursts)}
+    found = None
+    if known and world.lead.read_at - max(known) > _AT_ONCE_S:
+        found = find_hindrance(job, bursts, world.lead, world.identity, facts)
+    return found or Decision(Reason.RELEASED, facts)
+
+
+def lease_warning(job: JobView, bursts: Sequence[Burst]) -> str:
+    """Return what a job without a time limit is told of the end of its leases."""
+    ends = [burst.lease.end for burst in bursts if burst.lease.end]
+    if job.duration or not ends:
+        return ""
+    at = moment(min(ends))
+    return f"; it has no time limit, and what still runs at {at} is ended"
+
+
+def _what_stood(
+    job: JobView, bursts: Sequence[Burst], lead: LeadView, identity: LeadIdentity
+) -> str:
+    """Return what stood in the way of a job, as part of a sentence."""
+    if job.urgency == 0:
+        return "Flux refused to let it start there (burst's log has the error)"
+    if job.state is not JobState.SCHED:
+        return "Flux has no priority for it yet"
+    found = find_hindrance(job, bursts, lead, identity, {"by": "", "ends": ""})
+    if found is None:
+        return _UNKNOWN
+    return found.text().partition(", but ")[2].partition("; ")[0] or found.text()
 
 
 def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
@@ -105,7 +169,7 @@ def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | N
     return since
 
 
-def _remember(tx: Transaction, job: JobView) -> None:
+def _remember(tx: Transaction, job: JobView, stood: str) -> None:
     hold = tx.holds.get(job.id)
     if hold is None:
         urgency = job.urgency
@@ -115,4 +179,6 @@ def _remember(tx: Transaction, job: JobView) -> None:
             since=tx.now,
             expected_urgency=urgency,
         )
-    tx.holds[job.id] = msgspec.structs.replace(hold, expired=tx.now, letting=0.0)
+    tx.holds[job.id] = msgspec.structs.replace(
+        hold, expired=tx.now, letting=0.0, stood=cut(stood, 200)
+    )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from burst.core.placement.capacity import own_ranks
 from burst.core.placement.demand import NodePool
 from burst.core.records import RecordsView
@@ -25,7 +27,8 @@ class OwnNodes:
         own = own_ranks(records, world.lead, world.identity)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
-        self._free = NodePool(free, self._whole)
+        self._pool = partial(NodePool, whole_nodes=world.lead.scheduler.whole_nodes)
+        self._free = self._pool(free, self._whole)
         self._too_large: set[ResourceRequest] = set()
         self._feasible: dict[ResourceRequest, bool] = {}
         self._fits_granted: dict[ResourceRequest, bool] = {}
@@ -43,7 +46,7 @@ class OwnNodes:
         """Tell whether the nodes that are up would do once nothing runs on them."""
         feasible = self._feasible.get(request)
         if feasible is None:
-            pool = NodePool(self._whole, self._whole)
+            pool = self._pool(self._whole, self._whole)
             feasible = pool.take(request, self._constraints.admitted_to(request))
             self._feasible[request] = feasible
         return feasible
@@ -51,10 +54,11 @@ class OwnNodes:
     def fits_when_up(self, request: ResourceRequest) -> bool:
         """Tell whether the nodes would do, were all of them up and idle."""
         others = {rank for slot in self._world.slots for rank in slot.ranks}
-        others |= self._lead.excluded
+        others |= self._lead.barred
         shapes = enumerate(self._world.identity.shapes)
         own = {rank: shape for rank, shape in shapes if rank not in others}
-        return NodePool(own, own).take(request, self._constraints.admitted_to(request))
+        pool = self._pool(own, own)
+        return pool.take(request, self._constraints.admitted_to(request))
 
     def fits_with_granted(self, request: ResourceRequest) -> bool:
         """Tell whether a job would fit on what is free or is being given to some job.
@@ -69,7 +73,7 @@ class OwnNodes:
                 less = free.get(rank, Shape(0))
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
             usable = lead.usable
-            pool = NodePool(
+            pool = self._pool(
                 {rank: free.get(rank, Shape(0)) for rank in usable},
                 {rank: shapes[rank] for rank in usable},
             )

@@ -10,6 +10,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.model.burst import Burst
 from burst.model.decision import Decision
+from burst.model.job_limits import JobLimits
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -31,7 +32,9 @@ def decide_on_queue(
     name = settings.ready if moved else job.queue
     queue = lead.queues.get(name)
     if queue is None:
-        return None
+        # Of a lead that has queues all are read.
+        gone = Decision(Reason.QUEUE_GONE, {"queue": name or "without a name"})
+        return gone if lead.queues else None
     why = f" ({queue.reason})" if queue.reason else ""
     if not queue.started:
         facts = {"queue": f" {name}" if name else "", "why": why}
@@ -39,6 +42,40 @@ def decide_on_queue(
     if moved and not queue.enabled:
         return Decision(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
     return None
+
+
+def decide_on_renting(
+    job: JobView,
+    lead: LeadView,
+    limits: Mapping[str, JobLimits],
+    settings: IntakeSettings,
+) -> Decision | None:
+    """Return why no nodes are rented for a job of its queue; None if some may be.
+
+    A queue that is disabled still starts the jobs that it has, on what is there. Where
+    a job is moved to start, Flux looks at the limits of that queue.
+    """
+    queue = lead.queues.get(job.queue)
+    if queue is not None and not queue.enabled:
+        why = f" ({queue.reason})" if queue.reason else ""
+        name = f" {job.queue}" if job.queue else ""
+        return Decision(Reason.QUEUE_CLOSED, {"queue": name, "why": why})
+    if in_stopped_queue(job, settings) and job.request is not None:
+        its = limits.get(settings.ready, JobLimits())
+        why = its.why_over(job.request, job.duration)
+        if why:
+            return Decision(Reason.QUEUE_LIMIT, {"queue": settings.ready, "why": why})
+    return None
+
+
+def within_queue(
+    job: JobView, request: ResourceRequest, limits: Mapping[str, JobLimits]
+) -> ResourceRequest:
+    """Return a job's request with the most nodes that its queue lets a job have."""
+    most = limits.get(job.queue, JobLimits()).most_nodes
+    if not most or request.nodes:
+        return request
+    return msgspec.structs.replace(request, most_nodes=most)
 
 
 def may_leave_queue(

@@ -22,7 +22,11 @@ from burst.core.placement.plan import Demand
 from burst.core.races import race_words
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
-from burst.core.select.assignments import retry_pause
+from burst.core.select.assignments import (
+    lease_warning,
+    retry_pause,
+    waiting_decision,
+)
 from burst.core.select.association_limits import (
     LimitsInUse,
     decide_on_dependencies,
@@ -31,10 +35,16 @@ from burst.core.select.confinement import Confinement, confines_jobs
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
-from burst.core.select.queues import decide_on_queue, in_stopped_queue, may_leave_queue
+from burst.core.select.queues import (
+    decide_on_queue,
+    decide_on_renting,
+    in_stopped_queue,
+    may_leave_queue,
+    within_queue,
+)
 from burst.core.world import World
 from burst.model.burst import Burst, Isolated, Membership
-from burst.model.decision import Decision, moment
+from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -79,6 +89,7 @@ class JobTriage:
         self._lost = lost_isolated_jobs(records)
         self._world = world
         self._limits = LimitsInUse(records, world)
+        self._limits_of = world.identity.limits
         self._members = members_with_jobs_here(records)
         self._shortfalls: Mapping[JobId, JobBackoff] = {}
         self.here: set[JobId] = set()
@@ -196,8 +207,12 @@ class JobTriage:
         found = self._decide(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
             self.starting.add(job.id)
-            return Decision(Reason.STARTING)
+            return Decision(Reason.STARTING, {"scheduler": self._scheduler})
         return found
+
+    @property
+    def _scheduler(self) -> str:
+        return self._lead.scheduler.title
 
     def _decide(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
@@ -217,6 +232,14 @@ class JobTriage:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Decision(Reason.LOCAL)
+        limits = self._limits_of
+        unrented = decide_on_renting(job, self._lead, limits, self._settings)
+        return unrented or self._decide_to_rent(job, request)
+
+    def _decide_to_rent(
+        self, job: JobView, request: ResourceRequest
+    ) -> Decision | Demand:
+        """Return what is to be had for a job that has no nodes here."""
         found = self._demand(job, request, 0)
         if isinstance(found, Decision) or found.member:
             return found
@@ -299,8 +322,12 @@ class JobTriage:
         if late is None and waits_for_growth(request, bursts, self._lead):
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            released = Decision(Reason.RELEASED, {"ends": lease_warning(job, bursts)})
-            return decide_on_queue(job, self._lead, self._settings) or released
+            return decide_on_queue(job, self._lead, self._settings) or waiting_decision(
+                job,
+                self._holds.get(job.id),
+                bursts,
+                self._world,
+            )
         ends = lease_warning(job, bursts) + race_words(late, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
 
@@ -339,7 +366,7 @@ class JobTriage:
         return Demand(
             job=job.id,
             userid=job.userid,
-            request=request,
+            request=within_queue(job, request, self._limits_of),
             preferences=self.policy.preferences(job),
             coming=coming,
             duration=job.duration,
@@ -374,15 +401,6 @@ class JobTriage:
 def _membership(job: JobView) -> Membership | None:
     name = job.preferences.member
     return Membership(name, job.userid) if name else None
-
-
-def lease_warning(job: JobView, bursts: list[Burst]) -> str:
-    """Return what a job without a time limit is told of the end of its leases."""
-    ends = [burst.lease.end for burst in bursts if burst.lease.end]
-    if job.duration or not ends:
-        return ""
-    at = moment(min(ends))
-    return f"; it has no time limit, and what still runs at {at} is ended"
 
 
 def wants_isolated(job: JobView) -> bool:

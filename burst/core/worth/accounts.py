@@ -150,7 +150,7 @@ class _Accounts:
             jobs = ((job, busy),) if works and job is not None else ()
         elif lead is not None:
             ranks = frozenset(burst.lease.ranks)
-            busy = 0 if burst.state is State.NEW else len(lead.allocated & ranks)
+            busy = 0 if burst.state is State.NEW else len(lead.in_use & ranks)
             found = ((each.id, len(each.ranks & ranks)) for each in self._running)
             jobs = tuple((job, nodes) for job, nodes in found if busy and nodes)
         shown = _shown(entry.use.shown, burst, self._world)
@@ -178,7 +178,7 @@ class _Accounts:
                 there = len(burst.coming)
             return {"boot": there - up, "absent": len(burst.coming) - there}
         last = len(burst.leaving)
-        used = len(lead.allocated.intersection(burst.leaving)) if lead else 0
+        used = len(lead.in_use.intersection(burst.leaving)) if lead else 0
         there = min(last, max(used, shown - burst.resize.nodes))
         free = there - used if burst.resize.called is not None else 0
         return {"teardown": free, "absent": last - there}

@@ -20,7 +20,7 @@ from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.queue_model import Order, QueueJob, Scheduling, estimate_starts
+from burst.core.worth.queue_model import QueueJob, Scheduling, estimate_starts
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
@@ -95,7 +95,7 @@ def forecast(
             running.append(_queue_job(job, cores, history, now))
     free = sum(own.by_rank.values()) - sum(job.cores for job in running)
     scheduling = Scheduling(
-        Order.EASY if picture.backfill else Order.FIFO,
+        picture.order,
         lambda place, at, _: (
             own.leaves is not None and own.leaves(waiting[place].job, at)
         ),
@@ -140,7 +140,8 @@ class CoreNeeds:
 
     def __init__(self, world: World, by_rank: Mapping[int, int]) -> None:
         whole = {rank: world.identity.shapes[rank] for rank in by_rank}
-        self._pool = NodePool(whole, whole)
+        sole = world.lead is not None and world.lead.scheduler.whole_nodes
+        self._pool = NodePool(whole, whole, whole_nodes=sole)
         self._constraints = Constraints(world.identity)
         self._known: dict[ResourceRequest, int] = {}
 

@@ -8,16 +8,17 @@ Jobs that are submitted later are not known; in strict order they change nothing
 
 from __future__ import annotations
 
-import enum
 import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from burst.core.worth.conservative import Profile, simulate_conservative
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
 from burst.model.jobid import JobId
+from burst.model.scheduler import Order
 
 BACKFILL_DEPTH = 100
 """Behind the first waiting job so many are tried for backfill, as schedulers do."""
@@ -33,15 +34,6 @@ whether it leaves the queue for a burst; then those behind it start without it."
 
 _NO_JOB = JobId(0)
 _NEVER = (math.inf, _NO_JOB)
-
-
-class Order(enum.StrEnum):
-    """In which order a scheduler starts jobs."""
-
-    FIFO = "fifo"
-    """The first waiting job starts first: sched-simple and sched-burst."""
-    EASY = "easy"
-    """As FIFO; others start before it where that does not make it wait longer."""
 
 
 class Scheduling(msgspec.Struct, frozen=True):
@@ -135,9 +127,26 @@ def simulate_queue(
     behind it are asked by what it leaves to them; not of jobs that need more cores than
     there are.
     """
+    if scheduling.order is Order.CONSERVATIVE:
+        return _in_profile(Profile(now, free, ends), queue, scheduling.leaves)
     simulation = _Simulation(now, free, ends, queue, scheduling.leaves)
     simulation.run(BACKFILL_DEPTH if scheduling.order is Order.EASY else 0)
     return simulation.starts
+
+
+def _in_profile(
+    profile: Profile, queue: Sequence[tuple[int, float]], leaves: Leaves | None
+) -> list[Start]:
+    starts: list[Start] = [_NEVER] * len(queue)
+    able = [i for i, (cores, _) in enumerate(queue) if cores <= profile.total]
+
+    def goes(place: int, start: Start) -> bool:
+        starts[able[place]] = start
+        return leaves is not None and leaves(able[place], *start)
+
+    jobs = [queue[i] for i in able]
+    simulate_conservative(profile, jobs, BACKFILL_DEPTH, goes)
+    return starts
 
 
 class _Simulation:

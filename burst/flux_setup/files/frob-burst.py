@@ -2,7 +2,12 @@
 """Flux frobnicator: keeps jobs off nodes that are lent to others.
 
 Jobs that do not burst get no lent nodes. Where burst jobs wait in a queue, it sends
-burstable jobs there that name no queue.
+burstable jobs there that name no queue. Those that are in another queue may have lent
+nodes as well as those that their queue requires: `{"properties": ["batch"]}`, which the
+plugin `constraints` makes of a queue's `requires`, becomes `{"or": [{"properties":
+["batch"]}, {"properties": ["burst"]}]}`. So lent nodes need no property of a queue, by
+which other jobs would get them, too. For that it stands after `constraints`; before it,
+burst jobs in such queues run on own nodes only.
 
 On an instance with guests (`[access] allow-guest-user`), no job gets lent nodes by
 itself, whatever its user asks for: burst's daemon alone lets it run on those of its
@@ -14,6 +19,10 @@ RFC 31 is refused there: the schedulers of flux-core 0.88 end at one such as
 is one that takes long to evaluate, as they do it for each rank while no job is started:
 a set of a million ranks takes a tenth of a second each time. Flux itself reads the set
 once before that (`_validate_constraint_op` in Jobspec.py), which no plugin prevents.
+
+Fluxion's policy fcfs denies a job for its constraint while the nodes that match are
+busy with jobs without a time limit. So a job that has none keeps none there, unless
+guests are to be kept apart; the daemon does not start where lent nodes need it.
 
 Of the lead's configuration it reads, all of it optional:
 
@@ -35,6 +44,7 @@ from flux.hostlist import Hostlist
 from flux.idset import IDset
 from flux.job.frobnicator import FrobnicatorPlugin
 
+_NAME = "frob-burst.py"
 _DEEPEST = 32
 """Of constraints within constraints: far below where Python's recursion ends."""
 _LONGEST = 9
@@ -43,6 +53,9 @@ _MOST_PARTS = 256
 """Operators and values in a constraint, all together."""
 _PART_LENGTH = 32
 """Characters of a value that count as one part: what is long takes long to read."""
+_FLUXION = "sched-fluxion-qmanager.stats-get"
+_ANSWER_S = 5.0
+"""How long Fluxion is waited for, when this is loaded."""
 _VALUES = {"properties": list, "hostlist": Hostlist, "ranks": IDset}
 """What Flux's schedulers make of all values of an operator together."""
 
@@ -70,6 +83,16 @@ def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
     for each in operands:
         most = check_constraint(each, size, depth - 1, most)
     return _checked(most)
+
+
+def fcfs_queues():
+    """Return Fluxion's queues with the policy fcfs; `default` where none has a name."""
+    try:
+        answer = flux.Flux().rpc(_FLUXION).wait_for(_ANSWER_S).get()
+    except OSError:
+        return frozenset()  # another scheduler
+    queues = answer.get("queues", {}).items()
+    return frozenset(n for n, queue in queues if queue.get("policy") == "fcfs")
 
 
 def _checked(most):
@@ -114,6 +137,13 @@ def _check_ranks(value, size):
             )
 
 
+def _comes_after(config, name):
+    """Tell whether this plugin comes after another of Flux's, by the configuration."""
+    plugins = config.get("ingest", {}).get("frobnicator", {}).get("plugins", [])
+    ours = (i for i, each in enumerate(plugins) if os.path.basename(each) == _NAME)
+    return name in plugins[: next(ours, 0)]
+
+
 class Frobnicator(FrobnicatorPlugin):
     """Adds the constraint `^burst`, or that which only burst's daemon changes."""
 
@@ -130,10 +160,12 @@ class Frobnicator(FrobnicatorPlugin):
         self._default = defaults.get("system", {}).get("queue", "")
         guests = config.get("access", {}).get("allow-guest-user") is True
         self._size = int(flux.Flux().attr_get("size")) if guests else 0
+        self._after_constraints = _comes_after(config, "constraints")
         self._guests = guests
         share = self._any_job or bool(table.get("share_users", False))
         self._apart = guests and not share
         self._mode = table.get("mode", "hold")
+        self._fcfs = frozenset() if self._any_job or self._apart else fcfs_queues()
 
     def frob(self, jobspec, userid, urgency, flags):
         queue = jobspec.queue
@@ -146,16 +178,61 @@ class Frobnicator(FrobnicatorPlugin):
         if self._guests and system.get("constraints"):
             check_constraint(system["constraints"], self._size)
         burstable = bool(system.get(self._attribute))
-        # The plugin `defaults` may have been here before, so a job that names the
-        # default queue cannot be told from one that names none.
-        if burstable and self._queue and (not queue or queue == self._default):
-            self._into_queue(jobspec)
-        elif not burstable and not self._any_job:
+        if burstable:
+            self._choose_queue(jobspec)
+        elif not self._any_job:
             self._check_queue(queue)
         if self._apart:
             self._keep_apart(jobspec, burstable, userid, urgency)
         elif not burstable and not self._any_job:
             self._keep_off(jobspec)
+
+    def _choose_queue(self, jobspec):
+        """Let a burstable job have lent nodes, in the queue where it belongs."""
+        queue = jobspec.queue
+        if self._after_constraints:
+            self._set_constraint(jobspec, self._without_queue(jobspec))
+        # The plugin `defaults` may have been here before, so a job that names the
+        # default queue cannot be told from one that names none.
+        if self._queue and (not queue or queue == self._default):
+            self._into_queue(jobspec)
+        if self._after_constraints:
+            self._set_constraint(jobspec, self._with_queue(jobspec))
+
+    def _set_constraint(self, jobspec, constraint):
+        if constraint:
+            jobspec.setattr("system.constraints", constraint)
+        else:
+            jobspec.attributes["system"].pop("constraints", None)
+
+    def _without_queue(self, jobspec):
+        """Return a job's constraint as it was before `constraints` added its queue's.
+
+        A property that is its user's and its queue's is taken for its queue's.
+        """
+        constraint = jobspec.attributes["system"].get("constraints")
+        required = self._required(jobspec.queue)
+        if not required or not isinstance(constraint, dict):
+            return constraint
+        named = constraint.get("properties")
+        if isinstance(named, list):
+            left = [name for name in named if name not in required]
+            return {"properties": left} if left else None
+        parts = constraint.get("and")
+        if isinstance(parts, list) and parts[1:] == [{"properties": required}]:
+            return parts[0]
+        return constraint
+
+    def _with_queue(self, jobspec):
+        """Return a burstable job's constraint with that of its queue, or lent nodes."""
+        own = jobspec.attributes["system"].get("constraints")
+        required = self._required(jobspec.queue)
+        if not required or required == [f"^{self._lent}"]:
+            return own  # any node is an own node or a lent one
+        part = {"properties": required}
+        if self._lent not in required:
+            part = {"or": [part, {"properties": [self._lent]}]}
+        return {"and": [own, part]} if own else part
 
     def _check_queue(self, queue):
         if self._lent in self._required(queue):
@@ -171,6 +248,8 @@ class Frobnicator(FrobnicatorPlugin):
             return
         constraint = {"properties": [f"^{self._lent}"]}
         old = jobspec.attributes["system"].get("constraints")
+        if not old and (jobspec.queue or "default") in self._fcfs:
+            return
         jobspec.setattr(
             "system.constraints", {"and": [old, constraint]} if old else constraint
         )

@@ -119,7 +119,8 @@ def _add_providers(samples: Samples, snapshot: Snapshot) -> None:
         samples.put("provider_up", bool(view.read_at and not view.trouble), name)
         samples.put("provider_breaker_open", health.until > now, name)
         samples.put("provider_disabled", bool(health.disabled), name)
-        aside = sum(offer.until > now for offer in health.offers.values())
+        noted = health.offers.keys() | health.drained.keys()
+        aside = sum((health.set_aside_until(offer) or 0.0) > now for offer in noted)
         samples.put("offers_set_aside", aside, name)
 
 

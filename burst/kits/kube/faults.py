@@ -164,7 +164,9 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     secret = attempt.kind == SECRET
     words = f"status {status}" if secret else shorten(quote(said.message), _MOST)
     if found.why is Why.QUOTA:
-        return InsufficientCapacity(f"cannot {attempt}: {words}", found.advice)
+        # The quota's own words, which never have a value of the object.
+        quota = shorten(quote(said.message), _MOST)
+        return InsufficientCapacity(f"cannot {attempt}: {quota}", found.advice)
     if found.why in (Why.OUTAGE, Why.LACKS):
         return Transient(f"cannot {attempt} now: {words}")
     # A policy that forbids this object may accept another; one that forbids a list does

@@ -20,6 +20,7 @@ from burst.errors import (
     ConfigError,
     InsufficientCapacity,
     SpecRefused,
+    Transient,
 )
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, MINICLUSTER, POD, Manifest
@@ -42,7 +43,7 @@ def judge_admission(
 ) -> Iterator[Finding]:
     """Have the API server look at what makes the pods of each offer, for one follower.
 
-    MiniClusters need a lead, as its hosts are in them. Raises Transient, Refused.
+    MiniClusters need a lead, as its hosts are in them. Raises Refused.
     """
     by_operator = settings.form == "operator"
     if by_operator and (lead is None or len(lead.hosts) < 2):
@@ -58,7 +59,8 @@ def judge_admission(
         except InsufficientCapacity as error:
             # Live bursts may have used up the quota.
             yield note(f"offer {name}: {error.what}", error.advice)
-        except (SpecRefused, ConfigError, CertificateError) as error:
+        except (SpecRefused, Transient, ConfigError, CertificateError) as error:
+            # Transient: what the pods name may be made yet, such as a RuntimeClass.
             yield wrong(f"offer {name}: {error.what}", error.advice or "correct it")
         else:
             accepted.append(name)

@@ -26,6 +26,7 @@ from burst.kits.pods.admission import judge_admission, standard_of
 from burst.kits.pods.multi_user import check_lead, config_data
 from burst.kits.pods.munge import munge_data
 from burst.kits.pods.owned import judge_owners
+from burst.kits.pods.render import refuse_systemd
 from burst.kits.pods.settings import PodForm, PodSettings
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
@@ -90,6 +91,10 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
     """Check what needs no cluster: the image's version and the lead's address."""
     yield _judge_image(settings, lead)
     yield _judge_endpoint(lead)
+    try:
+        refuse_systemd(lead)
+    except Refused as error:
+        yield wrong(error.what, error.advice)
     yield from _judge_guests(settings, lead)
 
 

@@ -28,7 +28,19 @@ from burst.kits.pods.names import (
 )
 from burst.kits.pods.object_labels import add_labels, labels_for
 from burst.kits.pods.settings import PodSettings, is_spot
+from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
+
+
+def refuse_systemd(lead: LeadIdentity) -> None:
+    """Raise Refused if followers need a systemd, which pods have not."""
+    if lead.systemd:
+        raise Refused(
+            "the lead has [systemd] enable, and a pod has no systemd: it would never"
+            " come online (sdmon), and no job would start there (sdexec)",
+            "set [systemd] enable = false and no [exec] service in the lead's"
+            " configuration, and restart it; or have another provider",
+        )
 
 
 def render(
@@ -66,6 +78,7 @@ def render(
 def _render_joined(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> list[Manifest]:
+    refuse_systemd(spec.lead)
     try:
         if settings.form == "operator":
             before = [operator.render_marker(meta)]

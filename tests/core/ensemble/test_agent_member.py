@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.algorithm import QueueCounts
+from burst.algorithm import JobTally, QueueCounts
 from burst.config.ensemble import ANY_SIZE
 from burst.core.ensemble import commands
 from burst.core.ensemble.agent_member import AgentMember
@@ -105,6 +105,21 @@ def test_a_job_that_ended_between_two_reports_is_asked_for_and_counted_once() ->
     assert last.read(ended, NOW + 3).reading.events == ()
 
 
+@pytest.mark.parametrize(("result", "failed"), [("failed", 1), ("canceled", 0)])
+def test_a_job_that_failed_before_it_started_counts_as_failed(
+    result: str, failed: int
+) -> None:
+    ended = row(5, JobState.INACTIVE, result=result)
+    first = agent_member().read(report(), NOW)
+    found = agent_member(book=first.book).read(report(jobs=(ended,)), NOW + 1)
+    counted = GroupStatistics()
+    for event in found.reading.events:
+        counted = counted.add(event)
+    assert counted.tally() == JobTally(
+        finished=failed, failed=failed, events={"submit": 1, "exception": 1}
+    )
+
+
 def test_a_job_that_is_shown_is_not_counted_as_submitted_twice() -> None:
     one = given(OWN)
     (name,) = one.names()
@@ -187,6 +202,22 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
     assert made.records.ensemble_starts["e"].slots == {}
     with pytest.raises(BurstError, match="an instance of its own"):
         commands.resize_member(made.records, "e", "m", 2, NOW)
+
+
+def test_no_two_members_have_one_rank_slot() -> None:
+    sim = Sim()
+    sim.tick(2)
+    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    for name in ("e", "f"):
+        spec = msgspec.structs.replace(ensemble(member(max=4)), name=name)
+        new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+        records = commands.begin_ensemble(records, world, new, NOW).records
+    slots = [start.slots["m"] for start in records.ensemble_starts.values()]
+    assert len(set(slots)) == 2
+    spec = msgspec.structs.replace(spec, name="g")
+    new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+    with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
+        commands.begin_ensemble(records, world, new, NOW)
 
 
 def test_the_book_keeps_the_instance() -> None:

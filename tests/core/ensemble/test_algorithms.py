@@ -524,6 +524,18 @@ def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
     assert [each.nodes for each in sequence(rules, views)] == [3, None, None, 3]
 
 
+@pytest.mark.parametrize(("name", "size"), [("x", 5), ("y", 6), ("", 7)])
+def test_events_of_a_group_are_those_of_its_jobs(name: str, size: int) -> None:
+    tallies = {"x": 1, "y": 2}
+    groups = tuple(
+        group(each, tally=JobTally(events={"finish": count}))
+        for each, count in tallies.items()
+    )
+    seen = view(jobs=groups, tally=JobTally(events={"finish": 3}))
+    rules = [rule("job-finish", "grow", name=name, repetitions=9)]
+    assert [each.nodes for each in sequence(rules, [seen])] == [size]
+
+
 @pytest.mark.parametrize("action", ["terminate", "end"])
 def test_a_metric_that_has_no_value_yet_triggers_nothing(action: str) -> None:
     rules = [rule("metric", action, name="mean.x-duration")]

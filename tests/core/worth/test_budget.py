@@ -146,7 +146,9 @@ def test_after_its_last_day_nothing_is_bought():
     over = msgspec.structs.replace(budget(10), until=yesterday)
     assert left(over) == 0
     assert budgets(over).states()[0].over
-    assert left(msgspec.structs.replace(budget(10), until=today)) == 10
+    last = msgspec.structs.replace(budget(10), until=today)
+    assert left(last) == left(last, now=NOON + DAY / 2 - 0.5) == 10
+    assert left(last, now=NOON + DAY / 2) == 0
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
+from burst.model.scheduler import Order
 from tests import builders
 from tests.builders import T0, slots, whole
 
@@ -111,7 +112,7 @@ def test_backfill_lets_a_short_job_pass() -> None:
         waiting(3, duration=60.0),
     ]
     in_order = starts(picture_of(jobs))
-    passed = starts(picture_of(jobs, backfill=True))
+    passed = starts(picture_of(jobs, order=Order.EASY))
     assert in_order[JobId(3)].expected > T0
     assert passed[JobId(3)].expected == T0
 

@@ -15,13 +15,13 @@ from burst.core.worth.history import RunTime
 from burst.core.worth.queue_model import (
     BACKFILL_DEPTH,
     End,
-    Order,
     QueueJob,
     Scheduling,
     estimate_starts,
     simulate_queue,
 )
 from burst.model.jobid import JobId
+from burst.model.scheduler import Order
 
 NOW = 1000.0
 BUSY = JobId(1)

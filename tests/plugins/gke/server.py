@@ -23,6 +23,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from tests.plugins.gke.gke import PROJECT, Denied, Gke
+from tests.support.waiting import HANG_S
 
 _SERVICE = "google.container.v1.ClusterManager"
 _METHODS: dict[str, tuple[str, Any, Any]] = {
@@ -43,7 +44,6 @@ _METHODS: dict[str, tuple[str, Any, Any]] = {
     "DeleteCluster": ("delete_cluster", t.DeleteClusterRequest, t.Operation),
     "DeleteNodePool": ("delete_node_pool", t.DeleteNodePoolRequest, t.Operation),
 }
-_DEADLINE_S = 30.0
 
 
 class Token(AnonymousCredentials):
@@ -69,7 +69,7 @@ def serve(gke: Gke) -> Iterator[str]:
     finally:
         for event in gke.hangs.values():
             event.set()
-        server.stop(0).wait(_DEADLINE_S)
+        server.stop(0).wait(HANG_S)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def connect(address: str) -> Iterator[ClusterManagerClient]:
 def _handler(gke: Gke, method: str, request: Any, response: Any) -> Any:
     def answer(message: Any, context: grpc.ServicerContext) -> Any:
         if method in gke.hangs:
-            gke.hangs[method].wait(_DEADLINE_S)
+            gke.hangs[method].wait(HANG_S)
         with gke.lock:
             gke.calls[method] += 1
             try:

@@ -20,6 +20,7 @@ from burst.provider import Furnished
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import Denied, Gke
 from tests.plugins.gke.server import Token, connect, serve
+from tests.support.waiting import HANG_S
 
 PARENT = "projects/some-project/locations/us-central1-a"
 
@@ -96,10 +97,10 @@ def test_a_service_that_hangs_is_given_up(
 
 def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
     with serve(gke) as address, connect(address) as client:
-        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=20.0)
+        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         assert cloud.clusters() == []
     with connect(address) as client:
-        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=2.0)
+        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         with pytest.raises(Transient):
             cloud.clusters()
 

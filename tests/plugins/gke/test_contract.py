@@ -23,7 +23,7 @@ from tests.plugins.gke.kubernetes import Kubernetes
 
 
 class GkeContract(ProviderContract):
-    patience = 20.0
+    patience = 90.0
     pause = 0.005
 
     @pytest.fixture

@@ -19,7 +19,7 @@ from burst_local.processes import scan_all
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.provider import Phase
 from tests.plugins.local.harness import LocalHarness
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -169,7 +169,7 @@ def test_a_daemon_that_executed_itself_anew_collects_its_children(
         cwd=local.directory,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=True,
     )
     said = "burst-0-0 exited with status 3: its log is empty []\nreaped\n"

@@ -22,7 +22,7 @@ from burst_local.processes import (
 )
 
 from burst.errors import Refused
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
         (tmp_path / f"{pid}").symlink_to(f"/proc/{pid}")
         try:
             wait_until(lambda: bool(scan(tmp_path)[pid].environ), "its first exec")
-            ends = time.monotonic() + 60
+            ends = time.monotonic() + HANG_S
             while met < 3:
                 assert scan(tmp_path)[pid].environ == {"BURST_ID": "x"}
                 # Of both reads it is chance whether they meet it within execve(2).
@@ -97,7 +97,7 @@ def test_a_name_with_spaces_and_parentheses_is_no_trouble(tmp_path: Path) -> Non
 
 def test_a_signal_reaches_a_process(child: subprocess.Popen[bytes]) -> None:
     send(signal.SIGTERM, [scan()[child.pid]])
-    assert child.wait(30) == -signal.SIGTERM
+    assert child.wait(HANG_S) == -signal.SIGTERM
 
 
 def _reborn(process: Process) -> Process:
@@ -112,7 +112,7 @@ def test_a_signal_reaches_nobody_who_merely_has_the_pid(
     send(signal.SIGKILL, [_reborn(scan()[child.pid])])
     assert child.poll() is None
     send(signal.SIGTERM, [scan()[child.pid]])
-    assert child.wait(30) == -signal.SIGTERM, "and not by the signal before"
+    assert child.wait(HANG_S) == -signal.SIGTERM, "and not by the signal before"
 
 
 def test_a_signal_to_what_has_ended_is_nothing(
@@ -212,7 +212,7 @@ def test_with_hidepid_the_processes_of_others_are_left_out_and_ours_are_seen(
         [sys.executable, "-c", AS_ANOTHER, proc], stdout=subprocess.PIPE, text=True
     ) as looker:
         (proc / str(looker.pid)).mkdir(mode=0)
-        assert looker.communicate(timeout=60)[0] == "[12] True False\n"
+        assert looker.communicate(timeout=HANG_S)[0] == "[12] True False\n"
 
 
 def test_a_process_of_ours_that_proc_does_not_show_is_hidden(

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Lent nodes that Flux itself drained, as by a prolog that failed on them.
+
+They get no job, and are paid for, so their burst is taken down. The drain ends with the
+lease: Flux keeps it for the rank, and not for the node that was there. One that a
+person made stays.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.config import LimitSettings
+from burst.core import cooldowns
+from burst.core.actions import UndrainRanks
+from burst.core.observation import ranks_of
+from burst.core.placement.slots import slot_holders
+from burst.core.records import Transaction
+from burst.core.world import World
+from burst.model.burst import Burst
+from burst.model.flux_drain import flux_drain
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+
+
+class DrainFound(msgspec.Struct, frozen=True):
+    """What Flux drained ranks of a burst for."""
+
+    note: str
+    before_start: bool
+    """See `burst.model.flux_drain`."""
+
+
+def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
+    """Return why ranks of a burst are drained by Flux; None if none is.
+
+    Of several reasons it is the one that says most of the nodes.
+    """
+    lead = world.lead
+    assert lead is not None
+    found = {
+        rank: (drain, lead.drained[rank])
+        for rank in ranks_of(burst, world) & lead.drained.keys()
+        if (drain := flux_drain(lead.drained[rank])) is not None
+    }
+    if not found:
+        return None
+    first = min(found, key=lambda rank: (not found[rank][0].before_start, rank))
+    drain, reason = found[first]
+    alike = format_idset(r for r, (_, why) in found.items() if why == reason)
+    note = f"Flux drained ranks {alike}: {reason}; see {drain.output}"
+    return DrainFound(note, drain.before_start)
+
+
+def count_flux_drain(
+    tx: Transaction, burst: Burst, found: DrainFound, limits: LimitSettings
+) -> None:
+    """Count a burst whose nodes could run no job against its offer."""
+    if not found.before_start:
+        return
+    known = tx.health_of(burst.lease.provider)
+    health = cooldowns.count_drained(
+        known, burst.lease.offer, found.note, limits, tx.now
+    )
+    tx.set_health(burst.lease.provider, health)
+
+
+def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    """Forget such bursts of an offer as soon as a job has begun on a later one."""
+    provider, offer = burst.lease.provider, burst.lease.offer
+    health = tx.health_of(provider)
+    counted = health.drained.get(offer)
+    if counted is None or burst.lease.created < counted.at:
+        return
+    if any(job in lead.jobs and lead.jobs[job].t_start for job in burst.jobs):
+        others = {name: kept for name, kept in health.drained.items() if name != offer}
+        tx.set_health(provider, msgspec.structs.replace(health, drained=others))
+
+
+def undrain_free_ranks(tx: Transaction, world: World) -> None:
+    """Undrain what Flux drained of rank slots, where no burst has it any more.
+
+    On a rank that is away nothing runs that Flux could drain it for, so such a drain is
+    of a lease that has ended.
+    """
+    lead = world.lead
+    assert lead is not None
+    away = lead.drained.keys() - lead.online
+    ours = {rank for rank in away if flux_drain(lead.drained[rank]) is not None}
+    if not ours:
+        return
+    stuck = slot_holders(world.slots, (), tx.unread_leases)
+    lent = {r for slot in world.slots if slot.name not in stuck for r in slot.ranks}
+    leased = {rank for burst in tx.live for rank in burst.lease.ranks}
+    if free := ours & lent - leased:
+        tx.actions.append(UndrainRanks(frozenset(free)))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What keeps Flux from starting a job whose nodes are online, as far as it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from burst.core.placement.demand import NodePool
+from burst.model.burst import Burst
+from burst.model.decision import Decision
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
+from burst.model.ranks import format_idset
+from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
+
+_NAMED = 3
+
+
+def find_hindrance(
+    job: JobView,
+    bursts: Sequence[Burst],
+    lead: LeadView,
+    identity: LeadIdentity,
+    facts: Mapping[str, Any],
+) -> Decision | None:
+    """Return what stands in the way of a job that Flux may start; None if nothing does.
+
+    `facts` are those of every such decision.
+    """
+    assert job.request is not None
+    if job.state is not JobState.SCHED or not job.urgency:
+        return None
+    if not job.priority:
+        return Decision(Reason.PRIORITY_ZERO, facts)
+    ranks = frozenset().union(*(burst.expected for burst in bursts)) & lead.usable
+    found = _on_its_nodes(job.request, ranks, lead, identity)
+    if found is not None:
+        reason, there = found
+        more = {**facts, "ranks": format_idset(there)}
+        if reason is not Reason.NODES_CLEANED:
+            more["jobs"] = _jobs_on(there, lead)
+        return Decision(reason, more)
+    ahead = [other.id for other in lead.jobs.values() if _is_ahead(other, job)]
+    if ahead:
+        return Decision(Reason.JOBS_AHEAD, {**facts, "jobs": _names(ahead)})
+    return None
+
+
+def _on_its_nodes(
+    request: ResourceRequest,
+    ranks: frozenset[int],
+    lead: LeadView,
+    identity: LeadIdentity,
+) -> tuple[Reason, frozenset[int]] | None:
+    """Return what has nodes of a job, and which; None where it fits on free ones."""
+    whole = {rank: identity.shapes[rank] for rank in ranks}
+    idle = {rank: shape for rank, shape in whole.items() if rank not in lead.allocated}
+    if NodePool(idle, whole).fit(request):
+        return None
+    if cleaned := ranks & lead.housekeeping.keys():
+        return Reason.NODES_CLEANED, cleaned
+    taken = ranks & lead.allocated
+    free = {rank: lead.free[rank] for rank in ranks if rank in lead.free}
+    fits = bool(NodePool(free, whole).fit(request))
+    return (Reason.NODES_SHARED if fits else Reason.NODES_TAKEN), taken
+
+
+def _is_ahead(other: JobView, job: JobView) -> bool:
+    """Tell whether Flux looks at another job that waits before it looks at this one."""
+    waits = other.state is JobState.SCHED and other.priority > 0
+    return waits and (-other.priority, other.id) < (-job.priority, job.id)
+
+
+def _jobs_on(ranks: frozenset[int], lead: LeadView) -> str:
+    known = [job.id for job in lead.jobs.values() if job.ranks & ranks]
+    return _names(known) if known else "a job that is not burstable"
+
+
+def _names(jobs: Iterable[JobId]) -> str:
+    """Return the first of these jobs by name, and how many there are besides."""
+    found = sorted(jobs)
+    names = " ".join(format_f58(job) for job in found[:_NAMED])
+    further = len(found) - _NAMED
+    word = "job" if len(found) == 1 else "jobs"
+    return f"{word} {names}" + (f" and {further} more" if further > 0 else "")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Checks how Flux compares what is declared of nodes with what it finds on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from burst.config import Settings
+from burst.flux_setup.site_tables import verify_for_local
+from burst.model.finding import Finding, note, wrong
+
+
+def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[Finding]:
+    """Find what would have Flux drain followers as soon as they are up.
+
+    A node that is not as `[resource]` declares it is drained when its broker starts
+    (flux-config-resource(5), `verify`).
+    """
+    table = config.get("resource", {})
+    types = {each.type for each in settings.providers.values() if each.enabled}
+    needed = verify_for_local(config)
+    if "local" in types and needed:
+        keys = ", ".join(f'{name} = "{mode}"' for name, mode in needed.items())
+        yield wrong(
+            "Flux compares the names of hosts with [resource], so it drains followers"
+            " of provider local, which are on a host of another name",
+            f"`burst setup` writes [resource.verify] {keys}; or write it yourself; then"
+            " restart the lead",
+        )
+    if table.get("config") and table.get("path"):
+        yield note(
+            "[resource] has a path, which Flux does not read, as there is"
+            " [[resource.config]] too",
+            "take the path out, so that nobody changes the wrong one",
+        )

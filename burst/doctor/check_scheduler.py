@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Checks whether bursts work with the scheduler of a running instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from burst.config import IntakeSettings
+from burst.core.placement.slots import RankSlot
+from burst.doctor.facts import ReadFailure
+from burst.flux.scheduler import GRAPH_ADVICE, POLICY_ADVICE, find_obstacles
+from burst.flux_setup.running_instance import RunningInstance
+from burst.kits.systemd_user import ENABLE_LINGER
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.lead import LeadIdentity, LeadView
+from burst.model.ranks import format_idset
+
+
+def check_scheduler(
+    instance: RunningInstance | ReadFailure, intake: IntakeSettings
+) -> Iterator[Finding]:
+    """Check its policies: what they deny, how they share nodes."""
+    if isinstance(instance, ReadFailure) or not instance.known.is_fluxion:
+        return
+    known = instance.known
+    found = find_obstacles(known, intake, instance.config)
+    yield from found
+    if not found:
+        yield ok(f"bursts work with {known.title} in mode {intake.mode}")
+    if known.fcfs_queues and intake.mode == "queue" and not found:
+        yield note(
+            "Fluxion's policy fcfs denies a job with a constraint, so each job of a"
+            " queue that requires a property, while the nodes that match are busy with"
+            " jobs without a time limit: it did so before burst",
+            f"{POLICY_ADVICE}; or limit the duration of jobs, [policy.limits]",
+        )
+    if known.whole_nodes:
+        yield note(
+            "Fluxion gives each job whole nodes (match-policy): jobs that would share"
+            " a node get one each, and that many nodes are paid for",
+            "set match-policy under [sched-fluxion-resource] otherwise if jobs are to"
+            " share nodes",
+        )
+
+
+def check_systemd(lead: LeadIdentity) -> Iterator[Finding]:
+    """Say what followers need where the lead's Flux has systemd."""
+    if lead.systemd:
+        yield note(
+            "the lead has [systemd] enable: a follower comes online only where the"
+            " owner of the instance has a systemd of its own, so never in a pod",
+            f"on the hosts of followers: {ENABLE_LINGER}",
+        )
+
+
+def check_scheduled_ranks(
+    slots: Sequence[RankSlot], view: LeadView | ReadFailure
+) -> Iterator[Finding]:
+    """Check that the scheduler knows the ranks of all slots."""
+    if isinstance(view, ReadFailure):
+        return
+    for slot in slots:
+        unknown = view.unscheduled.intersection(slot.ranks)
+        if unknown:
+            yield wrong(
+                f"rank slot {slot.name} is not leased: {view.scheduler.title} does not"
+                f" know ranks {format_idset(unknown)}, so no job would start there",
+                GRAPH_ADVICE
+                if view.scheduler.is_fluxion
+                else f"load it again: {view.scheduler.reload}",
+            )

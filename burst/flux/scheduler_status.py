@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""What the scheduler has allocated and knows, asked when it may have changed.
+
+Fluxion walks its graph for each answer to `sched.resource-status` and does nothing else
+meanwhile: a tenth of a second for 2,000 nodes. So it is asked only after something
+happened, and at most for a hundredth of its time. Between two answers what it said
+before stands, in the way that is safe: a rank that was drained since counts as
+allocated until the scheduler has been asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from burst.errors import Unreadable
+from burst.flux.lost_frees import LostFrees
+from burst.flux.node_set import NodeSet, parse_nodes, without
+from burst.flux.rpc import RpcClient, ServiceMissing
+from burst.model.ranks import format_idset, parse_idset
+
+HEARD_DEADLINE_S = 5.0
+"""How long the scheduler may take to learn of a drain; it takes a millisecond."""
+SHARE = 0.01
+"""Of the scheduler's time that answering us may take."""
+LONGEST_PAUSE_S = 60.0
+"""It is asked as often as this, though it took long to answer: it may have been busy
+with jobs, of which nothing tells us."""
+OLDEST_S = 60.0
+"""An answer is not used for longer, though nothing seems to have happened."""
+_SAMPLES = 5
+"""The shortest of so many answers is what one takes: in others it did other work."""
+
+_NOTHING = NodeSet({}, {})
+_TOPIC = "sched.resource-status"
+
+
+class Allocations(NamedTuple):
+    """What is known of the scheduler's side."""
+
+    known: frozenset[int]
+    """Ranks that it can give to jobs at all."""
+    unheard: frozenset[int]
+    """Drained ranks that it may still give to a job, as far as we know."""
+    granting: NodeSet
+    """What it has given to jobs, and the job manager does not show."""
+    unfreed: NodeSet
+    """What it has allocated to no job; not in `granting`."""
+
+
+class SchedulerStatus:
+    """Asks the scheduler, and remembers what it said. For one thread."""
+
+    def __init__(
+        self,
+        lost_frees: LostFrees | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        heard_deadline_s: float = HEARD_DEADLINE_S,
+    ) -> None:
+        self._lost_frees = lost_frees or LostFrees()
+        self._clock, self._heard_deadline_s = clock, heard_deadline_s
+        self._seen: tuple[Any, ...] | None = None
+        """What was the case when it was asked last; None: it never was."""
+        self._asked_at = self._next = 0.0
+        self._took: deque[float] = deque(maxlen=_SAMPLES)
+        self._moved = False
+        self._heard: dict[int, Any] = {}
+        """Drained ranks that it gives to no job, and their drains."""
+        self._unheard_since: float | None = None
+        self._known: frozenset[int] = frozenset()
+        self._only = self._granting = self._unfreed = _NOTHING
+        self._waiting = False
+
+    @property
+    def due_in(self) -> float | None:
+        """In how many seconds to `read` again, as something was not asked that may be
+        waited for: whether the scheduler has heard of a drain. None: no need.
+        """
+        return max(0.0, self._next - self._clock()) if self._waiting else None
+
+    def forget(self, ranks: Collection[int]) -> None:
+        """Forget that it heard of drains, as we drain these ranks, or undrain them."""
+        for rank in ranks:
+            self._heard.pop(rank, None)
+
+    def read(
+        self,
+        client: RpcClient,
+        status: Mapping[str, Any],
+        manager: Mapping[str, Any],
+        *,
+        moved: bool = True,
+    ) -> Allocations:
+        """Return what is known, after asking the scheduler where that is due.
+
+        `status` is the answer to `resource.status`, `manager` that of the job manager
+        to its `resource-status`, both read before; `moved` tells whether there were
+        events of jobs since the last call. Raises Unreadable.
+        """
+        drained = _drains(status)
+        seen = (status["online"], status["exclude"], drained, manager["allocated"])
+        by_manager = parse_nodes(manager["allocated"])
+        # What the job manager has shown once is its to tell from then on.
+        self._only = without(self._only, by_manager)
+        self._sort()
+        unheard = self._unheard(drained)
+        now = self._clock()
+        stale = seen != self._seen or now - self._asked_at > OLDEST_S
+        self._moved |= moved or stale or bool(self._granting.cores) or bool(unheard)
+        if self._seen is None or (self._moved and now >= self._next):
+            self._ask(client, drained, by_manager)
+            self._seen = seen
+        unheard = self._unheard(drained)
+        self._waiting = bool(unheard)
+        return Allocations(
+            known=self._known,
+            unheard=unheard,
+            granting=self._granting,
+            unfreed=self._unfreed,
+        )
+
+    def _unheard(self, drained: Mapping[int, Any]) -> frozenset[int]:
+        others = self._known.intersection(drained)
+        return frozenset(r for r in others if self._heard.get(r) != drained[r])
+
+    def _ask(
+        self, client: RpcClient, drained: Mapping[int, Any], by_manager: NodeSet
+    ) -> None:
+        began = self._clock()
+        scheduler = _answer(client)
+        self._asked_at = self._clock()
+        self._took.append(self._asked_at - began)
+        pause = min(min(self._took) / SHARE, LONGEST_PAUSE_S)
+        self._next = self._asked_at + pause
+        self._known = parse_nodes(scheduler["all"]).ranks
+        down = parse_nodes(scheduler["down"]).ranks
+        self._heard = {rank: at for rank, at in drained.items() if rank in down}
+        self._check_heard(self._known.intersection(drained) - down)
+        # A scheduler allocates, commits R to the KVS, and answers the job manager then.
+        self._only = without(parse_nodes(scheduler["allocated"]), by_manager)
+        self._sort()
+        self._moved = self._unheard_since is not None
+
+    def _sort(self) -> None:
+        """Tell what is being given to jobs from what was for too long."""
+        only = self._only
+        lost = self._lost_frees.update(only.cores)
+        self._granting = without(only, NodeSet(lost, {}))
+        left = only.gpus.keys() - self._granting.cores.keys()
+        self._unfreed = NodeSet(lost, {rank: only.gpus[rank] for rank in left})
+
+    def _check_heard(self, unheard: frozenset[int]) -> None:
+        if not unheard:
+            self._unheard_since = None
+            return
+        if self._unheard_since is None:
+            self._unheard_since = self._asked_at
+        elif self._asked_at - self._unheard_since > self._heard_deadline_s:
+            raise Unreadable(
+                "the scheduler has not learned that"
+                f" {format_idset(unheard)} is drained",
+                "flux module stats of the scheduler shows whether it is stuck",
+            )
+
+
+def _answer(client: RpcClient) -> dict[str, Any]:
+    try:
+        return client.ask(_TOPIC)
+    except ServiceMissing:
+        raise Unreadable(
+            "no scheduler is loaded", "flux module load SCHEDULER, the one of this site"
+        ) from None
+
+
+def _drains(status: Mapping[str, Any]) -> dict[int, Any]:
+    """Return each drained rank, and when and why it was drained.
+
+    The time is in whole seconds: one that is drained again soon has the same.
+    """
+    return {
+        rank: (info.get("timestamp"), info.get("reason"))
+        for ranks, info in status["drain"].items()
+        for rank in parse_idset(ranks)
+    }

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What a site's own configuration has of what `burst setup` adds to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from burst.config import IntakeSettings
+from burst.errors import ConfigError
+from burst.flux.frobnicator import NAME
+from burst.flux_setup.config_files import ConfigFiles, read_config_files, read_tables
+from burst.flux_setup.setup_files import FORMER_PIECES, LEAD_PIECE, FluxDirectories
+from burst.model.confinement import LENT
+
+FLUX_PLUGINS = ("defaults", "constraints")
+"""Flux's own list, where the site has none (flux-config-ingest(5))."""
+
+
+class SiteTables(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration without what `burst setup` has added to it."""
+
+    queues: Mapping[str, Any] = {}
+    """Named queues, flux-config-queues(5)."""
+    plugins: tuple[str, ...] = FLUX_PLUGINS
+    """Frobnicators, in their order."""
+    default_queue: str = ""
+    """That of jobs which name none."""
+    verify: Mapping[str, str] = {}
+    """What `[resource.verify]` needs so that Flux does not drain followers on a host of
+    another name, as those of provider `local` are; empty for nothing."""
+
+    @property
+    def default_limits(self) -> Mapping[str, Any]:
+        """`policy.limits` of the default queue, flux-config-policy(5)."""
+        queue = self.queues.get(self.default_queue, {})
+        limits: Mapping[str, Any] = queue.get("policy", {}).get("limits", {})
+        return limits
+
+
+def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTables:
+    """Return what is the site's in a configuration, where `ours` is what we wrote."""
+    names = config.get("queues", {}).keys() - ours.get("queues", {}).keys()
+    queues = {name: config["queues"][name] for name in sorted(names)}
+    table = config.get("ingest", {}).get("frobnicator", {})
+    listed = table.get("plugins", FLUX_PLUGINS)
+    default = _default_queue(config)
+    return SiteTables(
+        queues=queues,
+        plugins=tuple(str(p) for p in listed if os.path.basename(str(p)) != NAME),
+        default_queue=default if default in queues else "",
+        verify=ours.get("resource", {}).get("verify") or verify_for_local(config),
+    )
+
+
+def verify_for_local(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return `[resource.verify]` by which Flux does not compare the names of hosts.
+
+    All else is compared as before (flux-config-resource(5), `parse_verify_config` in
+    the resource module). Empty where no names are compared.
+    """
+    table = config.get("resource", {})
+    verify = table.get("verify")
+    if table.get("noverify") is True or verify is False:
+        return {}
+    if verify is None:
+        return {"default": "allow-extra", "gpu": "ignore", "hostname": "ignore"}
+    if not isinstance(verify, Mapping):
+        return {"default": "strict", "hostname": "ignore"}
+    mode = verify.get("hostname", verify.get("default", "strict"))
+    return {} if mode == "ignore" else {"hostname": "ignore"}
+
+
+def site_files(places: FluxDirectories) -> ConfigFiles | None:
+    """Return the files beside which our piece is put; None where there are none.
+
+    Raises ConfigError.
+    """
+    if not any(places.config.glob("*.toml")):
+        return None
+    return read_config_files(places.config).without(*_pieces(places))
+
+
+def our_tables(places: FluxDirectories) -> dict[str, Any]:
+    """Return the piece that is installed, if there is one. Raises ConfigError."""
+    there = [path for path in _pieces(places) if path.exists()]
+    return read_tables(there[0]) if there else {}
+
+
+def files_after_ours(files: ConfigFiles) -> list[Path]:
+    """Return the files whose list of frobnicators would replace ours."""
+    key = ("ingest", "frobnicator", "plugins")
+    late = (e for e in files.files if os.fsencode(e.path.name) > LEAD_PIECE.encode())
+    return [
+        each.path
+        for each in late
+        if msgspec.structs.replace(files, files=(each,)).deciding(*key)
+    ]
+
+
+def check_names(site: SiteTables, intake: IntakeSettings) -> None:
+    """Raise ConfigError where a queue of ours would be one that the site has."""
+    if intake.mode != "queue":
+        return
+    for name in (intake.queue, intake.ready):
+        if name in site.queues and site.queues[name].get("requires") != [LENT]:
+            raise ConfigError(
+                f"the instance already has a queue {name} for other jobs",
+                "set other names: queue and ready under [intake] of burst.toml",
+            )
+
+
+def _pieces(places: FluxDirectories) -> Sequence[Path]:
+    return [places.config / name for name in (LEAD_PIECE, *FORMER_PIECES)]
+
+
+def _default_queue(config: Mapping[str, Any]) -> str:
+    defaults = config.get("policy", {}).get("jobspec", {}).get("defaults", {})
+    return str(defaults.get("system", {}).get("queue", ""))

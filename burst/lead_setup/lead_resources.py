@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What a lead's files declare of each host: R (RFC 20), or `[[resource.config]]`.
+
+Source: flux-config-resource(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from burst.errors import ConfigError
+from burst.flux_setup.config_files import read_config_files, read_text
+from burst.lead_setup.lead_files import slot_properties
+from burst.lead_setup.lead_plan import HostGroup
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
+from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
+from burst.model.shape import Shape
+
+
+def declared_resources(place: Path) -> dict[str, Shape]:
+    """Return what each host has by the lead's files.
+
+    Empty where they declare nothing, or R names no hosts. Raises ConfigError.
+    """
+    table = read_config_files(place).tables.get("resource", {})
+    if table.get("config"):
+        return _shapes_of_entries(table["config"])
+    if not table.get("path"):
+        return {}
+    path = Path(str(table["path"]))
+    r = read_resources(path)
+    if not r.hosts:
+        return {}
+    try:
+        return {node.host: shape_of(node.children) for node in r.nodes}
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}", "restore it from a copy") from error
+
+
+def read_resources(path: Path) -> ResourceSet:
+    """Return R of a file. Raises ConfigError."""
+    try:
+        return decode_resource_set(read_text(path))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error}",
+            "[resource] path names it; it has to be R of RFC 20, as `flux R` makes it",
+        ) from error
+
+
+def resource_entry(group: HostGroup) -> dict[str, Any]:
+    """Return the entry of `[[resource.config]]` for a rank slot."""
+    gpus = {"gpus": format_idset(range(group.shape.gpus))} if group.shape.gpus else {}
+    return {
+        "hosts": format_hostlist(group.names),
+        "cores": format_idset(range(group.shape.cores)),
+        **gpus,
+        "properties": slot_properties(group),
+    }
+
+
+def _shapes_of_entries(entries: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
+    """Return what the hosts of these entries have; each entry adds to its hosts."""
+    cores: dict[str, frozenset[int]] = {}
+    gpus: dict[str, frozenset[int]] = {}
+    try:
+        for entry in entries:
+            for host in parse_hostlist(entry["hosts"]):
+                for found, key in ((cores, "cores"), (gpus, "gpus")):
+                    ids = parse_idset(entry.get(key, ""))
+                    found[host] = found.get(host, frozenset()) | ids
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"[[resource.config]] cannot be read: {error!r}",
+            "correct it, as flux-config-resource(5) says; `flux R parse-config FILE`"
+            " shows what Flux makes of it",
+        ) from error
+    return {host: Shape(len(cores[host]), len(gpus[host])) for host in cores}

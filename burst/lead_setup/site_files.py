@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Changes files of a site, and remembers how they were.
+
+Each file that is changed is kept as `FILE.old`. Where `burst lead adopt` has begun, the
+list `burst-adopt.json` beside the configuration says what was changed and written, from
+before that is done: `burst lead unadopt` goes by it. Flux reads `*.toml` only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.kits.atomic_file import write_atomically
+from burst.kits.changeable import first_changeable
+
+RECORD = "burst-adopt.json"
+
+
+class ChangedFile(msgspec.Struct):
+    """A file of the site that was changed, once or more often."""
+
+    before: str
+    """Digest of its content as it was at first."""
+    copies: list[str] = []
+    """Paths; the first is the file as it was."""
+    after: list[str] = []
+    """Digests of what was written into it."""
+
+
+class AdoptionRecord(msgspec.Struct):
+    """What `burst lead adopt`, and `add-slot` after it, did to an instance."""
+
+    hosts: list[str] = []
+    """Of the rank slots that adopt was asked for."""
+    changed: dict[str, ChangedFile] = {}
+    """By path."""
+    written: dict[str, str] = {}
+    """Path to the digest of each file that was not there before."""
+
+
+def digest(content: bytes) -> str:
+    """Return what a record has of a content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def record_path(place: Path) -> Path:
+    """Return where the record of a configuration, a directory or a file, is."""
+    return place / RECORD if place.is_dir() else place.with_name(RECORD)
+
+
+def read_record(place: Path) -> AdoptionRecord | None:
+    """Return what was done to the instance, None before adopt. Raises ConfigError."""
+    path = record_path(place)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=AdoptionRecord)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error}",
+            "restore it; or take out by hand what `burst lead adopt` added, as in"
+            " docs/upgrade.md",
+        ) from error
+
+
+def write_record(place: Path, record: AdoptionRecord) -> None:
+    """Write what was done, or is done next. Raises ConfigError."""
+    path = record_path(place)
+    check_places([path])
+    try:
+        write_atomically(path, msgspec.json.encode(record).decode() + "\n")
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}", "run it as root"
+        ) from error
+
+
+def begin_adoption(
+    place: Path, hosts: Iterable[str], texts: Mapping[Path, str]
+) -> None:
+    """Note that an instance is adopted for these hosts, and what is written for it."""
+    record = read_record(place) or AdoptionRecord()
+    record.hosts = list(dict.fromkeys([*record.hosts, *hosts]))
+    for path, text in texts.items():
+        record.written[str(path)] = digest(text.encode())
+    write_record(place, record)
+
+
+def replace_files(place: Path, texts: Mapping[Path, str]) -> list[Path]:
+    """Rewrite files of the configuration at `place`, in this order.
+
+    Returns where each is kept. Raises ConfigError.
+    """
+    check_places(texts)
+    kept = [_keep(path) for path in texts]
+    record = read_record(place)
+    if record is not None:
+        for (path, text), copy in zip(texts.items(), kept, strict=True):
+            entry = record.changed.setdefault(
+                str(path), ChangedFile(digest(copy.read_bytes()))
+            )
+            entry.copies.append(str(copy))
+            entry.after.append(digest(text.encode()))
+        write_record(place, record)
+    for path, text in texts.items():
+        rewrite(path, text)
+    return kept
+
+
+def check_places(paths: Iterable[Path]) -> None:
+    """Raise ConfigError where root would write for whoever owns a directory.
+
+    He could put a link there at any moment, which leads to any file.
+    """
+    if os.geteuid():
+        return
+    for path in paths:
+        for directory in (path.parent, path.resolve().parent):
+            part = first_changeable(directory.absolute(), 0)
+            if part:
+                raise ConfigError(
+                    f"{path}: others than root can change {part}, so they could have"
+                    " root write any file",
+                    f"run this as the user who owns {part}; or give it to root: chown"
+                    f" root {shlex.quote(part)} && chmod go-w {shlex.quote(part)}",
+                )
+
+
+def rewrite(path: Path, content: str | bytes) -> None:
+    """Change a file and nothing about who may read it. Raises ConfigError.
+
+    The broker reads it as its own user, whatever the umask of who runs this is.
+    """
+    target = path.resolve()
+    try:
+        write_atomically(target, content, like=target.stat())
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}",
+            f"run it as root; {path.name}.old and others of that name are the copies",
+        ) from error
+
+
+def _keep(path: Path) -> Path:
+    """Copy a file before it is changed, and return the copy. Raises ConfigError.
+
+    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
+    """
+    numbers = itertools.count(2)
+    copy = path.with_name(f"{path.name}.old")
+    try:
+        content, like = path.read_bytes(), path.stat()
+        while True:
+            # Where the directory is another user's, a link may have that name, which
+            # leads elsewhere: what exists is never written to.
+            with contextlib.suppress(FileExistsError):
+                write_atomically(copy, content, replace=False, like=like)
+                return copy
+            copy = path.with_name(f"{path.name}.old.{next(numbers)}")
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be kept as {copy.name}: {error.strerror}",
+            "nothing was changed; run it as a user who may read the one and write the"
+            " other",
+        ) from error

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Takes out of an instance what `burst lead adopt` and `burst setup` did to it.
+
+It goes by their lists (`site_files`, `flux_setup.install`), also where one of these
+commands, or this, was interrupted.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.flux_setup.config_files import ConfigFile, ConfigFiles, read_tables
+from burst.flux_setup.install import Change, apply_files, plan_files
+from burst.lead_setup.add_slots import declared_hosts
+from burst.lead_setup.lead_config import read_lead
+from burst.lead_setup.site_files import (
+    AdoptionRecord,
+    ChangedFile,
+    check_places,
+    digest,
+    read_record,
+    record_path,
+    rewrite,
+)
+from burst.lead_setup.system_files import DAEMON_UNIT
+from burst.lead_setup.system_lead import UNITS
+from burst.model.ranks import format_hostlist, parse_hostlist
+
+
+class Undo(enum.Enum):
+    """What happens to a file."""
+
+    RESTORE = "restore"
+    """The site's, as it was."""
+    REMOVE = "remove"
+    KEEP = "keep"
+    """It was changed since then by others."""
+
+
+class UndoStep(msgspec.Struct, frozen=True):
+    """What happens, or would happen, to one file."""
+
+    undo: Undo
+    path: Path
+
+
+class UndoPlan(msgspec.Struct, frozen=True):
+    """All that it takes, in this order."""
+
+    place: Path
+    setup: Path
+    """The directory of what `burst setup` wrote."""
+    record: AdoptionRecord
+    steps: tuple[UndoStep, ...]
+
+
+def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
+    """Return what it takes until the files of the site are as they were.
+
+    `place` is the instance's configuration, `setup` the directory with the list of
+    `burst setup`, `units` where root installed the daemon's unit. Raises ConfigError
+    where the instance was not adopted, or where others changed a file since then so
+    that what was added cannot be taken out.
+    """
+    record = read_record(place)
+    if record is None:
+        raise ConfigError(
+            f"{record_path(place)}: not there, so `burst lead adopt` did nothing here",
+            "name the configuration that adopt was given; what an earlier version"
+            " added is taken out by hand, as in docs/upgrade.md",
+        )
+    restored = list(_to_restore(record))
+    _check_slots_gone(place, record, restored)
+    own = plan_files(setup, {})
+    steps = [
+        *(UndoStep(_undo(each.change), each.path) for each in own),
+        # What declares resources was changed last, and goes first.
+        *(UndoStep(Undo.RESTORE, path) for path in reversed(restored)),
+        *_written(record, units),
+        *(UndoStep(Undo.REMOVE, path) for path in _copies(record)),
+        UndoStep(Undo.REMOVE, record_path(place)),
+    ]
+    return UndoPlan(place, setup, record, tuple(steps))
+
+
+def apply_unadopt(plan: UndoPlan) -> None:
+    """Do it. Raises ConfigError; it can be repeated after that."""
+    check_places(step.path for step in plan.steps)
+    apply_files(plan.setup, {})
+    for step in plan.steps:
+        if step.undo is Undo.RESTORE:
+            rewrite(step.path, _original(plan.record.changed[str(step.path)]))
+    for step in plan.steps:
+        if step.undo is Undo.REMOVE:
+            try:
+                step.path.unlink(missing_ok=True)
+            except OSError as error:
+                raise ConfigError(
+                    f"{step.path}: cannot be removed: {error.strerror}",
+                    "run it as root",
+                ) from error
+
+
+def next_commands() -> Iterator[str]:
+    """Yield what root does after that, in this order."""
+    # The frobnicator is gone, which the brokers that run would look for.
+    yield "systemctl reload flux"
+    yield "systemctl daemon-reload"
+    yield "systemctl restart flux"
+    yield "flux kvs unlink -Rf burst"
+
+
+def _undo(change: Change) -> Undo:
+    return Undo.REMOVE if change is Change.REMOVE else Undo.KEEP
+
+
+def _to_restore(record: AdoptionRecord) -> Iterator[Path]:
+    """Yield which files have what was added, and nothing else that is new."""
+    for name, file in record.changed.items():
+        if _digest_of(Path(name)) in set(file.after) - {file.before}:
+            _original(file)
+            yield Path(name)
+
+
+def _check_slots_gone(
+    place: Path, record: AdoptionRecord, restored: Sequence[Path]
+) -> None:
+    """Raise ConfigError where a file that others changed still has what was added."""
+    files = read_lead(place).files
+    after = ConfigFiles(
+        files.place,
+        tuple(
+            ConfigFile(each.path, _tables(record, each, restored))
+            for each in files.files
+        ),
+    )
+    slots = {name for each in record.hosts for name in parse_hostlist(each)}
+    left = [host for host in declared_hosts(after.tables) if host in slots]
+    changed = [
+        name
+        for name, file in record.changed.items()
+        if _digest_of(Path(name)) not in {file.before, *file.after}
+    ]
+    # Not TOML, so that nobody corrects it by hand: R.
+    odd = [name for name in changed if Path(name).suffix != ".toml"]
+    if left or odd:
+        what = f" still with {format_hostlist(left)}" if left else ""
+        names = ", ".join(changed) or str(place)
+        raise ConfigError(
+            f"{names}: changed since `burst lead adopt` by others,{what} and cannot be"
+            " given back as it was",
+            "take by hand out of it what adopt added; the copy beside it, *.old, is the"
+            " file without that. Then type this again",
+        )
+
+
+def _tables(
+    record: AdoptionRecord, file: ConfigFile, restored: Iterable[Path]
+) -> dict[str, object]:
+    if file.path in restored:
+        return read_tables(Path(record.changed[str(file.path)].copies[0]))
+    return dict(file.tables)
+
+
+def _original(file: ChangedFile) -> bytes:
+    """Return a file as it was. Raises ConfigError where its copy is not that."""
+    path = Path(file.copies[0])
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}",
+            "it is the site's file as it was before burst: restore it from a backup",
+        ) from error
+    if digest(content) != file.before:
+        raise ConfigError(
+            f"{path}: changed since `burst lead adopt` kept it",
+            "it is the site's file as it was before burst: restore it from a backup",
+        )
+    return content
+
+
+def _written(record: AdoptionRecord, units: Path) -> Iterator[UndoStep]:
+    """Yield what becomes of the daemon's settings and unit, and the installed unit."""
+    known = dict(record.written)
+    unit = next((name for name in known if Path(name).name == DAEMON_UNIT), "")
+    if unit:
+        known[str(units / DAEMON_UNIT)] = known[unit]
+    for name, of_ours in known.items():
+        found = _digest_of(Path(name))
+        if found:
+            yield UndoStep(Undo.REMOVE if found == of_ours else Undo.KEEP, Path(name))
+
+
+def _copies(record: AdoptionRecord) -> Iterator[Path]:
+    for file in record.changed.values():
+        yield from (path for path in map(Path, file.copies) if path.exists())
+
+
+def _digest_of(path: Path) -> str:
+    """Return the digest of a file; empty where there is none. Raises ConfigError."""
+    try:
+        return digest(path.read_bytes())
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}", "run it as root"
+        ) from error

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""Who acts next on what waits, and when or on what event: one line for each reason.
+
+Texts that name the next step take it from here (`{next}` in burst.model.reason). A row
+may use the facts of its reason's text, and no others; `!t` shows a time of day.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.model.burst import State
+from burst.model.reason import Reason
+
+
+class Actor(enum.Enum):
+    """Who acts."""
+
+    FLUX = "Flux"
+    DAEMON = "the daemon"
+    PROVIDER = "the provider"
+    USER = "its user"
+    ADMINISTRATOR = "an administrator"
+    NOBODY = "nobody"
+
+
+class NextStep(msgspec.Struct, frozen=True):
+    """Who acts next, and what that is: the text follows the name of who acts."""
+
+    who: Actor
+    what: str
+
+
+def _flux(what: str) -> NextStep:
+    return NextStep(Actor.FLUX, what)
+
+
+def _daemon(what: str) -> NextStep:
+    return NextStep(Actor.DAEMON, what)
+
+
+def _provider(what: str) -> NextStep:
+    return NextStep(Actor.PROVIDER, what)
+
+
+def _user(what: str) -> NextStep:
+    return NextStep(Actor.USER, what)
+
+
+def _admin(what: str) -> NextStep:
+    return NextStep(Actor.ADMINISTRATOR, what)
+
+
+_NEXT_TICK = _daemon("decides again at its next tick, within [daemon] cadence")
+_AS_OTHERS_END = _daemon("tries again as soon as other bursts give back what they have")
+_OTHER_OFFER = _daemon(
+    "uses another offer; this one is none for the job before its user changes the job"
+    " or an administrator the settings"
+)
+_OR_GIVES_UP = "or else the daemon has it leave its nodes{by}"
+
+NEXT_STEPS: Mapping[Reason, NextStep] = {
+    Reason.LOCAL: _flux("starts it on these nodes, as its scheduler looks at it"),
+    Reason.STARTING: _flux("starts it now; the daemon looks again within a second"),
+    Reason.NOT_READY: _flux("goes on with it once its {what} is there"),
+    Reason.PROLOG: _flux(
+        "starts it once that has ended, and ends what does not at its own timeout"
+        " ([job-manager.prolog] timeout, 30m by default)"
+    ),
+    Reason.RUNNING: NextStep(Actor.NOBODY, "has to act before it ends"),
+    Reason.ENDED: NextStep(Actor.NOBODY, "has to act any more"),
+    Reason.NOT_YET_READ: _NEXT_TICK,
+    Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
+    Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start"),
+    Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable"),
+    Reason.QUEUE_GONE: _user("moves it to a queue (flux update), or cancels it"),
+    Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
+    Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable"),
+    Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
+    Reason.NOT_BURSTABLE: _flux("starts it on own nodes in its turn"),
+    Reason.UNREADABLE: _user("submits it anew with a jobspec that can be read"),
+    Reason.OWN_FIRST: _daemon("makes a burst at {until!t}, unless Flux started it"),
+    Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
+    Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
+    Reason.MEMBER_FULL: _daemon("gives {member} nodes as its ensemble's limits allow"),
+    Reason.MEMBER_ABSENT: _user(
+        "starts such an ensemble, or ends the job: flux cancel"
+    ),
+    Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
+    Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),
+    Reason.BANK_REFUSED: _user("submits it with another --bank"),
+    Reason.ACCOUNTING_HOLD: _flux(
+        "goes on with it once flux-accounting's limit lets it, as other jobs end"
+    ),
+    Reason.ACCOUNTING_LIMIT: _daemon(
+        "rents nodes once others of {whose} have ended, or an administrator raises the"
+        " limit (flux account)"
+    ),
+    Reason.PROPOSED: _provider("makes the nodes, within [deadlines] provision"),
+    Reason.ASSIGNED: _daemon("releases it at the next tick, once the nodes are online"),
+    Reason.GROWING: _provider(
+        "makes the nodes, within [deadlines] provision and then join"
+    ),
+    Reason.COMING: _provider(
+        "makes the nodes, within [deadlines] provision, and they join within join"
+    ),
+    Reason.RELEASED: _flux(f"starts it now, {_OR_GIVES_UP}"),
+    Reason.PRIORITY_ZERO: _admin(
+        "or a plugin of Flux's, such as flux-accounting's, gives it a priority"
+        f" (flux account view-user), {_OR_GIVES_UP}"
+    ),
+    Reason.NODES_CLEANED: _flux(
+        "starts it once that has ended; the daemon ends it after [deadlines]"
+        f" housekeeping, {_OR_GIVES_UP}"
+    ),
+    Reason.NODES_TAKEN: _flux(
+        f"starts it once that has ended (flux jobs), {_OR_GIVES_UP}"
+    ),
+    Reason.NODES_SHARED: _flux(
+        f"starts it once these nodes are free (flux jobs), {_OR_GIVES_UP}"
+    ),
+    Reason.JOBS_AHEAD: _flux(f"starts it once these have begun, {_OR_GIVES_UP}"),
+    Reason.RESERVED: _daemon(
+        "gives it these as soon as they are free, or to everybody after [deadlines]"
+        " reservation"
+    ),
+    Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
+    Reason.ISOLATED_ACTIVE: _provider(
+        "runs it, within [deadlines] provision and then run"
+    ),
+    Reason.ISOLATED_DONE: _daemon("ends the job at its next tick"),
+    Reason.ISOLATED_LOST: _user(
+        "looks whether it ran, and cancels it or releases it: burst release JOBID"
+    ),
+    Reason.ISOLATED_REFUSED: _user(
+        "cancels it, or has it run here: burst release JOBID"
+    ),
+    Reason.ISOLATED_QUARANTINED: _admin("ends both: burst down {burst}"),
+    Reason.NO_SLOTS: _admin("declares some: burst lead add-slot, then a restart"),
+    Reason.NO_ADDRESS: _admin("sets [lead] address and port"),
+    Reason.NO_OFFERS: _admin(
+        "looks at the providers: burst status; the daemon asks them again by itself"
+    ),
+    Reason.TOO_LARGE: _user("submits it for fewer nodes"),
+    Reason.NO_ROOM: _admin("declares larger ones: burst lead add-slot, then a restart"),
+    Reason.OVER_LIMIT: _admin("raises {key}, or its user asks for fewer nodes"),
+    Reason.UNMOVABLE: _user("submits it without --requires"),
+    Reason.TOO_LONG: _user("submits it with a shorter time limit"),
+    Reason.NEVER_FITS: _user("submits it for smaller nodes"),
+    Reason.EXCLUDED: _user("submits it with other constraints"),
+    Reason.DAEMON_STOPPING: _admin("starts the daemon again"),
+    Reason.TURNED_DOWN: _daemon("tries again as soon as one of the offers may be had"),
+    Reason.FAILED_BY_BUDGET: _daemon("fails the job at once"),
+    Reason.INCOMPLETE: _daemon("tries again at {until!t}"),
+    Reason.OTHER_PROVIDER: _OTHER_OFFER,
+    Reason.OTHER_OFFER: _OTHER_OFFER,
+    Reason.RULE_PROVIDER: _OTHER_OFFER,
+    Reason.PRICE_TOO_HIGH: _OTHER_OFFER,
+    Reason.RULE_PRICE: _OTHER_OFFER,
+    Reason.SHAPE_MISMATCH: _OTHER_OFFER,
+    Reason.NODE_SMALL: _OTHER_OFFER,
+    Reason.FEW_NODES: _OTHER_OFFER,
+    Reason.LEASE_SHORT: _OTHER_OFFER,
+    Reason.NOT_JOINED: _OTHER_OFFER,
+    Reason.NOT_ISOLATED: _OTHER_OFFER,
+    Reason.NO_GUESTS: _admin("sets multi_user of the provider"),
+    Reason.ISOLATED_OF_GUEST: _OTHER_OFFER,
+    Reason.OFFER_SMALL: _OTHER_OFFER,
+    Reason.SLOTS_BUSY: _AS_OTHERS_END,
+    Reason.SLOTS_SMALL: _AS_OTHERS_END,
+    Reason.SLOTS_RESERVED: _AS_OTHERS_END,
+    Reason.NOT_HELD: _user("submits it anew with --burst"),
+    Reason.LOST_RECORD: _admin("ends what it may be: burst down BURST"),
+    Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
+    Reason.OFFER_DRAINED: _admin(
+        "mends what failed; the daemon tries it again at {until!t}"
+    ),
+    Reason.SPEC_REFUSED: _admin(
+        "mends what was refused; the daemon tries it again at {until!t}"
+    ),
+    Reason.ON_TRIAL: _daemon("goes on once that burst is online or has failed"),
+    Reason.DISABLED: _admin("mends that, and enables it: burst enable {provider}"),
+    Reason.BREAKER: _daemon("tries it again at {until!t}"),
+    Reason.OFFERS_UNKNOWN: _provider("answers; it is asked again by itself"),
+    Reason.LIMIT_NODES: _AS_OTHERS_END,
+    Reason.LIMIT_BURSTS: _AS_OTHERS_END,
+    Reason.LIMIT_BURST: _admin("raises the limit, or its user asks for fewer nodes"),
+    Reason.OVER_BUDGET: _daemon("tries again as bursts are settled"),
+    Reason.BUDGET_UNREAD: _admin("mends the record: burst doctor"),
+    Reason.LIMIT_USER: _AS_OTHERS_END,
+}
+
+BURST_STEPS: Mapping[State, NextStep] = {
+    State.NEW: _daemon("calls its provider at the next tick"),
+    State.PROVISION: _provider("makes its nodes, within [deadlines] provision{until}"),
+    State.JOIN: _provider("starts its followers, within [deadlines] join{until}"),
+    State.ONLINE: _daemon(
+        "takes it down once nothing needs it: [deadlines] idle, or its lease{until}"
+    ),
+    State.DRAIN: _flux(
+        "ends what runs on it; past [deadlines] drain{until} that is reported, and"
+        " waited for"
+    ),
+    State.REAP: _provider(
+        "deletes it, and is called again until nothing is left; past [deadlines]"
+        " reap{until} that is reported"
+    ),
+    State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
+}
+QUARANTINED = _admin("takes it down: burst down {burst}")
+"""Of a burst that is quarantined, whatever its state."""

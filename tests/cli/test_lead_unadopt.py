@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead unadopt` says what it does, and waits for what has to end first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burst.model.jobid import format_f58
+from tests.cli.cli_harness import CliHarness, burst
+from tests.contract.instance import SLEEP
+from tests.embedded_instance import EmbeddedInstance, short_directory
+from tests.lead_setup.adopted_site import Site
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """An adopted site, and a Flux that has its files beside it."""
+    with short_directory() as directory:
+        site = Site(directory, entries=True)
+        flux = directory / "bin/flux"
+        flux.parent.mkdir()
+        flux.write_text(f"#!/bin/sh\necho {directory}/flux\n")
+        flux.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{flux.parent}:{os.environ['PATH']}")
+        site.before = site.files()
+        site.adopt()
+        yield site
+
+
+def test_what_lives_has_to_end_first(
+    site: Site, cli: CliHarness, instance: EmbeddedInstance
+) -> None:
+    config = str(site.config)
+    with cli.daemon():
+        name = cli.run("request", "-N2").lines[0].rpartition(" ")[2]
+        cli.wait_for_state(name, "online")
+        job = instance.submit(nodes=9, command=SLEEP)
+        refused = cli.run("lead", "unadopt", config)
+        assert refused.error.startswith(f"bursts live: {name}; burst down {name}")
+        assert f"restore  {site.hosts}" in refused.stdout
+        cli.run("down", name)
+        refused = cli.run("lead", "unadopt", config)
+        holds = f"burst holds jobs: {format_f58(job)}; burst release --all"
+        assert refused.error == holds
+        cli.run("release", "--all")
+        refused = cli.run("lead", "unadopt", config)
+        assert refused.error.endswith("; systemctl disable --now burst")
+    adopted = site.files()
+    cli.run("lead", "unadopt", config, "--dry-run")
+    assert site.files() == adopted
+    said = cli.run("lead", "unadopt", config).lines
+    assert "    systemctl restart flux" in said
+    assert site.files() == site.before
+
+
+def test_bursts_that_a_daemon_left_are_found_on_record(
+    site: Site, cli: CliHarness
+) -> None:
+    with cli.daemon():
+        name = cli.run("request", "-N2").lines[0].rpartition(" ")[2]
+        cli.wait_for_state(name, "online")
+    refused = cli.run("lead", "unadopt", str(site.config))
+    assert "systemctl start burst && burst down" in refused.error
+
+
+def test_an_instance_that_does_not_run_has_nothing_that_lives(site: Site) -> None:
+    uri = f"embedded://{site.directory}/none"
+    said = burst("lead", "unadopt", str(site.config), "--uri", uri, "-c", os.devnull)
+    assert "the instance does not run" in said.stdout
+    assert said.status == 0, said.stderr
+    assert site.files() == site.before
+
+
+def test_what_was_not_adopted_is_told(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("")
+    refused = burst("lead", "unadopt", str(tmp_path))
+    assert "`burst lead adopt` did nothing" in refused.error
+    assert site.files() != site.before

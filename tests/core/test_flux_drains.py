@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""What Flux drains on lent nodes: the burst goes, the drain with it, and it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.core import cooldowns
+from burst.core.notices import find_notices
+from burst.core.provider_health import (
+    DrainedOffer,
+    Health,
+    OfferHealth,
+    bound_times,
+    expiry_times,
+    why_unavailable,
+)
+from burst.model.burst import Result, State
+from burst.model.reason import Reason
+from tests.builders import T0, settings, whole
+from tests.sim import Sim
+
+TABLES = {
+    "deadlines": {"idle": "20s", "drain": "60s", "rejoin": "20s", "reap": "60s"},
+    "limits": {"cooldown": "100s"},
+}
+LIMITS = settings(**TABLES).limits
+
+
+@pytest.fixture
+def s() -> Sim:
+    return Sim(**TABLES)
+
+
+def begin(s: Sim, nodes: int = 3):
+    """Return a job whose prolog runs on a burst that is made for it."""
+    job = s.lead.submit(whole(nodes, constraint='{"properties":["burst"]}'))
+    count = len(s.bursts)
+    s.until(lambda: len(s.bursts) > count and bool(s.lead.jobs[job].ranks))
+    s.lead.change(job, t_start=0.0)
+    return job
+
+
+def fail_prolog(s: Sim, nodes: int = 3):
+    """Return the burst on which a job's prolog failed, which is gone."""
+    job = begin(s, nodes)
+    s.lead.fail_prolog(job)
+    s.tick()
+    burst = s.bursts[-1]
+    assert burst.state is State.DRAIN
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(3)
+    return s.bursts[-1]
+
+
+def test_a_burst_whose_prolog_failed_goes_down_at_once_and_its_slot_is_whole(s):
+    burst = fail_prolog(s)
+    assert burst.result is Result.FAILED
+    note = next(e for e in burst.events if e.name == "drain").context["note"]
+    assert note.startswith("Flux drained ranks 2-4: prolog failed for job f1; see flux")
+    assert "journalctl -u 'flux-prolog@*'" in note
+    assert s.lead.drained == {}
+
+
+def test_jobs_on_other_nodes_of_it_run_to_their_end(s):
+    other = s.lead.submit(whole(2, constraint='{"properties":["burst"]}'))
+    s.until(lambda: bool(s.lead.jobs[other].t_start))
+    rank = min(s.lead.jobs[other].ranks)
+    s.lead.drained[rank] = "sdexec reports lost contact for job f9"
+    s.tick(100)
+    assert s.state() is State.DRAIN
+    s.lead.finish(other)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(3)
+    assert s.lead.drained == {}
+    assert s.engine.snapshot.records.health == {}
+
+
+def test_what_a_person_drained_meanwhile_stays(s):
+    job = begin(s)
+    s.lead.drained[3] = "prolog failed for job f1, look at the fan first"
+    s.lead.fail_prolog(job)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(5)
+    assert list(s.lead.drained) == [3]
+
+
+def test_a_persons_drain_alone_does_not_end_a_burst(s):
+    job = begin(s)
+    s.lead.drained[3] = "broken fan"
+    s.tick(30)
+    assert s.state() is State.ONLINE
+    s.lead.finish(job)
+
+
+def test_no_third_burst_is_made_after_two_and_the_reason_names_the_prolog(s):
+    fail_prolog(s)
+    fail_prolog(s)
+    job = s.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    s.tick(20)
+    assert len(s.bursts) == 2
+    (refusal,) = s.engine.snapshot.decisions[job].refusals
+    assert refusal.reason is Reason.OFFER_DRAINED
+    text = refusal.text()
+    assert "its last 2 bursts could run no job: Flux drained ranks 2-4" in text
+    assert "prolog failed for job f2; see flux dmesg on the lead" in text
+    assert "prolog" not in refusal.guests_text()
+    (notice,) = find_notices(s.engine.snapshot.records, (), (), s.now).values()
+    assert (notice.id, notice.severity) == ("drained/local/nodes", "warning")
+    assert not find_notices(s.engine.snapshot.records, (), (), notice.kept_until)
+    s.until(lambda: len(s.bursts) > 2, ticks=120)
+
+
+def test_after_a_job_that_began_it_counts_anew(s):
+    fail_prolog(s)
+    job = begin(s)
+    s.lead.change(job, t_start=s.now)
+    s.tick()
+    assert s.engine.snapshot.records.health == {}
+    s.lead.finish(job)
+
+
+def test_a_job_that_began_on_an_earlier_burst_proves_nothing(s):
+    old = begin(s)
+    s.lead.change(old, t_start=s.now)
+    fail_prolog(s)
+    assert s.engine.snapshot.records.health["local"].drained["nodes"].failures == 1
+    s.lead.finish(old)
+
+
+def test_a_drain_that_comes_after_the_reap_is_undone_too(s):
+    job = begin(s)
+    s.lead.finish(job)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick(3)
+    s.lead.drained |= {2: "epilog timed out for job f1", 0: "epilog failed for job f1"}
+    s.tick(3)
+    assert list(s.lead.drained) == [0]  # of an own node
+
+
+def test_the_pause_grows_and_is_forgotten_in_the_end():
+    health = cooldowns.count_drained(Health(), "o", "why", LIMITS, T0)
+    assert health.drained["o"].until == 0.0
+    assert why_unavailable("p", "o", health, T0) is None
+    for failures, pause in ((2, 100.0), (3, 200.0), (4, 400.0)):
+        health = cooldowns.count_drained(health, "o", "why", LIMITS, T0)
+        known = health.drained["o"]
+        assert (known.failures, known.until) == (failures, T0 + pause)
+    found = why_unavailable("p", "o", health, T0)
+    assert found is not None
+    assert found[0] is Reason.OFFER_DRAINED
+    assert T0 + 400.0 in expiry_times(health)
+    late = T0 + 400.0 + 16 * 100.0 + 1.0
+    again = cooldowns.count_drained(health, "o", "why", LIMITS, late)
+    assert again.drained["o"].failures == 1
+
+
+def test_a_clock_far_ahead_keeps_no_offer_away_for_ever():
+    far = DrainedOffer(failures=2, at=T0 + 1e9, until=T0 + 1e9, why="why")
+    bound = bound_times(Health(drained={"o": far}), LIMITS, T0).drained["o"]
+    assert (bound.at, bound.until) == (T0, T0 + 1600.0)
+
+
+def test_until_when_an_offer_is_set_aside():
+    drained = DrainedOffer(failures=2, at=T0, until=T0 + 9, why="why")
+    once = DrainedOffer(failures=1, at=T0, until=0.0, why="why")
+    offer = OfferHealth(failures=1, until=T0 + 5)
+    assert Health().set_aside_until("o") is None
+    assert Health(drained={"o": once}).set_aside_until("o") is None
+    assert Health(offers={"o": offer}).set_aside_until("o") == T0 + 5
+    both = Health(offers={"o": offer}, drained={"o": drained})
+    assert both.set_aside_until("o") == T0 + 9
+    assert find_notices(Sim().engine.snapshot.records, (), (), T0) == {}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Why a job whose nodes are online does not start: what stands in its way."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.core.job_report import explain
+from burst.core.select.hindrance import find_hindrance
+from burst.model.burst import State
+from burst.model.jobid import format_f58
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from burst.model.shape import Shape
+from tests.builders import NODE, T0, identity, job, view, whole
+from tests.builders import slots as cores
+from tests.fakes import FakeLead
+from tests.lifecycles import LEASE, run
+from tests.sim import Sim
+
+BURST = run("provision-start", "provision-finish", "online")
+RANKS = frozenset(LEASE.ranks)
+FACTS = {"by": " at 12:00:00 ([deadlines] release)", "ends": ""}
+UP = {0, 1, *RANKS}
+
+
+def found(wanted, lead):
+    return find_hindrance(wanted, [BURST], lead, identity(), FACTS)
+
+
+def lead(*jobs, **changes):
+    return view(*jobs, online=UP, **changes)
+
+
+def test_nothing_where_its_nodes_are_free():
+    wanted = job(5, whole(len(RANKS)))
+    assert found(wanted, lead(wanted)) is None
+
+
+@pytest.mark.parametrize("change", [{"urgency": 0}, {"state": JobState.PRIORITY}])
+def test_nothing_where_flux_does_not_look_at_it_yet(change):
+    wanted = job(5, whole(1), **change)
+    assert found(wanted, lead(wanted, busy=RANKS)) is None
+
+
+def test_priority_0():
+    wanted = job(5, whole(1), priority=0)
+    told = found(wanted, lead(wanted))
+    assert told.reason is Reason.PRIORITY_ZERO
+    assert "an administrator or a plugin of Flux's" in told.text()
+    assert "leave its nodes at 12:00:00 ([deadlines] release)" in told.text()
+
+
+def test_a_job_that_has_its_nodes():
+    other = job(3, whole(1), state=JobState.RUN, ranks=RANKS)
+    wanted = job(5, whole(1))
+    told = found(wanted, lead(other, wanted, busy=RANKS))
+    assert told.reason is Reason.NODES_TAKEN
+    assert f"of them are given to job {format_f58(other.id)}; Flux" in told.text()
+    assert format_f58(other.id) not in told.guests_text()
+    assert "given to another job; Flux" in told.guests_text()
+    unknown = found(wanted, lead(wanted, busy=RANKS))
+    assert "given to a job that is not burstable" in unknown.text()
+
+
+def test_many_jobs_are_counted():
+    others = [job(n, cores(1), state=JobState.RUN, ranks=RANKS) for n in range(1, 6)]
+    wanted = job(9, whole(1))
+    told = found(wanted, lead(*others, wanted, busy=RANKS))
+    assert "and 2 more; Flux" in told.text()
+
+
+def test_room_beside_a_job_that_is_not_given():
+    wanted = job(5, cores(1))
+    free = dict.fromkeys(RANKS, Shape(NODE.cores - 1))
+    told = found(wanted, lead(wanted, allocated=RANKS, free=free))
+    assert told.reason is Reason.NODES_SHARED
+    assert "the scheduler gives whole nodes (as Fluxion's lonodex)" in told.text()
+
+
+def test_housekeeping():
+    wanted = job(5, whole(1))
+    told = found(
+        wanted, lead(wanted, busy=RANKS, housekeeping=dict.fromkeys(RANKS, T0))
+    )
+    assert told.reason is Reason.NODES_CLEANED
+    assert "Flux starts it once that has ended" in told.text()
+
+
+def test_jobs_ahead_of_it():
+    wanted = job(5, whole(1))
+    ahead = [job(3, whole(9)), job(7, whole(9), urgency=20)]
+    behind = [job(6, whole(9)), job(2, whole(9), urgency=8)]
+    told = found(wanted, lead(*ahead, *behind, wanted))
+    assert told.reason is Reason.JOBS_AHEAD
+    names = " ".join(format_f58(each.id) for each in ahead)
+    assert f"Flux looks first at jobs {names}" in told.text()
+
+
+LENT = '{"properties":["burst"]}'
+
+
+class StuckLead(FakeLead):
+    """Its scheduler starts nothing."""
+
+    def schedule(self):
+        """Start nothing."""
+
+
+def stuck() -> Sim:
+    s = Sim(StuckLead(), deadlines={"release": "1m", "idle": "1m"})
+    s.tick(2)
+    return s
+
+
+@pytest.mark.parametrize(
+    ("change", "stood"),
+    [
+        ({"priority": 0}, "Flux gives it priority 0"),
+        ({"state": JobState.PRIORITY}, "Flux has no priority for it yet"),
+        ({}, "nothing that is known stood in its way"),
+    ],
+)
+def test_what_stood_in_the_way_is_told_once_it_has_left(change, stood):
+    s = stuck()
+    number = s.lead.submit(whole(4, constraint=LENT))
+    s.until(s.in_state(State.ONLINE))
+    s.until(lambda: s.lead.jobs[number].urgency)
+    s.tick(2)
+    s.lead.change(number, **change)
+    s.until(lambda: s.names().count("job-leave") or not s.burst.jobs, ticks=80)
+    if "state" in change:
+        s.lead.change(number, state=JobState.SCHED)
+        s.tick()
+    told = s.engine.snapshot.decisions[number]
+    assert told.reason is Reason.NOT_STARTED
+    assert stood in told.text()
+    assert told.next_step().startswith("the daemon tries it again at ")
+
+
+def test_a_prolog_that_runs_is_named():
+    s = Sim()
+    number = s.lead.submit(whole(2))
+    s.tick(2)
+    s.lead.change(number, t_start=0.0, prologs={"job-manager.prolog": T0})
+    s.tick()
+    snapshot = s.engine.snapshot
+    row = explain(snapshot.records, snapshot.world, {}, number)
+    assert row is not None
+    assert row["why"].startswith("its job-manager.prolog runs on lead-[0-1] since ")
+    assert row["next"].startswith("Flux starts it once that has ended")
+    s.lead.change(number, t_start=T0, prologs={})
+    s.tick()
+    snapshot = s.engine.snapshot
+    row = explain(snapshot.records, snapshot.world, {}, number)
+    assert row is not None
+    assert row["verdict"] == "running"

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Housekeeping on lent nodes: named, idle, and ended after its deadline."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from burst.core import commands
+from burst.core.commands import TakeDown
+from burst.core.report import burst_note
+from burst.errors import BurstError
+from burst.model.burst import BurstId, Result, State
+from burst.model.decision import clock_time
+from tests.builders import whole
+from tests.runtime.asking import Asking
+from tests.sim import Sim
+
+TABLES = {
+    "deadlines": {
+        "idle": "20s",
+        "drain": "1h",
+        "rejoin": "1000s",
+        "housekeeping": "50s",
+    }
+}
+LENT = tuple(range(2, 10))
+TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
+
+
+@pytest.fixture
+def s() -> Sim:
+    sim = Sim(**TABLES)
+    sim.lead.cleans = LENT
+    return sim
+
+
+def clean_after_a_job(s: Sim, nodes: int = 3) -> None:
+    """Have housekeeping run on all nodes of a burst."""
+    job = s.lead.submit(whole(nodes, constraint='{"properties":["burst"]}'))
+    s.until(lambda: bool(s.lead.jobs[job].ranks))
+    s.tick()
+    s.lead.finish(job)
+    s.tick()
+    assert set(s.lead.housekeeping) == {2, 3, 4}
+
+
+def note(s: Sim) -> str:
+    return burst_note(s.burst, s.engine.snapshot.world)
+
+
+def test_it_is_named_and_counts_as_idle(s):
+    clean_after_a_job(s)
+    began = s.lead.housekeeping[2]
+    assert note(s) == (
+        f"Flux's housekeeping runs on ranks 2-4 since {clock_time(began)}, and no job"
+        f" does (flux housekeeping list); it is ended at {clock_time(began + 50)}"
+        " ([deadlines] housekeeping)"
+    )
+    assert s.burst.idle_since is not None
+    s.until(s.in_state(State.DRAIN))
+    s.tick()
+    assert "idle for 20s; Flux's housekeeping runs on ranks 2-4" in note(s)
+    assert "jobs" not in note(s)
+
+
+def test_it_is_ended_after_its_deadline_and_the_burst_goes(s):
+    clean_after_a_job(s)
+    s.until(lambda: s.lead.signals)
+    assert s.lead.signals == [(frozenset({2, 3, 4}), TERM)]
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.COMPLETED
+    (told,) = [e for e in s.burst.events if e.name == "housekeeping-kill"]
+    assert told.context["ranks"] == "2-4"
+    assert (
+        "longer than 50s ([deadlines] housekeeping); it is sent SIGTERM"
+        in (told.context["note"])
+    )
+
+
+def test_what_ignores_sigterm_is_killed(s):
+    s.lead.fatal_signals = (KILL,)
+    clean_after_a_job(s)
+    s.until(s.in_state(State.INACTIVE), ticks=200)
+    assert [signum for _, signum in s.lead.signals] == [TERM, KILL]
+
+
+def test_what_no_signal_ends_is_waited_for_no_longer(s):
+    s.lead.fatal_signals = ()
+    clean_after_a_job(s)
+    s.until(s.in_state(State.INACTIVE), ticks=300)
+    assert [signum for _, signum in s.lead.signals][:2] == [TERM, KILL]
+
+
+def test_a_later_run_of_it_has_a_deadline_of_its_own(s):
+    clean_after_a_job(s)
+    s.until(lambda: s.lead.signals)
+    s.lead.housekeeping = {2: s.now}
+    s.tick(40)
+    assert len(s.lead.signals) == 1
+    s.until(lambda: len(s.lead.signals) == 2)
+    assert s.lead.signals[1] == (frozenset({2}), TERM)
+
+
+def test_on_an_own_node_it_is_left_alone(s):
+    s.lead.housekeeping = {0: s.now}
+    s.tick(200)
+    assert s.lead.signals == []
+
+
+def test_a_job_beside_it_makes_the_burst_busy(s):
+    clean_after_a_job(s)
+    job = s.lead.submit(whole(1, constraint='{"properties":["burst"]}'))
+    s.lead.housekeeping.pop(2)
+    s.until(lambda: bool(s.lead.jobs[job].ranks))
+    s.tick(2)
+    assert s.burst.idle_since is None
+    (name,) = [burst.id for burst in s.bursts]
+    s.engine.post(
+        lambda records, world, _, now: commands.take_down_any(
+            records, world, TakeDown(name), now
+        )
+    )
+    s.tick(3)
+    assert "jobs still run on ranks 2; they are not killed" in note(s)
+
+
+def forcing(nodes: int = 3) -> tuple[Asking, str]:
+    asking = Asking(**TABLES)
+    (burst,) = asking.ask("request", nodes=nodes)["bursts"]
+    asking.sim.until(asking.sim.in_state(State.ONLINE))
+    return asking, burst
+
+
+def test_force_ends_it_at_once(s):
+    asking, burst = forcing()
+    lead = asking.sim.lead
+    lead.housekeeping = dict.fromkeys((2, 3, 4), asking.sim.now)
+    asking.sim.tick()
+    lead.fatal_signals = (KILL,)
+    assert asking.ask("down", burst=burst, force=True) == {"burst": burst}
+    assert lead.signals == [(frozenset({2, 3, 4}), TERM)]
+    asking.sim.tick(50)
+    assert [signum for _, signum in lead.signals] == [TERM]
+    asking.sim.until(asking.sim.in_state(State.INACTIVE), ticks=40)
+    assert [signum for _, signum in lead.signals] == [TERM, KILL]
+
+
+def test_force_is_refused_where_there_is_none():
+    asking, burst = forcing()
+    with pytest.raises(BurstError, match="waits for every host"):
+        asking.ask("down", burst=burst, force=True)
+
+
+def test_nothing_is_known_of_a_lead_that_cannot_be_read():
+    sim = Sim(**TABLES)
+    sim.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    sim.until(sim.in_state(State.ONLINE))
+    sim.lead.unreadable = True
+    sim.tick()
+    world = sim.engine.snapshot.world
+    records = sim.engine.snapshot.records
+    assert not commands.has_housekeeping(records, sim.burst.id, world)
+    assert not commands.has_housekeeping(records, BurstId("x"), world)

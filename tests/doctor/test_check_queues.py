@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Facts to findings: which queue's jobs can run where, and within which limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.config import IntakeSettings, Mode
+from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.facts import ProviderFacts, ReadFailure
+from burst.model.job_limits import JobLimits
+from tests.builders import offer
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+
+PROPERTIES = {
+    "batch": frozenset({0, 1}),
+    "big": frozenset({1}),
+    "burst": frozenset({2, 3}),
+    "shared": frozenset({1, 2}),
+}
+LIST = ["defaults", "constraints", "/x/frob-burst.py"]
+OURS = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
+
+
+def judge(
+    queues: Any, mode: Mode = "hold", plugins: Any = LIST, **more: Any
+) -> list[Any]:
+    frobnicator = {"plugins": plugins, "burst": {}} if plugins else {}
+    config = {"queues": queues, "ingest": {"frobnicator": frobnicator}}
+    default = more.pop("default", "")
+    if default:
+        system = {"queue": default}
+        config["policy"] = {"jobspec": {"defaults": {"system": system}}}
+    intake = IntakeSettings(mode=mode, **more)
+    return check_queues(config, PROPERTIES, 4, intake)
+
+
+@pytest.mark.parametrize(
+    ("requires", "level", "says"),
+    [
+        (["batch"], OK, "queue q: jobs run on ranks 0-1"),
+        (["batch", "^big"], OK, "queue q: jobs run on ranks 0"),
+        ([], OK, "queue q: jobs run on ranks 0-1"),
+        (["^burst"], OK, "queue q: jobs run on ranks 0-1"),
+        (["far"], WRONG, "queue q requires far, and no node has that"),
+        (["batch", "burst"], WRONG, "requires batch and burst, and no node has that"),
+        (["burst"], NOTE, "queue q requires burst, which lent nodes alone have"),
+        (["shared"], WRONG, "which the lent ranks 2 have, too: jobs that do not"),
+    ],
+)
+def test_a_queue_has_nodes_and_no_lent_ones(
+    requires: list[str], level: Any, says: str
+) -> None:
+    (found,) = judge({"q": {"requires": requires}})
+    assert says in found.what
+    assert found.level is level
+
+
+def test_where_any_job_may_run_on_lent_nodes_a_queue_may_have_them() -> None:
+    assert levels(judge({"q": {"requires": ["shared"]}}, any_job=True)) == [OK]
+
+
+def test_limits_of_a_queue_are_told() -> None:
+    limits = {"duration": "1h", "job-size": {"max": {"nnodes": 4}}}
+    (found,) = judge({"q": {"policy": {"limits": limits}}})
+    assert found.what == (
+        "queue q: jobs run on ranks 0-1; nnodes at most 4, duration at most 1h"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plugins", "level", "says"),
+    [
+        (None, NOTE, "the burst frobnicator, which lets them, is not loaded"),
+        (["/x/frob-burst.py", "constraints"], WRONG, "stands before `constraints`"),
+        (["/x/frob-burst.py"], WRONG, "stands before `constraints`"),
+    ],
+)
+def test_burst_jobs_of_a_queue_need_the_frobnicator_last(
+    plugins: Any, level: Any, says: str
+) -> None:
+    _, found = judge({"q": {"requires": ["batch"]}}, plugins=plugins)
+    assert found.what.startswith("burst jobs in queue q get no lent nodes")
+    assert says in found.what
+    assert found.level is level
+    assert "burst setup" in found.advice
+    assert len(judge({"q": {"requires": ["^burst"]}}, plugins=plugins)) == 1
+
+
+def test_our_queues_are_not_the_sites() -> None:
+    assert judge(OURS, "queue") == []
+    assert levels(judge({"burst": OURS["burst"]}, "hold")) == [NOTE]
+
+
+def test_our_queues_have_the_limits_of_the_default_queue() -> None:
+    limits = {"policy": {"limits": {"duration": "1h"}}}
+    queues = {"batch": {"requires": ["batch"], **limits}, **OURS}
+    found = judge(queues, "queue", default="batch")
+    assert levels(found) == [OK, WRONG, WRONG]
+    assert (
+        "queue burst has other limits (none) than queue batch (duration at most 1h)"
+        in said(found)
+    )
+    same = {name: {**each, **limits} for name, each in OURS.items()}
+    assert levels(judge({**queues, **same}, "queue", default="batch")) == [OK]
+    assert levels(judge(queues, "queue")) == [OK]
+    del queues["burst-ready"]
+    assert levels(judge(queues, "queue", default="batch")) == [OK, WRONG]
+
+
+def test_offers_that_no_job_could_fill_are_told() -> None:
+    facts = [
+        ProviderFacts(name="a", type="local", offers=(offer(max_nodes=8),)),
+        ProviderFacts(name="b", type="local", offers=ReadFailure("down")),
+    ]
+    four, two = JobLimits({"nnodes": 4}), JobLimits({"nnodes": 2})
+    (found,) = check_offer_limits(facts, {"": four, "debug": two})
+    assert "a/small sells up to 8 nodes" in found.what
+    assert "have more than 4" in found.what
+    assert list(check_offer_limits(facts, {"": four, "long": JobLimits()})) == []
+    assert list(check_offer_limits(facts, {})) == []
+    assert list(check_offer_limits(facts, {"": JobLimits({"nnodes": 8})})) == []

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Facts to findings: what the lead's scheduler does to bursts and to other jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.config import IntakeSettings
+from burst.core.placement.slots import find_slots
+from burst.doctor.check_scheduler import (
+    check_scheduled_ranks,
+    check_scheduler,
+    check_systemd,
+)
+from burst.doctor.facts import ReadFailure
+from burst.flux_setup.running_instance import RunningInstance
+from burst.model.scheduler import FLUXION, Scheduler
+from tests.builders import identity, view
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+
+
+def fluxion(policy: str = "easy", **more: Any) -> Scheduler:
+    return Scheduler(name=FLUXION, policies={"default": policy}, **more)
+
+
+def judge(known: Scheduler, mode: Any = "hold", **config: Any) -> Any:
+    instance = RunningInstance(scheduler=known.name, known=known, config=config)
+    return list(check_scheduler(instance, IntakeSettings(mode=mode)))
+
+
+def test_other_schedulers_have_nothing_to_say() -> None:
+    assert judge(Scheduler(name="sched-simple")) == []
+    failed = ReadFailure("no answer")
+    assert list(check_scheduler(failed, IntakeSettings())) == []
+
+
+def test_fluxion_that_backfills_is_well() -> None:
+    found = judge(fluxion())
+    assert levels(found) == [OK]
+    assert found[0].what == "bursts work with Fluxion (easy) in mode hold"
+
+
+@pytest.mark.parametrize(
+    ("known", "says"),
+    [
+        (fluxion("fcfs"), "Fluxion schedules by fcfs (queues: default)"),
+        (fluxion(stale_s=3), "Fluxion repeats for 3 s what it had allocated"),
+    ],
+)
+def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
+    found = judge(known)
+    assert levels(found) == [WRONG]
+    assert says in said(found)
+
+
+def test_fcfs_with_queues_that_require_is_noted() -> None:
+    queues = {"default": {"requires": ["local"]}}
+    found = judge(fluxion("fcfs"), "queue", queues=queues)
+    assert levels(found) == [OK, NOTE]
+    assert "denies a job with a constraint" in said(found)
+
+
+def test_whole_nodes_are_noted() -> None:
+    found = judge(fluxion(whole_nodes=True))
+    assert levels(found) == [OK, NOTE]
+    assert "gives each job whole nodes" in said(found)
+
+
+@pytest.mark.parametrize(
+    ("known", "advice"),
+    [
+        (fluxion(), "take the key `scheduling` out of R"),
+        (Scheduler(name="sched-other"), "flux module reload sched-other"),
+    ],
+)
+def test_ranks_that_it_does_not_know_are_wrong(known: Scheduler, advice: str) -> None:
+    seen = view(unscheduled=frozenset({3}), scheduler=known)
+    slots = find_slots(identity())
+    found = list(check_scheduled_ranks(slots, seen))
+    assert levels(found) == [WRONG]
+    assert "does not know ranks 3" in said(found)
+    assert advice in said(found)
+    assert "rank slot burst-0 " in said(found)
+    assert not list(check_scheduled_ranks([], ReadFailure("no answer")))
+
+
+def test_what_systemd_asks_of_followers_is_noted() -> None:
+    lead = identity("lead-0,burst-0-[0-1]")
+    assert not list(check_systemd(lead))
+    found = list(check_systemd(msgspec.structs.replace(lead, systemd=True)))
+    assert levels(found) == [NOTE]
+    assert "never in a pod" in said(found)
+    assert "loginctl enable-linger" in said(found)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""A site's prolog and housekeeping, as Flux runs them on lent nodes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from tests.cli.cli_harness import CliHarness, open_harness
+from tests.contract.instance import SLEEP, rank_of
+from tests.contract.watching import Watch
+from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_pool import FluxPool
+from tests.support.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.flux,
+    pytest.mark.skipif(not FLUX, reason=MISSING),
+    pytest.mark.timeout(240),
+]
+
+_ON_LENT = "test $(flux getattr rank) -lt 2 || {{ {}; }}"
+LENT_ONLY = {"properties": ["burst"]}
+
+
+def manager(**tables: Any) -> dict[str, Any]:
+    """Return the lead's configuration, with the plugin that runs prologs."""
+    return {"job-manager": {"plugins": [{"load": "perilog.so"}], **tables}}
+
+
+def script(text: str) -> list[str]:
+    """Return a command that does something on lent nodes only."""
+    return ["sh", "-c", _ON_LENT.format(text)]
+
+
+FAILS = {"per-rank": True, "command": script("echo no scratch >&2; exit 1")}
+PASSES = {"per-rank": True, "command": ["true"]}
+RANK = rank_of("burst-0-0")
+
+
+@pytest.fixture
+def tables() -> Mapping[str, Any]:
+    return manager(prolog=FAILS)
+
+
+@pytest.fixture
+def instance(flux_pool: FluxPool, tables: Mapping[str, Any]) -> Iterator[FluxInstance]:
+    with flux_pool.lend(tables) as instance:
+        yield instance
+
+
+@pytest.fixture
+def cli(instance: FluxInstance) -> Iterator[CliHarness]:
+    with open_harness(instance) as cli:
+        yield cli
+
+
+def submit(instance: FluxInstance, **fields: Any) -> JobId:
+    """Return a job of two lent nodes."""
+    return instance.submit(nodes=2, attributes={"constraints": LENT_ONLY}, **fields)
+
+
+def ended(instance: FluxInstance, job: JobId) -> str:
+    """Return how a job ended, once it has."""
+    wait_until(
+        lambda: instance.job_line("{state}", format_f58(job)) == "INACTIVE",
+        lambda: f"{format_f58(job)} to end",
+    )
+    return instance.job_line("{result}", format_f58(job))
+
+
+def states(cli: CliHarness) -> list[str]:
+    return [row["state"] for row in cli.status()["bursts"]]
+
+
+def drained(instance: FluxInstance) -> Mapping[str, Any]:
+    found = instance.rpc("resource.status", {})["drain"]
+    return dict(found)
+
+
+def fail_prolog(instance: FluxInstance, cli: CliHarness, after: list[str]) -> None:
+    """Have a job fail by the prolog; wait until the bursts are in these states."""
+    job = submit(instance)
+    assert instance.exception(job)[0] == "prolog"
+    assert ended(instance, job) == "FAILED"
+    wait_until(
+        lambda: states(cli) == after,
+        lambda: f"the burst to be gone: {cli.status()['bursts']}",
+    )
+    wait_until(lambda: not drained(instance), "no drain to be left")
+
+
+def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
+    instance: FluxInstance, cli: CliHarness
+) -> None:
+    with cli.daemon():
+        fail_prolog(instance, cli, ["inactive"])
+        fail_prolog(instance, cli, ["inactive"] * 2)
+        last = cli.status()["bursts"][-1]
+        assert last["result"] == "failed"
+        assert "Flux drained ranks 2-3: prolog failed for job" in last["note"]
+        assert "no scratch" in instance.flux("dmesg")
+        third = submit(instance)
+        why = ""
+
+        def refused() -> bool:
+            nonlocal why
+            why = cli.run("explain", format_f58(third)).stdout
+            return "could run no job" in why
+
+        wait_until(refused, lambda: f"a third burst to be refused: {why}")
+        assert "see flux dmesg on the lead" in why
+        assert states(cli) == ["inactive"] * 2
+        instance.reload_config(manager(prolog=PASSES))
+        cli.run("enable", "local")
+        assert ended(instance, third) == "COMPLETED"
+        cli.run("down", cli.status()["bursts"][-1]["id"])
+        wait_until(lambda: not drained(instance), "no drain to be left")
+
+
+@pytest.mark.parametrize(
+    "tables", [manager(housekeeping={"command": script("sleep inf")})]
+)
+def test_housekeeping_that_never_ends_is_named_and_ended(
+    instance: FluxInstance, cli: CliHarness
+) -> None:
+    cli.write(deadlines={"housekeeping": "5s", "idle": "1h"})
+    with cli.daemon():
+        assert ended(instance, submit(instance)) == "COMPLETED"
+        (row,) = cli.status()["bursts"]
+        name = row["id"]
+        wait_until(
+            lambda: "housekeeping runs on ranks 2-3" in cli.row(name)["note"],
+            lambda: f"housekeeping to be named: {cli.row(name)}",
+        )
+        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        down = cli.run("down", name)
+        assert down.status == 0, down.stderr
+        assert "jobs still run" not in down.stdout + down.stderr
+        wait_until(lambda: states(cli) == ["inactive"], "the burst to be gone")
+        told = cli.run("explain", name).stdout
+        assert "longer than 5s ([deadlines] housekeeping); it is sent SIGTERM" in told
+        # The slot is whole again: the next burst works, and is ended by force.
+        assert ended(instance, submit(instance)) == "COMPLETED"
+        name = cli.status()["bursts"][-1]["id"]
+        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        assert cli.run("down", name, "--force").status == 0
+        assert states(cli) == ["inactive"] * 2
+
+
+STUBBORN = (
+    "trap '' TERM; touch $(flux getattr rundir)/trapped; while :; do sleep 1; done"
+)
+
+
+@pytest.mark.parametrize(
+    "tables", [manager(housekeeping={"command": script(STUBBORN)})]
+)
+def test_what_the_lead_shows_of_housekeeping_and_how_it_ends(
+    instance: FluxInstance,
+) -> None:
+    instance.start_follower("burst-0-0")
+    with closing(instance.lead()) as lead:
+        watch = Watch(lead)
+        watch.online(RANK)
+        job = instance.submit(nodes=1, attributes={"constraints": LENT_ONLY})
+        watch.state(job, JobState.INACTIVE)
+        view = watch.until(lambda view: view.housekeeping.keys() == {RANK}, "there")
+        assert view.allocated == {RANK}
+        assert not view.in_use
+        trapped = instance.directory / "burst-0-0" / "trapped"
+        wait_until(trapped.exists, "it to be deaf to SIGTERM")
+        lead.end_housekeeping(frozenset({RANK}), int(signal.SIGTERM))
+        watch.settle()
+        assert watch.lead.observe().housekeeping
+        lead.end_housekeeping(frozenset(), int(signal.SIGKILL))
+        lead.end_housekeeping(frozenset({RANK}), int(signal.SIGKILL))
+        view = watch.until(lambda view: not view.housekeeping, "ended")
+        assert not view.allocated
+
+
+@pytest.mark.parametrize(
+    "tables", [manager(housekeeping={"command": script("sleep inf")})]
+)
+def test_a_node_that_a_job_shares_with_housekeeping_is_in_use(
+    instance: FluxInstance,
+) -> None:
+    instance.start_follower("burst-0-0")
+    with closing(instance.lead()) as lead:
+        watch = Watch(lead)
+        watch.online(RANK)
+        lent = {"constraints": LENT_ONLY}
+        ends = instance.submit(slots=1, cores=1, attributes=lent)
+        watch.state(ends, JobState.INACTIVE)
+        watch.until(lambda view: bool(view.housekeeping), "housekeeping")
+        runs = instance.submit(slots=1, cores=1, command=SLEEP, attributes=lent)
+        watch.state(runs, JobState.RUN)
+        view = watch.until(lambda view: not view.housekeeping, "a job beside it")
+        assert view.in_use == {RANK}
+        instance.cancel(runs)
+        view = watch.until(lambda view: bool(view.housekeeping), "none beside it")
+        assert not view.in_use
+        lead.end_housekeeping(frozenset({RANK}), int(signal.SIGTERM))
+        watch.until(lambda view: not view.allocated, "nothing left")

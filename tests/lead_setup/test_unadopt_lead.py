@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""What `burst lead adopt` did to a site is taken out again, wherever it stopped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from burst.errors import ConfigError
+from burst.flux_setup.install import apply_files
+from burst.lead_setup.add_slots import add_slots
+from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.site_files import RECORD
+from burst.lead_setup.unadopt_lead import Undo
+from burst.model.shape import Shape
+from tests.lead_setup.adopted_site import BOOTSTRAP, Site
+from tests.support.fluxlead import short_directory
+
+MORE = parse_slot("burst-1-[0-1]:4", Shape(1))
+
+
+@pytest.fixture(params=[False, True], ids=["R", "entries"])
+def site(request: pytest.FixtureRequest) -> Iterator[Site]:
+    with short_directory() as directory:
+        yield Site(directory, entries=request.param)
+
+
+def test_all_files_are_as_they_were(site: Site) -> None:
+    site.adopt()
+    add_slots(site.config, [MORE])
+    apply_files(site.setup, {site.config / "zz-burst-lead.toml": "[burst]\n"})
+    shutil.copy(site.directory / "burst/burst.service", site.units)
+    changed = {site.hosts, site.resources}
+    assert changed == {
+        step.path for step in site.plan().steps if step.undo is Undo.RESTORE
+    }
+    site.unadopt()
+    assert site.files() == site.before
+
+
+def test_a_second_adoption_remembers_the_first(site: Site) -> None:
+    site.adopt()
+    site.adopt()
+    site.unadopt()
+    assert site.files() == site.before
+    site.adopt()
+    site.unadopt()
+    assert site.files() == site.before
+
+
+def _nothing_was_rewritten(site: Site) -> None:
+    for path in (site.hosts, site.resources):
+        path.write_bytes(site.before[str(path)][0])
+
+
+def _resources_were_not_rewritten(site: Site) -> None:
+    site.resources.write_bytes(site.before[str(site.resources)][0])
+
+
+def _the_daemons_files_were_not_written(site: Site) -> None:
+    for path in site.settings.parent.iterdir():
+        path.unlink()
+
+
+def _copies_are_gone(site: Site) -> None:
+    _nothing_was_rewritten(site)
+    (site.config / "net.toml.old.2").unlink()
+
+
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        _nothing_was_rewritten,
+        _resources_were_not_rewritten,
+        _the_daemons_files_were_not_written,
+        _copies_are_gone,
+    ],
+)
+def test_either_may_have_been_interrupted(
+    site: Site, interrupt: Callable[[Site], None]
+) -> None:
+    site.adopt()
+    interrupt(site)
+    site.unadopt()
+    assert site.files() == site.before
+
+
+def test_what_was_edited_since_stays(site: Site) -> None:
+    site.adopt()
+    text = site.settings.read_text()
+    site.settings.write_text(f"{text}# of the site\n")
+    (site.units / "burst.service").write_text("[Unit]\n")
+    site.before |= {
+        str(path): (path.read_bytes(), path.stat().st_mode & 0o777)
+        for path in (site.settings, site.units / "burst.service")
+    }
+    kept = {step.path for step in site.plan().steps if step.undo is Undo.KEEP}
+    assert kept == {site.settings, site.units / "burst.service"}
+    site.unadopt()
+    assert site.files() == site.before
+
+
+def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) -> None:
+    site.adopt()
+    site.hosts.write_text(f"{site.hosts.read_text()}# of the site\n")
+    before = site.files()
+    with pytest.raises(ConfigError, match=r"net.toml: .*burst-0-\[0-3\]"):
+        site.plan()
+    assert site.files() == before
+    text = BOOTSTRAP.replace("test[1-3]", "test[1-3],test9")
+    site.hosts.write_text(text)
+    site.unadopt()
+    site.before[str(site.hosts)] = (text.encode(), 0o640)
+    assert site.files() == site.before
+
+
+def test_r_that_others_changed_is_told() -> None:
+    with short_directory() as directory:
+        site = Site(directory, entries=False)
+        site.adopt()
+        site.resources.write_text(site.resources.read_text() + "\n")
+        with pytest.raises(ConfigError, match="R: changed since"):
+            site.plan()
+
+
+def test_a_copy_that_is_not_the_file_as_it_was_is_not_given_back(site: Site) -> None:
+    site.adopt()
+    copy = site.config / "net.toml.old.2"
+    copy.write_text("# other\n")
+    with pytest.raises(ConfigError, match="changed since"):
+        site.plan()
+    copy.unlink()
+    with pytest.raises(ConfigError, match="restore it from a backup"):
+        site.plan()
+
+
+def test_an_instance_that_was_not_adopted_is_left_alone(site: Site) -> None:
+    with pytest.raises(ConfigError, match=f"{RECORD}: not there"):
+        site.plan()
+    (site.config / RECORD).write_text("[]")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        site.plan()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Ours added to a site's Flux, as docs/adopt.md has it, and what is seen of bursts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+import tomli_w
+
+from tests.docs.doc_pages import TOP, blocks
+from tests.multiuser.lab import OWNER
+from tests.site.site import JOB_DEADLINE_S, UP_DEADLINE_S, Site
+from tests.support.waiting import wait_until
+
+PAGE = TOP / "docs/adopt.md"
+SETTINGS = "/etc/flux/burst.toml"
+LENT = 4
+"""Of the page: how many nodes may be lent."""
+
+_LOOK_S = 0.3
+_OF_PAGE = "test_adopt_page.py"
+_MODE = "queue"
+# Nothing waits longer than a test would.
+_QUICK = {
+    "daemon": {"cadence": "0.5s", "observe": "0.2s"},
+    "deadlines": {"idle": "3s"},
+}
+
+
+def lines_of_page() -> list[str]:
+    """Return what the page has root and guests type, in its order."""
+    found = [block for block in blocks(PAGE) if _OF_PAGE in block.said]
+    return [line for block in found for line in block.commands.splitlines()]
+
+
+def type_line(site: Site, line: str) -> str:
+    """Type a line of the page as root on the first host; return what it printed."""
+    if line == "systemctl restart flux":
+        # On all hosts, with the files of the first.
+        site.restart()
+        return ""
+    return site.root("sh", "-ec", f"umask 077\n{line}")
+
+
+class Adopted:
+    """A site that can burst."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def adopt(self, mode: str) -> None:
+        """Type what the page says, up to the doctor, for this intake mode."""
+        lines = lines_of_page()
+        for line in lines[: lines.index("runuser -u flux -- burst doctor")]:
+            type_line(self.site, line.replace(f"--mode {_MODE}", f"--mode {mode}"))
+        self.configure(_QUICK)
+        self.wait_until_served()
+
+    def configure(self, tables: Mapping[str, Any]) -> None:
+        """Add tables to the daemon's settings, and have it read them."""
+        text = self.site.head.read(SETTINGS).decode()
+        self.site.head.write(SETTINGS, f"{text}\n{tomli_w.dumps(tables)}")
+        self.site.root("systemctl", "reload", "burst")
+
+    def wait_until_served(self) -> None:
+        """Return once a daemon answers and has asked its providers."""
+        wait_until(self._is_served, self.site.log, UP_DEADLINE_S, _LOOK_S)
+
+    def _is_served(self) -> bool:
+        try:
+            providers = self.site.rpc("burst.status", {})["providers"]
+        except OSError:
+            return False
+        return bool(providers) and all(each.get("offers") for each in providers)
+
+    def pid(self) -> int:
+        """Return the process of the daemon in its box, 0 if there is none."""
+        show = ("systemctl", "show", "-P", "MainPID", "burst")
+        return int(self.site.root(*show))
+
+    def doctor(self) -> str:
+        """Return what the doctor finds wrong or has to note."""
+        found = self.site.head.try_run(OWNER, "burst", "doctor", "--json").stdout
+        findings = json.loads(found)["findings"]
+        told = (f"{each['level']} {each['what']}" for each in findings)
+        return "\n".join(line for line in told if not line.startswith("ok"))
+
+    def submit(self, user: str, *words: str) -> str:
+        """Submit a job that may burst, and return its id."""
+        return self.site.flux(user, "submit", "--burst", "-t", "5m", *words)
+
+    def wait_for_end(self, user: str, job: str) -> subprocess.CompletedProcess[str]:
+        """Wait until a user's job has ended; return its output and how it ended."""
+        self.wait_for_event(user, job, "clean")
+        return self.site.try_flux(user, "job", "attach", "--read-only", job)
+
+    def wait_for_event(self, user: str, job: str, event: str) -> None:
+        """Wait until a user's job has had an event; fails with what is known of it."""
+        asked = ("job", "wait-event", f"--timeout={JOB_DEADLINE_S:g}", job, event)
+        done = self.site.head.try_run(user, "flux", *asked, limit=2 * JOB_DEADLINE_S)
+        assert done.returncode == 0, self.tell(user, job)
+
+    def tell(self, user: str, job: str) -> str:
+        """Return all that is known of a job that does not go on."""
+        head = self.site.head
+        said = [
+            head.try_run(user, "burst", "explain", job),
+            head.try_run(OWNER, "burst", "status", "-a"),
+            head.try_run(user, "flux", "job", "eventlog", job),
+            head.try_run(OWNER, "flux", "resource", "list"),
+        ]
+        return "\n\n".join([*(f"{e.stdout}{e.stderr}" for e in said), self.site.log()])
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each burst."""
+        return {row["id"]: row["state"] for row in self.site.bursts()}
+
+    def wait_until_reaped(self) -> None:
+        """Wait until no burst lives, and nothing of one is left on the host."""
+        wait_until(
+            lambda: not set(self.states().values()) - {"inactive"},
+            lambda: self.tell(OWNER, "none"),
+            JOB_DEADLINE_S,
+            _LOOK_S,
+        )
+        assert self.followers() == []
+
+    def followers(self) -> list[int]:
+        """Return the processes of followers on the first host, as it numbers them."""
+        found = self.site.head.try_run("root", "pgrep", "-f", "Shostname=burst-0-")
+        return [int(word) for word in found.stdout.split()]
+
+    def empty(self) -> None:
+        """End all jobs and bursts."""
+        self.site.flux(OWNER, "cancel", "--all", "--user=all", "--quiet")
+        for name, state in self.states().items():
+            if state != "inactive":
+                self.site.head.try_run(OWNER, "burst", "down", "--no-wait", name)
+        self.wait_until_reaped()
+        self.site.root("sh", "-c", "rm -f /run/site-scripts")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""docs/adopt.md is typed on a site, whose files are at its end as they were before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.site import fluxion
+from tests.site.adopted import lines_of_page, type_line
+from tests.site.flux_host import CONFIG
+from tests.site.site import SIMPLE, Site, SiteShape
+from tests.site.workload import run_workload
+
+pytestmark = [
+    pytest.mark.site,
+    pytest.mark.timeout(280),
+    pytest.mark.xdist_group("adopt page"),
+]
+
+_SCHEDULER = "easy" if fluxion.INSTALLED else SIMPLE
+_PLACES = "/etc/flux /etc/xdg/flux /etc/systemd/system"
+# Of each file: its path, mode, owner and content.
+_LIST = f"""\
+find -L {_PLACES} -type f -printf '%p %m %u %g ' -exec sha256sum {{}} \\; | sort
+find {_PLACES} -type d | sort
+"""
+_GUESTS = "flux run "
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site(SiteShape(scheduler=_SCHEDULER)) as site:
+        yield site
+
+
+def files(site: Site) -> list[str]:
+    return site.root("sh", "-c", _LIST).splitlines()
+
+
+def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:
+    before, answers = files(site), run_workload(site)
+    said = ""
+    for line in lines_of_page():
+        if line.startswith(_GUESTS):
+            assert "\n0 wrong" in said, said
+            done = site.head.try_run("ann", "sh", "-ec", line)
+            assert done.returncode == 0, (done.stderr, site.log())
+            assert done.stdout.split() == ["ann"] * 3
+            end_burst(site)
+        else:
+            said = type_line(site, line)
+    assert files(site) == before, said
+    # Between this and the restart users submit as before.
+    assert site.flux("bob", "run", "-N1", "id", "-un") == "bob"
+    site.restart()
+    assert str(run_workload(site)) == str(answers)
+
+
+def end_burst(site: Site) -> None:
+    """End the one that lives, as the page says; before that it is in the way."""
+    (live,) = [row["id"] for row in site.bursts() if row["state"] != "inactive"]
+    refused = site.head.try_run("root", "burst", "lead", "unadopt", str(CONFIG))
+    assert refused.returncode == 1
+    assert f"bursts live: {live}" in refused.stderr
+    site.root("burst", "down", live)
+    assert [row["state"] for row in site.bursts()] == ["inactive"]

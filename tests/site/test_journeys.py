@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""From adoption to the next burst after a failure, on sites as laboratories have them.
+
+Each scheduler with each intake mode that it allows; jobs are two guests'.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.multiuser.lab import UIDS
+from tests.site.adopted import LENT, Adopted
+from tests.site.site import HOSTS
+from tests.site.workload import Answers, run_workload
+from tests.site.worlds import World
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.site, pytest.mark.timeout(280)]
+
+_ID = ("sh", "-c", "id -u; hostname")
+# More than the site has itself.
+_NODES = len(HOSTS) + 1
+
+
+def test_ordinary_jobs_get_the_answers_that_they_got_before(
+    adopted: Adopted, before: Answers
+) -> None:
+    assert "wrong" not in adopted.doctor()
+    assert str(run_workload(adopted.site)) == str(before)
+    assert adopted.states() == {}, "nothing was rented for them"
+
+
+def test_a_mode_that_the_scheduler_does_not_allow_is_refused(
+    adopted: Adopted, world: World
+) -> None:
+    for mode in world.refused:
+        setup = ("burst", "setup", "--system", "--dry-run", "--mode", mode)
+        done = adopted.site.head.try_run("root", *setup)
+        assert done.returncode == 1, done.stdout
+        assert "ERROR" in done.stderr
+
+
+def test_guests_have_one_burst_after_another(adopted: Adopted) -> None:
+    for user in ("ann", "bob"):
+        job = adopted.submit(user, f"-N{_NODES}", *_ID)
+        done = adopted.wait_for_end(user, job)
+        assert done.returncode == 0, adopted.tell(user, job)
+        assert done.stdout.split().count(str(UIDS[user])) == _NODES, done.stdout
+        adopted.wait_until_reaped()
+    assert len(adopted.states()) == 2
+
+
+def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
+    # On lent nodes only, so that any follower is one of the job's.
+    job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
+    adopted.wait_for_event("ann", job, "start")
+    adopted.site.root("kill", "-9", str(adopted.followers()[-1]))
+    assert adopted.wait_for_end("ann", job).returncode
+    adopted.wait_until_reaped()
+    after = adopted.submit("bob", f"-N{LENT}", "true")
+    assert adopted.wait_for_end("bob", after).returncode == 0
+
+
+def test_a_daemon_that_is_killed_goes_on_with_what_it_had(adopted: Adopted) -> None:
+    job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
+    adopted.wait_for_event("ann", job, "start")
+    (burst,) = [name for name, state in adopted.states().items() if state == "online"]
+    old = adopted.pid()
+    adopted.site.root("kill", "-9", str(old))
+    wait_until(lambda: adopted.pid() not in (0, old), adopted.site.log, pause=0.2)
+    adopted.wait_until_served()
+    assert adopted.states()[burst] == "online"
+    adopted.site.flux("ann", "cancel", job)
+    adopted.wait_until_reaped()
+    after = adopted.submit("bob", f"-N{_NODES}", "true")
+    assert adopted.wait_for_end("bob", after).returncode == 0
+
+
+def test_after_a_restart_of_the_lead_nothing_is_left_and_the_next_burst_works(
+    adopted: Adopted,
+) -> None:
+    job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
+    adopted.wait_for_event("ann", job, "start")
+    waits = adopted.submit("bob", f"-N{LENT}", "true")
+    adopted.site.restart()
+    adopted.wait_until_served()
+    assert adopted.wait_for_end("bob", waits).returncode == 0
+    adopted.wait_until_reaped()
