@@ -172,11 +172,43 @@ def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
     assert found.growths == ("b-g2",)
 
 
-def test_the_burst_ends_with_its_first_job_and_not_with_that_of_a_growth() -> None:
+GROWTH = thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0)
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def test_a_part_that_is_complete_is_that_part_alone() -> None:
+    ended = [pod("b", "n-[0-1]", i, {"phase": "Succeeded"}) for i in (0, 1)]
+    status = look(thing("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
+    assert status.why == "all brokers of Job b have ended"
+    assert words(status) == {
+        "n-0": Phase.FAILED,
+        "n-1": Phase.FAILED,
+        "n-2": Phase.RUNNING,
+    }
+
+
+MAIN_ENDS = thing("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
+
+
+@pytest.mark.parametrize("main", [MAIN_ENDS, MAIN[1:], ()], ids=["ends", "pods", "-"])
+def test_a_first_part_that_is_deleted_is_that_part_alone(
+    main: tuple[Manifest, ...],
+) -> None:
+    """Its hosts are known as long as anything of it exists."""
+    status = look(*main, *GROWTH)
+    assert status.phase is Phase.FAILED
+    assert status.why == "b was deleted, and not by burst"
+    gone = dict.fromkeys(("n-0", "n-1") if main else (), Phase.FAILED)
+    assert words(status) == {**gone, "n-2": Phase.RUNNING}
+    assert parse(*main, *GROWTH).is_complete
+
+
+def test_the_burst_ends_with_all_its_jobs() -> None:
     growth = thing("Job", "b-g2", "n-2", **ENDING)
     assert not parse(*MAIN, growth).ending
-    main = thing("Job", "b", "n-[0-1]", **ENDING)
-    status = look(main, *MAIN[1:], thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0))
+    assert parse(growth).ending
+    status = look(*MAIN_ENDS, growth, GROWTH[1])
     assert set(words(status).values()) == {Phase.ENDING}
     assert set(words(status)) == {"n-0", "n-1", "n-2"}
 

@@ -413,7 +413,7 @@ def test_an_operator_that_does_nothing_is_named() -> None:
             {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"},
             "its Job has failed: PodFailurePolicy: x",
         ),
-        ({"type": "Complete"}, "all its brokers have ended"),
+        ({"type": "Complete"}, "all brokers of Job b have ended"),
     ],
 )
 def test_a_job_that_is_over_fails_the_burst(

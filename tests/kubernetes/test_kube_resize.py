@@ -277,6 +277,34 @@ def test_a_pod_that_has_ended_leaves_with_its_host(
     reap_all(provider, two)
 
 
+def test_a_first_job_that_is_complete_takes_no_other_with_it(
+    bursts: Bursts, provider: KubeProvider
+) -> None:
+    """Kubernetes deletes a Job some time after its end, and all that it owns."""
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs(*one.hosts))
+    (first,) = bursts.objects("pods")
+    resize_all(provider, two)
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    broker = {"name": "broker", "restartCount": 0, "state": ended}
+    bursts.patch_pod(first, {"phase": "Succeeded", "containerStatuses": [broker]})
+    job = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{one.burst_id}"
+    told = wait_status(provider, lambda s: f"of Job {one.burst_id} have" in s.why)
+    phases = {each.host: each.phase for each in told.followers}
+    assert phases == {"burst-0-0": Phase.FAILED, "burst-0-1": Phase.RUNNING}
+    (second,) = (p for p in bursts.objects("pods") if name_of(p) != name_of(first))
+    bursts.api.patch(job, {"spec": {"ttlSecondsAfterFinished": 0}})
+    told = wait_status(provider, lambda status: len(status.followers) == 1)
+    assert told.why == f"{one.burst_id} was deleted, and not by burst"
+    assert [(f.host, f.phase) for f in told.followers] == [("burst-0-1", Phase.RUNNING)]
+    (left,) = bursts.objects("pods")
+    assert left["metadata"]["uid"] == second["metadata"]["uid"]
+    reap_all(provider, two)
+    for kind in ("pods", "jobs", "secrets"):
+        wait_for_number(bursts, kind, 0)
+
+
 def test_a_pod_that_is_made_late_is_not_gone_before(
     bursts: Bursts, provider: KubeProvider
 ) -> None:

@@ -2,6 +2,7 @@
 """The objects of a burst, as they were listed, and its parts.
 
 A burst is made as one Job or MiniCluster, its main part, and each growth adds another.
+No part owns another: one that has ended or was deleted takes nothing from the others.
 A part has the hosts of its annotation; a shrink takes the last ones of it, or deletes
 it. What a pod was made with never changes, so its host is read from itself.
 """
@@ -46,6 +47,12 @@ class BurstPart(msgspec.Struct, frozen=True):
     parents: tuple[Manifest, ...]
     """Its Job, its MiniCluster or both."""
     pods: tuple[Manifest, ...]
+
+    @property
+    def deleted(self) -> bool:
+        """Whether what makes its pods is gone or going, although the burst is not."""
+        clusters = [item for item in self.parents if item["kind"] == MINICLUSTER.name]
+        return not self.parents or any(map(is_ending, clusters or self.parents))
 
     @property
     def jobs(self) -> list[Manifest]:
@@ -96,13 +103,16 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def ending(self) -> bool:
-        """Whether its reaping has begun."""
+        """Whether its reaping has begun, of which no part is left out."""
+        if not all(map(is_ending, self._growths)):
+            return False
         return any(map(is_ending, self._main or self._parents or self.objects))
 
     @property
     def is_complete(self) -> bool:
-        """Whether what makes its first pods exists, and was started."""
-        return bool(self._main) and not any(map(is_incomplete, self._main))
+        """Whether what makes its first pods exists, or has existed, and was started."""
+        made = bool(self._main or self._growths)
+        return made and not any(map(is_incomplete, self._main))
 
     def host_of(self, pod: Manifest) -> str:
         """Return the host that a pod was made for; empty if that is not known."""
@@ -126,9 +136,14 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def _main_hosts(self) -> tuple[str, ...]:
-        """By its Job or MiniCluster; without these by what else there is."""
+        """By its Job or MiniCluster; without these by what else there is.
+
+        Of a burst that grew only pods tell it then, and these may be of a growth.
+        """
         others = (o for o in self.objects if not first_of(self.id, name_of(o)))
-        return next(filter(None, map(hosts_of, [*self._main, *others])), ())
+        grown = {host for parent in self._growths for host in hosts_of(parent)}
+        found = map(hosts_of, [*self._main, *others])
+        return next((hosts for hosts in found if hosts and not grown & {*hosts}), ())
 
     @property
     def _growths(self) -> list[Manifest]:

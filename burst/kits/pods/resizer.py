@@ -4,7 +4,8 @@
 A growth is a Job or MiniCluster of its own, with the further hosts. So a pod's host is
 in a ConfigMap that never changes, of which no kubelet can have an earlier version; a
 quota judges a growth as it does a burst; and a burst of MiniClusters can grow, although
-the operator fixes the scripts and the largest size of one when it makes its pods.
+the operator fixes the scripts and the largest size of one when it makes its pods. The
+first Job does not own it: jobs run on a growth whatever becomes of the first Job.
 
 A shrink deletes whole parts from the last one on, and takes the last pods of the one
 that remains in part: an indexed Job is elastic, and ends its highest indices first.
@@ -36,7 +37,7 @@ from burst.kits.kube.kinds import (
 )
 from burst.kits.pods import pod
 from burst.kits.pods.burst_objects import BurstObjects, BurstPart, is_incomplete
-from burst.kits.pods.creator import Creator, OtherHosts, owned_by
+from burst.kits.pods.creator import Creator, OtherHosts
 from burst.kits.pods.names import (
     HOSTS,
     ID,
@@ -126,7 +127,7 @@ class Resizer:
         uid = main["metadata"]["uid"]
         others = (item for item in listed if item["metadata"]["uid"] != uid)
         found = BurstObjects(name, (main, *others))
-        if found.ending:
+        if is_ending(main):
             raise Transient(f"{name} is being reaped", "wait for its end")
         if not found.is_complete:
             raise Transient(f"{name} is not complete", "wait for its provision")
@@ -208,18 +209,15 @@ class Resizer:
             started = self._parent == JOB and not any(map(is_incomplete, part.parents))
             if part.first and not started:
                 end = part.first + len(part.hosts)
-                self._make(_slice(spec, part.first, end), part.first, found, now)
+                self._make(_slice(spec, part.first, end), part.first, now)
         if first < len(spec.hosts):
-            self._make(_slice(spec, first, len(spec.hosts)), first, found, now)
+            self._make(_slice(spec, first, len(spec.hosts)), first, now)
 
-    def _make(
-        self, more: BurstSpec, first: int, found: BurstObjects, now: float
-    ) -> None:
+    def _make(self, more: BurstSpec, first: int, now: float) -> None:
         """Make what does not exist of a growth with these hosts."""
-        *others, made = render(more, self._settings, self._tags, now, first)
-        main = found.objects[0]
         try:
-            self._creator.create([*others, owned_by(made, main)], more)
+            made = render(more, self._settings, self._tags, now, first)
+            self._creator.create(made, more)
         except OtherHosts as error:
             raise Transient(error.what, "it was listed as it was before") from error
 

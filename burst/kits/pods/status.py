@@ -92,7 +92,7 @@ def describe(
 
 class _PartStatus(msgspec.Struct, frozen=True):
     words: Mapping[str, PodStatus]
-    """By host."""
+    """By host; empty for one that is gone with the names of its hosts."""
     why: str = ""
     failure: Failure = Failure.OTHER
 
@@ -105,6 +105,8 @@ def _judge(
     now: float,
 ) -> _PartStatus:
     """Return the status of a part. `said` is as `followers` returns it."""
+    if part.deleted:
+        return _failed(part.hosts, f"{part.name} was deleted, and not by burst")
     pods = {name_of(item): item for item in part.pods}
     words = {}
     for index, host in enumerate(part.hosts):
@@ -147,10 +149,10 @@ def _status(
 ) -> BurstStatus:
     """Return the status of a burst with these parts."""
     words = {host: word for part in parts for host, word in part.words.items()}
-    phases = {word.phase for word in words.values()}
+    phases = {phase for part in parts for phase in _phases(part)}
     order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
     phase = next((p for p in order if p in phases), Phase.PENDING)
-    alike = [p for p in parts if phase in {w.phase for w in p.words.values()}]
+    alike = [p for p in parts if phase in _phases(p)]
     why = next((part.why for part in alike or parts if part.why), "")
     if not why:
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
@@ -175,6 +177,10 @@ def _status(
         why="; ".join(filter(None, (why, late))),
         failure=told[0] if told else _failure(phase, words.values()),
     )
+
+
+def _phases(part: _PartStatus) -> set[Phase]:
+    return {word.phase for word in part.words.values()} or {Phase.FAILED}
 
 
 def _failure(phase: Phase, words: Iterable[PodStatus]) -> Failure:
@@ -243,7 +249,7 @@ def _failures(part: BurstPart) -> Iterator[str]:
                     f" {condition.get('message', '')}"
                 )
             elif condition.get("type") == "Complete":
-                yield "all its brokers have ended"
+                yield f"all brokers of Job {part.name} have ended"
 
 
 def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
