@@ -201,9 +201,13 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     phase: Phase
     why: str = ""
     reclaimed: bool = False
-    """Whether the cloud took its node back, or is doing so, and it runs nowhere else
-    yet. It is PENDING if the provider has it started again, as a Job in Kubernetes
-    does: the burst ends after `[deadlines] rejoin`. FAILED if not: it ends at once."""
+    """Whether its place was taken for others, as the cloud takes back nodes of spot
+    offers and pods of a higher priority preempt, and it runs nowhere else yet. It is
+    PENDING if the provider has it started again, as a Job in Kubernetes does: the burst
+    ends after `[deadlines] rejoin`. FAILED if not: it ends at once."""
+    lost: str = ""
+    """What ended it, without a wish of the daemon's, after it had been started: an
+    eviction, a dead node, a person. A few words, told until it runs again."""
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ SENTENCES = {
     "raced": "{note}",
     "joined": "ranks {ranks} joined the lead",
     "online": "it is online, with ranks {ranks}",
-    "lost": "ranks were lost",
+    "lost": "ranks were lost: {note}",
     "back": "all ranks are back",
     "reclaimed": "{note}",
     "busy": "something runs on it again",
@@ -60,6 +60,7 @@ SENTENCES = {
     "unquarantine": "its quarantine ended: {note}",
 }
 """By the event's name; what is in braces is of its context."""
+_NO_NOTE = "its provider does not say why"
 
 # From the event that begins a stage to the one that ends it, by their names in
 # burst.core.timeline.
@@ -119,7 +120,7 @@ def next_step_of(burst: Burst, settings: Settings) -> str:
 
 def sentence(event: Event) -> str:
     """Return what an event says, without a full stop."""
-    facts = defaultdict(lambda: "?", event.context)
+    facts = defaultdict(lambda: "?", {"note": _NO_NOTE, **event.context})
     return SENTENCES[event.name].format_map(facts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from burst.core.losses import loss_of
 from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
@@ -69,7 +70,7 @@ def explain(
         "next": "",
         "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
-        "reclaimed": next(filter(None, (reclaim_of(b, job_id) for b in bursts)), ""),
+        "reclaimed": _taken(records, job_id, job),
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
@@ -112,6 +113,13 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
     if job.state is JobState.INACTIVE:
         return Decision(Reason.ENDED, {"result": job.result})
     return None
+
+
+def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:
+    """Return what took nodes of a job away; empty if nothing did."""
+    bursts = records.bursts.values()
+    told = (reclaim_of(b, job_id) or loss_of(b, job_id, job) for b in bursts)
+    return next(filter(None, told), "")
 
 
 def _story(burst: Burst, job_id: JobId) -> Row:

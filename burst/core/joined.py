@@ -14,6 +14,7 @@ from burst.core.flux_drains import (
     forget_flux_drains,
 )
 from burst.core.job_events import record_job_events
+from burst.core.losses import last_loss, record_loss
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -191,10 +192,8 @@ def _record_observation(
         tx.record(burst.id, "online", {"ranks": ranks})
         tx.forgive(burst)
         return True
-    if what is Observation.LOST and burst.lost_since is None:
-        assert world.lead is not None
-        gone = burst.expected - world.lead.online
-        tx.record(burst.id, "lost", {"ranks": format_idset(gone)})
+    if what is Observation.LOST:
+        record_loss(tx, burst, world)
     if what is Observation.WHOLE and (
         burst.lost_since is not None or is_restored(burst, world)
     ):
@@ -249,7 +248,9 @@ def _act_online(
         if burst.reclaimed:
             tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")
         else:
-            tx.fail(burst.id, "lost", note)
+            loss = last_loss(burst)
+            why = loss.context.get("note") if loss else ""
+            tx.fail(burst.id, "lost", "; ".join(filter(None, (why, note))))
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to want it, so it is not paid for until the deadline.

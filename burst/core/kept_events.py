@@ -19,9 +19,10 @@ _SIZES = frozenset({"grow", "grown", "shrink", "shrink-start", "shrunk"})
 _QUARANTINE = frozenset({"quarantine", "unquarantine"})
 _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
-    **dict.fromkeys(_LOSS, _LOSS),
+    "lost": _LOSS,
     # Followers that are back were not reclaimed. It must not be kept longer than this.
-    "back": _LOSS | {"reclaimed"},
+    # Why they were lost is kept, as jobs were there.
+    "back": frozenset({"back", "reclaimed"}),
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
     # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,

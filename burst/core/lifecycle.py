@@ -271,7 +271,10 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "finish": _finish,
     "exception": _exception,
     "raced": lambda _, __: {"race_over": True},
-    "lost": lambda _, event: {"lost_since": event.timestamp},
+    "lost": lambda _, event: {
+        # Records of earlier versions do not say.
+        "lost_since": event.context.get("since", event.timestamp)
+    },
     "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
     "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
     "idle": _idle,

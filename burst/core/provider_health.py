@@ -287,7 +287,7 @@ def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "had no capacity or did not come up"
     if not aside.failures:
-        why = f"the cloud took nodes of a burst of {aside.nodes} back as it came up"
+        why = f"nodes of a burst of {aside.nodes} were taken for others as it came up"
     elif aside.nodes > 1:
         why = f"had no capacity for {aside.nodes} nodes"
     return {"why": why, "until": aside.until}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nodes that the cloud takes back, as it may those of spot offers.
+"""Nodes that are taken for others: by the cloud, as it may those of spot offers, or by
+pods of a higher priority.
 
 That is on record when it is first reported, since what reports it is soon gone, such as
 a preempted pod. The burst then has as long as any that lost ranks: where its provider
@@ -9,6 +10,7 @@ starts the followers elsewhere it goes on, else it ends as reclaimed.
 from __future__ import annotations
 
 from burst.core.actions import TellJobs
+from burst.core.losses import LATE_S
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
 from burst.core.world import World
@@ -18,8 +20,6 @@ from burst.model.lead import JobState
 from burst.provider import BurstStatus, Failure
 
 _MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
-# The lead may see that a job failed so many seconds before the provider says why.
-_LATE_S = 60.0
 _RUNS = (JobState.RUN, JobState.CLEANUP)
 
 
@@ -59,7 +59,7 @@ def reclaim_of(burst: Burst, job: JobId) -> str:
     if times is None or times.started is None or not found:
         return ""
     at, note = found[-1].timestamp, found[-1].context["note"]
-    over = times.finished is not None and times.finished < at - _LATE_S
+    over = times.finished is not None and times.finished < at - LATE_S
     if times.result == "completed" or over or times.started > at:
         return ""
     return f"burst {burst.id}: {note}"
@@ -72,4 +72,4 @@ def _report(status: BurstStatus) -> str:
         return ""
     hosts = ", ".join(follower.host for follower in taken) or "its nodes"
     why = next((f.why for f in taken if f.why), "") or status.why
-    return f"the cloud took {hosts} back" + (f" ({why})" if why else "")
+    return f"others took the place of {hosts}" + (f" ({why})" if why else "")

@@ -224,6 +224,8 @@ def _last_note(burst: Burst, world: World) -> str:
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
     if burst.racing:
         noted = (*noted, "race")
+    if burst.lost_since is not None:
+        noted = (*noted, "lost")
     for event in reversed(burst.events):
         if event.name in noted:
             return str(event.context.get("note", ""))

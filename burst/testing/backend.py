@@ -51,6 +51,13 @@ class Backend:
         """End one follower without the provider, such as by SIGKILL."""
         missing("kill", "a follower that dies")
 
+    def end(self, spec: BurstSpec, host: str) -> None:
+        """Have one follower end in order, without its provider's wish.
+
+        As where its host is maintained: its broker ends with 0, and is not replaced.
+        """
+        missing("end", "a follower that ends in order, unasked")
+
     def public(self, spec: BurstSpec) -> str:
         """Return all that other users can read of a burst that runs.
 

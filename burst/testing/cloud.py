@@ -62,6 +62,8 @@ class FakeBurst:
     failure: Failure = Failure.OTHER
     reclaimed: set[str] = field(default_factory=set)
     """Hosts whose nodes the cloud took back."""
+    evicted: dict[str, str] = field(default_factory=dict)
+    """Why hosts were ended without a wish of ours, which are to be started again."""
     up: int = 0
     """Calls of `observe` since all its followers run."""
     joins: bool = True
@@ -82,6 +84,7 @@ class FakeBurst:
                 self.made = [each for each in self.made if each != host]
                 self.grown_at.pop(host, None)
                 self.reclaimed.discard(host)
+                self.evicted.pop(host, None)
 
 
 @dataclass

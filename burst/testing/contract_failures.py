@@ -69,6 +69,17 @@ class FailureChecks(ContractFixtures):
             "to be reported as not running, with a reason",
         )
 
+    def test_the_end_of_one_follower_is_not_that_of_the_others(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        """Jobs run on the others, and are waited for before the burst is reaped."""
+        trial.provision(spec)
+        trial.wait_running(spec)
+        backend.end(spec, spec.hosts[0])
+        trial.wait_others_go_on(spec, spec.hosts[0])
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
+
     def test_provision_does_not_wait_for_progress(
         self, trial: Trial, spec: BurstSpec, backend: Backend
     ) -> None:

@@ -85,6 +85,17 @@ class ResizeChecks(ContractFixtures):
         resizing.wait_empty(spec)
         resizing.wait_empty(spec)
 
+    @pytest.mark.usefixtures("small")
+    def test_grown_the_end_of_its_first_follower_is_not_that_of_the_others(
+        self, resizing: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        resizing.resize(spec)
+        resizing.wait_running(spec)
+        backend.end(spec, spec.hosts[0])
+        resizing.wait_others_go_on(spec, spec.hosts[0])
+        resizing.reap_all(spec.burst_id)
+        resizing.wait_empty(spec)
+
     def test_shrunk_its_first_followers_go_on(
         self, resizing: Trial, whole: BurstSpec
     ) -> None:

@@ -101,11 +101,23 @@ class FakeProvider:
             burst.failed |= dict.fromkeys(taken, "its node was taken back")
             burst.failure = Failure.RECLAIMED
 
-    def restore(self, burst_id: BurstId) -> None:
-        """Start the followers elsewhere whose nodes were taken back."""
+    def evict(self, burst_id: BurstId, host: str, why: str) -> None:
+        """End a follower in order, as where its host is maintained; see `restore`."""
         burst = self._mine()[burst_id]
-        burst.made += sorted(burst.reclaimed)
-        burst.reclaimed = set()
+        burst.made = [each for each in burst.made if each != host]
+        burst.evicted[host] = why
+
+    def restore(self, burst_id: BurstId) -> None:
+        """Start the followers elsewhere that were evicted, or lost their nodes."""
+        burst = self._mine()[burst_id]
+        burst.made += sorted(burst.reclaimed | burst.evicted.keys())
+        burst.reclaimed, burst.evicted = set(), {}
+
+    def end(self, burst_id: BurstId, host: str) -> None:
+        """End a follower in order, in whose stead no other is started."""
+        burst = self._mine()[burst_id]
+        burst.made = [each for each in burst.made if each != host]
+        burst.failed[host] = "its broker has ended"
 
     def lose(self, burst_id: BurstId, hosts: Sequence[str] = ()) -> None:
         """Remove these followers without a reap; by default all."""
@@ -153,6 +165,7 @@ class FakeProvider:
         some, self.build_only = missing[: self.build_only], None
         burst.made += some
         burst.reclaimed.difference_update(some)
+        burst.evicted = {h: w for h, w in burst.evicted.items() if h not in some}
         self.cloud.files[f"{spec.burst_id}/broker.toml"] = spec.lead.endpoint
         if some != missing:
             raise Transient("connection reset", "call again")
@@ -330,6 +343,8 @@ class FakeProvider:
             if host in burst.failed
             else FollowerStatus(host, Phase.PENDING, "was preempted", reclaimed=True)
             if host in burst.reclaimed
+            else FollowerStatus(host, Phase.PENDING, *_evicted(burst, host))
+            if host in burst.evicted
             else FollowerStatus(host, Phase.RUNNING)
             if host in able and host in burst.made
             else FollowerStatus(host, Phase.PENDING, "not up yet")
@@ -368,3 +383,8 @@ class FakeProvider:
             exit_status=status,
             output=self.writes if status is not None else "",
         )
+
+
+def _evicted(burst: FakeBurst, host: str) -> tuple[str, bool, str]:
+    """Return why, reclaimed and lost of a follower that is to be started again."""
+    return f"{burst.evicted[host]}; it is not up yet", False, burst.evicted[host]

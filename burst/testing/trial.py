@@ -192,6 +192,18 @@ class Trial:
             spec, len(spec.hosts), "not each follower exists exactly once"
         )
 
+    def wait_others_go_on(self, spec: BurstSpec, ended: str) -> None:
+        """Wait until the end of one follower is told; the others must run meanwhile."""
+        others = set(spec.hosts) - {ended}
+
+        def told(status: BurstStatus) -> bool:
+            runs = {f.host for f in status.followers if f.phase is Phase.RUNNING}
+            assert others <= runs, f"with {ended}, others ended: {status}"
+            return ended not in runs and bool(status.why)
+
+        what = f"to tell why {ended} does not run"
+        self.wait_listed(spec.burst_id, told, what)
+
     def wait_ended(self, burst_id: BurstId) -> None:
         """Wait until an isolated burst reports exit status 0 of its program."""
 

@@ -308,6 +308,22 @@ class CallsTheDeadRunning(FakeProvider):
         return super().observe()
 
 
+class EndsWithOneOfItsFollowers(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        for burst in self._mine().values():
+            if "its broker has ended" in burst.failed.values():
+                burst.failed = dict.fromkeys(burst.spec.hosts, "all have ended")
+        return super().observe()
+
+
+class EndsWithWhatItGrewFrom(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        for burst in self._mine().values():
+            if burst.grown_at and "its broker has ended" in burst.failed.values():
+                burst.failed = dict.fromkeys(burst.spec.hosts, "all have ended")
+        return super().observe()
+
+
 class GivesNoReasonForADeath(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         return [

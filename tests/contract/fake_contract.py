@@ -66,6 +66,12 @@ class FakeBackend(Backend):
             if burst.spec == spec:
                 burst.failed[host] = "was killed"
 
+    def end(self, spec: BurstSpec, host: str) -> None:
+        for burst in self.cloud.bursts.values():
+            if burst.spec.burst_id == spec.burst_id:
+                burst.made.remove(host)
+                burst.failed[host] = "its broker has ended"
+
     def public(self, spec: BurstSpec) -> str:
         paths = self.cloud.files_of(spec.burst_id)
         return "".join(self.cloud.files[path] for path in paths)

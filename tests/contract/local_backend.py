@@ -66,9 +66,15 @@ class LocalBackend(Backend):
         return LocalProvider(name, self.settings, owner, command=self.command)
 
     def kill(self, spec: BurstSpec, host: str) -> None:
+        self._signal(spec, host, signal.SIGKILL)
+
+    def end(self, spec: BurstSpec, host: str) -> None:
+        self._signal(spec, host, signal.SIGTERM)
+
+    def _signal(self, spec: BurstSpec, host: str, signum: signal.Signals) -> None:
         for pid in processes(spec, host):
             if os.getsid(pid) == pid:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signum)
 
     def public(self, spec: BurstSpec) -> str:
         pids = [pid for host in spec.hosts for pid in processes(spec, host)]

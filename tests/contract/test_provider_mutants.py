@@ -18,6 +18,8 @@ from tests.contract.fake_contract import FakeContract
 
 _UNREACHABLE = "test_unreachable_it_raises_and_never_says_that_nothing_is_there"
 _DEAD = "test_a_follower_that_dies_is_told_with_a_reason"
+_ONE = "test_the_end_of_one_follower_is_not_that_of_the_others"
+_FIRST = "test_grown_the_end_of_its_first_follower_is_not_that_of_the_others"
 _FULL = "test_without_room_it_says_so_by_insufficient_capacity"
 _AGAIN = "test_after_a_crash_at_the_request_it_is_made_once"
 _REAPED = "test_after_a_crash_at_the_request_nothing_outlives_the_reaping"
@@ -92,6 +94,8 @@ CAUGHT_BY = {
     "RaisesItsOwnErrorWhenUnreachable": _UNREACHABLE,
     "CallsTheDeadRunning": _DEAD,
     "GivesNoReasonForADeath": _DEAD,
+    "EndsWithOneOfItsFollowers": _ONE,
+    "EndsWithWhatItGrewFrom": _FIRST,
     "IsDisabledByOneSpec": "test_what_it_does_not_sell_it_declines[offer]",
     "CallsAFullBackendTransient": _FULL,
     "CallsAFullBackendRefused": _FULL,

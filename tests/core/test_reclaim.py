@@ -70,7 +70,7 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     hosts = ", ".join(burst.lease.hosts)
     word = "its node was taken back" if ends else "was preempted"
     assert why(sim, job) == (
-        f"it ended: failed; burst {lost}: the cloud took {hosts} back ({word})"
+        f"it ended: failed; burst {lost}: others took the place of {hosts} ({word})"
     )
     # What is paid is settled, and counted.
     settled = sim.engine.snapshot.records.settled[lost]
@@ -98,7 +98,7 @@ def test_jobs_that_run_are_told_while_their_nodes_are_there_yet():
     assert sim.lead.jobs[job].state is JobState.RUN
     assert sim.lead.memos[job] == {
         "state": "reclaimed",
-        "why": f"burst {sim.burst.id}: the cloud took {host} back (was preempted)",
+        "why": f"burst {sim.burst.id}: others took the place of {host} (was preempted)",
     }
     assert sim.burst.reclaimed
     sim.boot()
@@ -161,7 +161,9 @@ def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     sim.until(lambda: not sim.burst.live)
     sim.tick(2)
     (refusal,) = sim.engine.snapshot.decisions[large].refusals
-    assert refusal.text().startswith("the cloud took nodes of a burst of 4 back as it")
+    assert refusal.text().startswith(
+        "nodes of a burst of 4 were taken for others as it"
+    )
 
     small = sim.lead.submit(whole(3), userid=2)
     sim.joins = True
@@ -198,7 +200,7 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
     assert sim.burst.result is Result.RECLAIMED
     assert sim.lead.memos[job]["state"] == "reclaimed"
-    assert "reclaimed: the cloud took" in told(sim, job)
+    assert "reclaimed: others took the place of" in told(sim, job)
 
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():

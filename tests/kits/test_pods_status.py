@@ -273,7 +273,7 @@ def test_a_node_that_is_taken_back_is_told_from_a_failure(
         after["metadata"]["creationTimestamp"] = later
     seen = look(thing("Job"), pod(0, **RUNNING), taken, waits)
     assert seen.followers[1].reclaimed is reclaimed
-    assert ("its next pod is being started" in seen.why) is reclaimed
+    assert "its next pod is being started" in seen.why
     seen = look(thing("Job"), pod(0, **RUNNING), taken, runs)
     assert (seen.phase, seen.followers[1].reclaimed) == (Phase.RUNNING, False)
 
@@ -297,9 +297,7 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
     for pods in ((), (pod(0, **RUNNING), pod(1))):
         seen = look(thing("Job"), *pods, warnings=found)
         assert [follower.reclaimed for follower in seen.followers] == [False, True]
-        assert (
-            "was preempted by pods of a higher priority; its" in seen.followers[1].why
-        )
+        assert "was preempted by pods of a higher priority; " in seen.followers[1].why
     # It runs again, or another pod has run since.
     old = preemption("b-1-xyz", lastTimestamp="1970-01-01T00:10:00Z")
     for last, events in ((RUNNING, found), ({}, warnings_by_object([old]))):

@@ -256,3 +256,66 @@ def test_kept_is_what_the_status_is_made_of() -> None:
     text = msgspec.json.encode({**full, **more, "kind": "Pod"})
     kept = msgspec.json.encode(msgspec.json.decode(text, type=KeptObject))
     assert msgspec.json.decode(kept) == full
+
+
+def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) -> None:
+    """Its object is gone a moment later, and what a Job makes does not say why."""
+    pods = namespace.watch()
+    evicted = pod(BURSTS[0])
+    evicted["metadata"]["deletionTimestamp"] = "1970-01-01T00:16:00Z"
+    evicted["status"]["conditions"] = [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+    ]
+    why = "was evicted, as when a node is drained: Eviction API: evicting"
+
+    def told() -> list[tuple[str, str]]:
+        return [(f.lost, f.why) for f in namespace.bursts.observe()[0].followers]
+
+    for words, (change, seen) in {
+        f"{why}; has no pod yet": ("DELETED", evicted),
+        f"{why}; its next pod waits for a node": ("ADDED", next_pod(BURSTS[0])),
+    }.items():
+        pods.say(change, seen)
+        wait_until(lambda: told() == [(why, words)], told)  # noqa: B023
+    runs = next_pod(BURSTS[0])
+    runs["status"] = pod(BURSTS[0])["status"]
+    pods.say("MODIFIED", runs)
+    wait_until(lambda: told() == [("", "")], told)
+
+
+def next_pod(burst: str) -> Manifest:
+    made = pod(burst)
+    made["metadata"] |= {"name": f"{burst}-0-y", "uid": "another"}
+    return {**made, "spec": {}, "status": {"phase": "Pending"}}
+
+
+def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
+    pods = namespace.watch()
+    jobs = namespace.server.watches[JOBS][-1]
+    pods.say("DELETED", pod(BURSTS[0]))
+
+    def hosts() -> list[tuple[str, str]]:
+        return [(f.host, f.lost) for f in namespace.bursts.observe()[0].followers]
+
+    wait_until(lambda: hosts() and hosts()[0][1], hosts)
+    smaller = job(BURSTS[0])
+    smaller["metadata"]["annotations"][HOSTS] = "other"
+    jobs.say("MODIFIED", smaller)
+    wait_until(lambda: hosts() == [("other", "")], hosts)
+    jobs.say("MODIFIED", job(BURSTS[0]))
+    wait_until(lambda: hosts() and hosts()[0] != ("other", ""), hosts)
+    assert not any(lost for _, lost in hosts())
+
+
+def test_a_pod_that_was_deleted_is_told_as_that(namespace: Namespace) -> None:
+    namespace.watch().say("DELETED", pod(BURSTS[0]))
+    words = "lost its pod, which was deleted, and not by burst"
+    wait_until(
+        lambda: namespace.bursts.observe()[0].followers[0].lost == words,
+        namespace.phases,
+    )

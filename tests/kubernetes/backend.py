@@ -13,8 +13,8 @@ import msgspec
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import Seconds
-from burst.kits.kube.kinds import MINICLUSTER
-from burst.kits.pods.names import ID
+from burst.kits.kube.kinds import MINICLUSTER, name_of
+from burst.kits.pods.names import ID, INDEX, hosts_of
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment
@@ -77,6 +77,17 @@ class KubeBackend(Backend):
         )
         return self.provider(owner, "here", self.crash)
 
+    def end(self, spec: BurstSpec, host: str) -> None:
+        """Write the status of a pod whose broker has ended, as its kubelet would."""
+        pods = self._objects(spec, ("/api/v1/{}/pods",))
+        (pod,) = (each for each in pods if _host_of(each) == host)
+        ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+        broker = {"name": "broker", "restartCount": 0, "state": ended}
+        status = {"phase": "Succeeded", "containerStatuses": [broker]}
+        namespace, name = self.settings.namespace, name_of(pod)
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        self.api.patch(path, {"status": status}, "strategic-merge-patch")
+
     def named(self, owner: str, name: str) -> Provider:
         return self.provider(owner, name, self.way)
 
@@ -106,6 +117,10 @@ class KubeBackend(Backend):
             for found in self.api.items(kind.format(where))
             if spec.burst_id in (_burst_of(found), *_owners_of(found))
         ]
+
+
+def _host_of(pod: Any) -> str:
+    return hosts_of(pod)[int(pod["metadata"]["labels"][INDEX])]
 
 
 def _burst_of(found: Any) -> str:

@@ -313,6 +313,28 @@ class Steps:
             provider, name = chosen
             provider.fail(name, "crash loop") if fails else provider.lose(name)
 
+    @step(2, burst=_ANY, host=[0, 1], again=[True, False])
+    def follower_ends(self, burst, host, again):
+        """One of several ends in order, unasked, as where its host is maintained.
+
+        `again`: its provider is to start another one (`cloud_restores`).
+        """
+        made = [
+            (provider, name, found)
+            for provider in self.world.providers.values()
+            for name, found in provider._mine().items()
+            if not found.spec.program and found.ends_in is None
+        ]
+        chosen = self._one(made, burst)
+        if chosen:
+            provider, name, found = chosen
+            hosts = found.spec.hosts
+            if len(hosts) > 1 and hosts[host] in found.made:
+                if again:
+                    provider.evict(name, hosts[host], "was evicted")
+                else:
+                    provider.end(name, hosts[host])
+
     @step(2, burst=_ANY, host=[None, 0, 1], ends=[True, False])
     def cloud_reclaims(self, burst, host, ends):
         """The cloud takes back all nodes of a burst or one, as those of spot offers."""
@@ -336,7 +358,9 @@ class Steps:
             (provider, name)
             for provider in self.world.providers.values()
             for name, found in provider._mine().items()
-            if found.reclaimed and not found.failed and found.ends_in is None
+            if (found.reclaimed or found.evicted)
+            and not found.failed
+            and found.ends_in is None
         ]
         chosen = self._one(made, burst)
         if chosen:

@@ -65,6 +65,8 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     id: BurstId
     objects: tuple[Manifest, ...]
+    former: tuple[Manifest, ...] = ()
+    """The last pod of each host that is gone, as it was last seen; where known."""
 
     def of(self, *kinds: str) -> list[Manifest]:
         """Return those of these kinds."""

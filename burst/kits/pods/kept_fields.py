@@ -139,3 +139,10 @@ class KeptObject(_Kept):
     def burst(self) -> str:
         """The id of its burst; empty if its labels name none."""
         return self.metadata.labels.burst if self.metadata.labels else ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Of a pod: the hosts of its Job, and its index there. Others follow it."""
+        labels, noted = self.metadata.labels, self.metadata.annotations
+        index = (labels and labels.index) or (noted and noted.index) or ""
+        return noted.hosts if noted else "", index

@@ -57,6 +57,8 @@ class PodStatus(msgspec.Struct, frozen=True):
     """Whether its broker ended at least once, so that its log may say why."""
     reclaimed: bool = False
     """Whether its node, or its place on it, was taken back for others."""
+    lost: str = ""
+    """What ended a pod of it, until the next one runs."""
 
 
 _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)

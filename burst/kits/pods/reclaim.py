@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pods whose nodes, or whose places on them, were taken back for others.
+"""What ended pods: their nodes or places were taken for others, they were deleted.
 
 Sources: the Kubernetes documentation, "Disruptions" (pod disruption conditions), "Pod
 Priority and Preemption", and KEP-2000 (graceful node shutdown).
@@ -11,9 +11,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from burst.kits.kube.kinds import POD, Manifest, annotations_of
+from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending
 from burst.kits.pods.names import SPOT
-from burst.kits.pods.pod_status import PodStatus, end_of_pod, pod_status_of, seconds_of
+from burst.kits.pods.pod_status import (
+    PodStatus,
+    disruption_of,
+    end_of_pod,
+    pod_status_of,
+    seconds_of,
+)
 from burst.kits.pods.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
 
@@ -29,6 +35,9 @@ _NODE_LOST = (
 # From the kubelet, for a want of memory or disk, too; a node that is shut down in an
 # orderly manner says "in response to imminent node shutdown".
 _BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
+_NO_POD = "has no pod yet"
+_DELETED = "lost its pod, which was deleted, and not by burst"
+_FAILED = "had a pod that failed"
 # The next pod is made once the one before it has ended: within its grace period.
 _FOLLOWS_S = 60.0
 
@@ -45,20 +54,38 @@ def is_reclaimed(pod: Manifest) -> bool:
     return lost and SPOT in annotations_of(pod)
 
 
-def follower_status(best: Manifest, pods: Iterable[Manifest]) -> PodStatus:
+def follower_status(
+    best: Manifest | None, pods: Iterable[Manifest], *, suspended: bool = False
+) -> PodStatus:
     """Return the status of a follower by its pods, of which one is the best.
 
-    Until another pod runs, that its node was taken back shows in an earlier pod only.
+    Until another pod runs, what ended the one before shows in that alone, which may be
+    gone. `suspended`: its Job is, which then deletes its pods itself.
     """
-    status = pod_status_of(best)
-    if status.phase is Phase.RUNNING:
+    status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
+    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
+    told = [pod for pod in ended if disruption_of(pod) or not suspended]
+    if not told:
         return status
-    if is_reclaimed(best):
-        return msgspec.structs.replace(status, reclaimed=True)
-    taken = next(filter(is_reclaimed, pods), None)
-    if taken is None:
-        return status
-    return _followed(status, pod_status_of(taken).why)
+    why = disruption_of(told[-1]) or _ended(told[-1])
+    reclaimed = any(map(is_reclaimed, told))
+    if told[-1] is best:
+        return msgspec.structs.replace(status, lost=why, reclaimed=reclaimed)
+    return _followed(status, why, reclaimed=reclaimed)
+
+
+def has_ended(pod: Manifest) -> bool:
+    """Tell whether a pod ends, or has ended, as a whole."""
+    return is_ending(pod) or (pod.get("status") or {}).get("phase") == "Failed"
+
+
+def _ended(pod: Manifest) -> str:
+    phase = (pod.get("status") or {}).get("phase")
+    return _FAILED if phase == "Failed" and not is_ending(pod) else _DELETED
+
+
+def _made(pod: Manifest) -> str:
+    return str(pod["metadata"].get("creationTimestamp") or "")
 
 
 def note_preemption(
@@ -80,10 +107,12 @@ def note_preemption(
     ]
     if not times or max(times) < made - _FOLLOWS_S:
         return status
-    return _followed(status, "was preempted by pods of a higher priority")
+    why = "was preempted by pods of a higher priority"
+    return _followed(status, why, reclaimed=True)
 
 
-def _followed(status: PodStatus, why: str) -> PodStatus:
+def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:
+    later = "" if status.why == _NO_POD else "its next pod "
     return msgspec.structs.replace(
-        status, why=f"{why}; its next pod {status.why}", reclaimed=True
+        status, why=f"{why}; {later}{status.why}", reclaimed=reclaimed, lost=why
     )

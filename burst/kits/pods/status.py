@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from burst.kits.join_errors import explain_log
-from burst.kits.kube.kinds import POD, Manifest, is_ending, name_of
+from burst.kits.kube.kinds import JOB, POD, Manifest, is_ending, name_of
 from burst.kits.pods.autoscaler import note_autoscaler
 from burst.kits.pods.burst_objects import (
     BurstObjects,
@@ -27,7 +27,7 @@ from burst.kits.pods.pod_status import (
     why_not_started,
 )
 from burst.kits.pods.queueing import words_of_kueue, words_of_volcano
-from burst.kits.pods.reclaim import follower_status, note_preemption
+from burst.kits.pods.reclaim import follower_status, has_ended, note_preemption
 from burst.kits.pods.stuck_pods import is_overdue, node_of
 from burst.kits.pods.warnings import (
     Hindrance,
@@ -51,15 +51,18 @@ def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
     The name is empty for a follower without a pod.
     """
     pods: dict[str, list[Manifest]] = defaultdict(list)
+    former: dict[str, list[Manifest]] = defaultdict(list)
     for pod in found.of(POD.name):
         pods[found.host_of(pod)].append(pod)
+    for pod in found.former:
+        former[found.host_of(pod)] = [pod]
+    suspended = any(map(is_suspended, found.of(JOB.name)))
     said: dict[str, tuple[PodStatus, str]] = {}
     for host in found.hosts:
-        best = max(pods.get(host, []), key=_liveness, default=None)
-        if best is None:
-            said[host] = PodStatus(Phase.PENDING, "has no pod yet"), ""
-        else:
-            said[host] = follower_status(best, pods[host]), name_of(best)
+        best = max(pods[host], key=_liveness, default=None)
+        ended = [*former[host], *filter(has_ended, pods[host])]
+        status = follower_status(best, ended, suspended=suspended)
+        said[host] = status, name_of(best) if best else ""
     return said
 
 
@@ -159,7 +162,7 @@ def _status(
         why = next((f"{host} {word.why}" for host, word in worst), "")
     told = [part.failure for part in parts if part.failure is not Failure.OTHER]
     stay = tuple(
-        FollowerStatus(host, word.phase, word.why, word.reclaimed)
+        FollowerStatus(host, word.phase, word.why, word.reclaimed, word.lost)
         for host, word in words.items()
     )
     leaving = found.leaving
@@ -307,7 +310,10 @@ def _starved(
     since = min(waiting, default=now)
     if now - since <= schedule:
         return None
-    failed = {host: PodStatus(Phase.FAILED, word.why) for host, word in words.items()}
+    failed = {
+        host: PodStatus(Phase.FAILED, word.why, lost=word.lost)
+        for host, word in words.items()
+    }
     why = f"for {now - since:.0f} s, {waiting[since]}"
     return _PartStatus(failed, why, Failure.CAPACITY)
 

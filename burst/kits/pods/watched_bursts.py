@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import KINDS, MINICLUSTER, Kind, Manifest
+from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from burst.kits.pods.burst_objects import BurstObjects
@@ -41,6 +41,8 @@ class WatchedBursts:
         self._watched: dict[Kind, WatchedKind[KeptObject]] = {}
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
+        self._former: dict[BurstId, dict[_Key, bytes]] = {}
+        """The last pod that is gone, by the hosts of its Job and its index there."""
         self._changed: set[BurstId] = set()
         self._expected: queue.SimpleQueue[tuple[BurstId, bool]] = queue.SimpleQueue()
         """What other threads have made meanwhile, and whether it is listed anew."""
@@ -72,8 +74,14 @@ class WatchedBursts:
 
     def objects(self, burst: BurstId) -> BurstObjects:
         """Return those of a burst, with the fields of `KeptObject`."""
-        found = self._kept[burst]
-        return BurstObjects(burst, tuple(_manifest(key, found[key]) for key in found))
+        kept, gone = self._kept[burst], self._former.get(burst, {})
+        found = BurstObjects(burst, tuple(_manifest(key, kept[key]) for key in kept))
+        former = {key: _manifest((POD.name, ""), gone[key]) for key in gone}
+        for key, pod in former.items():
+            if found.ending or found.host_of(pod) not in found.hosts:
+                del gone[key]  # it left, which is no loss
+        left = tuple(pod for key, pod in former.items() if key in gone)
+        return msgspec.structs.replace(found, former=left)
 
     def expect(self, burst: BurstId, *, anew: bool = False) -> None:
         """Note that the burst was provisioned: the next read must have it.
@@ -129,7 +137,7 @@ class WatchedBursts:
                 self._put(kind, item)
             elif self._is_kept(key, item):
                 # Else another one of that name was listed meanwhile.
-                self._drop(key)
+                self._drop(key, item)
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
         key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
@@ -151,13 +159,19 @@ class WatchedBursts:
         kept = msgspec.json.decode(self._kept[burst][key], type=KeptObject)
         return kept.metadata.uid == item.metadata.uid
 
-    def _drop(self, key: _Key) -> None:
+    def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
+        """Forget an object; `last` is how it was at its end, if that was told."""
         burst = self._burst_of.pop(key, None)
         if burst is None:
             return
-        del self._kept[burst][key]
+        kept = self._kept[burst].pop(key)
+        if key[0] == POD.name:
+            pod = last or msgspec.json.decode(kept, type=KeptObject)
+            gone = self._former.setdefault(burst, {})
+            gone[pod.place] = msgspec.json.encode(pod)
         if not self._kept[burst]:
             del self._kept[burst]
+            self._former.pop(burst, None)
         self._changed.add(burst)
 
 

@@ -64,6 +64,11 @@ class GkeBackend(Backend):
         yield
         self.gke.stalled = False
 
+    def end(self, spec: BurstSpec, host: str) -> None:
+        for key, entry in self.kubernetes.bursts.items():
+            if key[-1] == spec.burst_id:
+                entry.ended.add(host)
+
     def crashing(self, owner: str, when: Moment) -> Provider:
         if when == "before":
             self._deny()

@@ -41,6 +41,8 @@ class Entry:
     leaving: dict[str, int] = field(default_factory=dict)
     """Hosts that end, and the looks until they are gone."""
     noted: LeavingHosts = field(default_factory=LeavingHosts)
+    ended: set[str] = field(default_factory=set)
+    """Hosts whose brokers have ended in order."""
 
 
 @dataclass
@@ -190,15 +192,20 @@ class Pods:
         full = not placed and self._world.full
         waits = Phase.FAILED if full else Phase.PENDING
         followers = [
-            FollowerStatus(host, Phase.RUNNING if host in ours else waits)
+            FollowerStatus(host, Phase.FAILED, "its broker has ended")
+            if host in entry.ended
+            else FollowerStatus(host, Phase.RUNNING if host in ours else waits)
             for host in entry.spec.hosts
         ]
         followers += [FollowerStatus(host, Phase.ENDING) for host in entry.leaving]
         phase = Phase.RUNNING if placed else waits
+        if entry.ended:
+            phase = Phase.FAILED
         return BurstStatus(
             burst_id=key[3],
             phase=phase if entry.ends_in is None else Phase.ENDING,
             followers=tuple(followers),
+            why=next((f.why for f in followers if f.why), ""),
             failure=Failure.CAPACITY if full else Failure.OTHER,
         )
 

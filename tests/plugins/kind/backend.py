@@ -42,10 +42,16 @@ class KindBackend(Backend):
         return Dying(provider, self.kind, when)
 
     def kill(self, spec: BurstSpec, host: str) -> None:
+        self._fail(spec, host, "was killed")
+
+    def end(self, spec: BurstSpec, host: str) -> None:
+        self._fail(spec, host, "its broker has ended")
+
+    def _fail(self, spec: BurstSpec, host: str, why: str) -> None:
         for cloud in self.kind.clouds.values():
             for burst in cloud.bursts.values():
                 if burst.spec.burst_id == spec.burst_id:
-                    burst.failed[host] = "was killed"
+                    burst.failed[host] = why
 
     def given(self, spec: BurstSpec) -> str:
         given = self.kind.pods[-1].given

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Ranks of an online burst that are lost, and what took their followers away.
+
+The lead sees at once that a rank is gone, and its provider may say why a moment later:
+then that is recorded, too. It is kept for those whose job was there after the provider
+has started the follower again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Set as AbstractSet
+
+from burst.core.observation import ProviderPhase, provider_phase, status_of
+from burst.core.records import Transaction
+from burst.core.world import World
+from burst.model.burst import Burst, JobTimes
+from burst.model.event import Event, cut
+from burst.model.jobid import JobId
+from burst.model.lead import JobView
+from burst.model.ranks import format_hostlist, format_idset, parse_idset
+from burst.provider import FollowerStatus, Phase
+
+LATE_S = 60.0
+"""The lead may see that a job failed so many seconds before its provider says why."""
+
+
+def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
+    """Record which ranks of an online burst are lost, and why, if that is new."""
+    assert world.lead is not None
+    gone = burst.expected - world.lead.online
+    known = last_loss(burst) if burst.lost_since is not None else None
+    note = why_lost(burst, gone, world)
+    if known is not None and (not note or cut(note) == known.context.get("note")):
+        return
+    context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
+    tx.record(burst.id, "lost", {**context, "note": note} if note else context)
+
+
+def last_loss(burst: Burst) -> Event | None:
+    """Return the event of the last loss; None if there was none."""
+    found = [event for event in burst.events if event.name == "lost"]
+    return found[-1] if found else None
+
+
+def why_lost(burst: Burst, ranks: AbstractSet[int], world: World) -> str:
+    """Return what took these ranks away, by host; empty if that is not known."""
+    status = status_of(burst, world)
+    if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
+        return ""
+    followers = {follower.host: follower for follower in status.followers}
+    told: dict[str, list[str]] = defaultdict(list)
+    for rank, host in zip(burst.lease.ranks, burst.lease.hosts, strict=True):
+        if rank in ranks:
+            told[_words(followers.get(host))].append(host)
+    told.pop("", None)
+    return "; ".join(f"{format_hostlist(hosts)} {why}" for why, hosts in told.items())
+
+
+def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
+    """Return what took a job's nodes; empty if it completed, or nothing is known.
+
+    `job` is what the lead shows of it, also of one that was not made for the burst.
+    """
+    event = last_loss(burst)
+    if event is None or not event.context.get("note"):
+        return ""
+    at = event.context.get("since", event.timestamp)
+    times = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
+    if job is not None and (ranks := job.ranks or job.ran_on):
+        if ranks.isdisjoint(parse_idset(event.context["ranks"])):
+            return ""
+        finished = job.t_finish or None
+        times = JobTimes(
+            submitted=0.0, started=job.t_start, finished=finished, result=job.result
+        )
+    if times is None or times.started is None or times.result == "completed":
+        return ""
+    over = times.finished is not None and times.finished < at - LATE_S
+    return "" if over or times.started > at else f"burst {burst.id}: {_note(event)}"
+
+
+def _note(event: Event) -> str:
+    return str(event.context["note"])
+
+
+def _words(follower: FollowerStatus | None) -> str:
+    if follower is None:
+        return "is not shown by its provider any more"
+    if follower.phase is Phase.ENDING:
+        return "is being deleted, and not by burst"
+    return follower.lost

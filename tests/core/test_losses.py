@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""What took a follower away is recorded, told, and kept for jobs that were there."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from burst.core.burst_story import sentence
+from burst.core.job_report import explain
+from burst.core.lifecycle import apply
+from burst.core.losses import last_loss, loss_of
+from burst.core.report import burst_note
+from burst.model.burst import Burst, JobTimes, State
+from burst.model.event import Event
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.provider import FollowerStatus, Phase
+from tests.builders import T0, whole
+from tests.lifecycles import LEASE
+from tests.sim import Sim
+
+WHY = "was evicted, as when a node is drained"
+
+
+def running():
+    """Two jobs run on two nodes each of a burst."""
+    sim = Sim(deadlines={"rejoin": "20s", "join": "30s"})
+    sim.boot()
+    sim.tick(2)
+    first = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: sim.lead.jobs[first].state is JobState.RUN)
+    sim.lead.finish(first)
+    lent = whole(2, constraint='{"properties":["burst"]}')
+    jobs = [sim.lead.submit(lent, userid=1) for _ in range(2)]
+    sim.until(lambda: all(sim.lead.jobs[j].state is JobState.RUN for j in jobs))
+    return sim, jobs
+
+
+def why(sim, job):
+    snapshot = sim.engine.snapshot
+    row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
+    assert row is not None
+    return row["why"]
+
+
+def note(sim):
+    return burst_note(sim.burst, sim.engine.snapshot.world)
+
+
+def the_loss(sim):
+    event = last_loss(sim.burst)
+    assert event is not None
+    return event
+
+
+def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
+    sim, jobs = running()
+    host = sim.burst.lease.hosts[0]
+    victim = next(j for j in jobs if sim.burst.lease.ranks[0] in sim.lead.jobs[j].ranks)
+    (innocent,) = set(jobs) - {victim}
+    # The lead sees it first.
+    sim.provider.lose(sim.burst.id, [host])
+    sim.tick(1)
+    assert sim.lead.jobs[victim].result == "failed"
+    assert sentence(the_loss(sim)) == "ranks were lost: its provider does not say why"
+    since = sim.burst.lost_since
+    sim.provider.evict(sim.burst.id, host, WHY)
+    sim.tick(3)
+    assert sim.burst.lost_since == since
+    assert sentence(the_loss(sim)) == f"ranks were lost: {host} {WHY}"
+    assert sim.names().count("lost") == 1
+    assert note(sim) == f"{WHY}; it is not up yet"
+    told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
+    assert why(sim, victim) == told
+    # Another one is started in its stead.
+    sim.provider.restore(sim.burst.id)
+    sim.tick(3)
+    assert sim.burst.lost_since is None
+    assert sim.burst.state is State.ONLINE
+    assert note(sim) == ""
+    sim.boot()
+    sim.tick(2)
+    assert why(sim, victim) == told
+    assert sim.lead.jobs[innocent].state is JobState.RUN
+    assert "evicted" not in why(sim, innocent)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_follower_that_ends_leaves_the_jobs_on_others(replaced):
+    """Where it is not started again the burst is drained, and they go on to their end.
+
+    The reason of its end has what took the follower away.
+    """
+    sim, jobs = running()
+    burst, host = sim.burst.id, sim.burst.lease.hosts[3]
+    rank = sim.burst.lease.ranks[3]
+    (innocent,) = (j for j in jobs if rank not in sim.lead.jobs[j].ranks)
+    if replaced:
+        sim.provider.evict(burst, host, WHY)
+    else:
+        sim.provider.end(burst, host)
+    for _ in range(30):
+        sim.tick(1)
+        assert sim.lead.jobs[innocent].state is JobState.RUN
+        assert sim.cloud.bursts, "it was reaped under a job"
+    ended = sim.engine.snapshot.records.bursts[burst]
+    assert ended.state is State.REAP
+    words = f"{host} {WHY}; ranks were lost" if replaced else "its broker has ended"
+    assert words in ended.events[-2].context["note"] + ended.events[-1].context.get(
+        "note", ""
+    )
+    sim.lead.finish(innocent)
+    sim.until(lambda: not sim.engine.snapshot.records.bursts[burst].live)
+    assert not sim.cloud.bursts
+
+
+@pytest.mark.parametrize(
+    ("follower", "words"),
+    [
+        (None, "is not shown by its provider any more"),
+        (Phase.ENDING, "is being deleted, and not by burst"),
+    ],
+)
+def test_what_its_provider_does_not_explain_is_told_as_seen(follower, words):
+    sim, _ = running()
+    host = sim.burst.lease.hosts[3]
+    seen = sim.provider.observe()[0].followers[:3]
+    if follower:
+        seen = (*seen, FollowerStatus(host, follower))
+    honest = sim.provider.observe
+    sim.provider.observe = lambda: [
+        msgspec.structs.replace(status, followers=seen) for status in honest()
+    ]
+    sim.provider.lose(sim.burst.id, [host])
+    sim.tick(3)
+    assert the_loss(sim).context["note"].endswith(words)
+
+
+JOB = JobId(1)
+
+
+@pytest.mark.parametrize(
+    ("times", "context", "blamed"),
+    [
+        (JobTimes(submitted=T0, started=T0 + 1), {}, True),
+        (JobTimes(submitted=T0), {}, False),
+        (JobTimes(submitted=T0, started=T0 + 101), {}, False),
+        (
+            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 99, result="failed"),
+            {},
+            True,
+        ),
+        (
+            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 9, result="failed"),
+            {},
+            False,
+        ),
+        (
+            JobTimes(
+                submitted=T0, started=T0 + 1, finished=T0 + 99, result="completed"
+            ),
+            {},
+            False,
+        ),
+        (JobTimes(submitted=T0, started=T0 + 1), {"note": ""}, False),
+        (JobTimes(submitted=T0, started=T0 + 50), {"since": T0 + 40}, False),
+    ],
+)
+def test_a_job_is_told_only_of_what_took_its_own_nodes(times, context, blamed):
+    told = {"ranks": "4", "note": "n-4 is gone", **context}
+    events = (Event(T0 + 100, "lost", told),)
+    burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
+    assert bool(loss_of(burst, JOB, None)) is blamed
+    assert loss_of(msgspec.structs.replace(burst, events=()), JOB, None) == ""
+
+
+def test_since_when_it_is_lost_stands_in_the_event():
+    sim, _ = running()
+    burst = apply(sim.burst, Event(T0 + 500, "lost", {"ranks": "4"}))
+    assert burst.lost_since == T0 + 500
+    burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
+    assert burst.lost_since == T0 + 500
