@@ -229,11 +229,18 @@ class GkeProvider:
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
+        self._reap(burst_id, force=False)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but delete pods although their kubelet does not end them."""
+        self._reap(burst_id, force=True)
+
+    def _reap(self, burst_id: BurstId, *, force: bool) -> None:
         clusters = self._provisioner.find_clusters(burst_id)
         resources = find_bursts(clusters, self._labels).get(burst_id)
         trouble: ProviderError | None = None
         try:
-            if not self._pods_left(burst_id, clusters, resources):
+            if not self._pods_left(burst_id, clusters, resources, force=force):
                 return
         except ProviderError as error:
             # Whether there are pods cannot be read. Nodes cost, so they are deleted.
@@ -298,13 +305,16 @@ class GkeProvider:
         burst_id: BurstId,
         clusters: Sequence[GkeResource],
         resources: BurstResources | None,
+        *,
+        force: bool,
     ) -> bool:
         """Delete the pods; return False while the nodes must not be deleted yet."""
         since = self._leaving.setdefault(burst_id, self._clock())
         gone = True
         for cluster in self._inhabited(clusters, [resources] if resources else []):
+            pods = self._connections.pods(cluster)
             try:
-                self._connections.pods(cluster).reap(burst_id)
+                pods.force_reap(burst_id) if force else pods.reap(burst_id)
             except NotFound:
                 continue
             gone = False

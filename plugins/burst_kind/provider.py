@@ -165,6 +165,13 @@ class KindProvider:
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst's pods, and with the last burst the cluster."""
+        self._reap(burst_id, force=False)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but delete pods although their kubelet does not end them."""
+        self._reap(burst_id, force=True)
+
+    def _reap(self, burst_id: BurstId, *, force: bool) -> None:
         self._directory.check()
         gone = NotFound(f"nothing of {burst_id} is left")
         claims, view = self._claims(), self._cluster.look()
@@ -178,7 +185,7 @@ class KindProvider:
             self._claim(burst_id, _ENDING).touch()
             self._claim(burst_id, _CLAIM).unlink(missing_ok=True)
         # Also if the list does not have it, as lists are eventually consistent.
-        if view.open and not self._is_gone_inside(burst_id, view):
+        if view.open and not self._is_gone_inside(burst_id, view, force=force):
             return
         waiting = {known for known, suffix in claims.items() if suffix == _CLAIM}
         others = (waiting | inside.keys()) - {burst_id}
@@ -271,10 +278,13 @@ class KindProvider:
         listed = self._bursts(view).observe() if view.open else ()
         return {status.burst_id: status for status in listed}
 
-    def _is_gone_inside(self, burst_id: BurstId, view: ClusterView) -> bool:
+    def _is_gone_inside(
+        self, burst_id: BurstId, view: ClusterView, *, force: bool
+    ) -> bool:
         """Reap in the cluster; return whether nothing is left there."""
+        bursts = self._bursts(view)
         try:
-            self._bursts(view).reap(burst_id)
+            bursts.force_reap(burst_id) if force else bursts.reap(burst_id)
         except NotFound:
             return True
         return False

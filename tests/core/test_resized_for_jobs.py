@@ -339,6 +339,17 @@ def test_a_slot_that_is_kept_for_another_job_is_left_to_it():
     assert len(grow(reservation=kept).growths) == 1
 
 
+def test_a_slot_that_is_kept_is_one_as_slots_are_declared_now():
+    """The burst was made when they were named otherwise, or is in none any more."""
+    kept = Reservation(job=JobId(2), slots=frozenset({"burst-0"}), start=NOW)
+    renamed = msgspec.structs.replace(idle().lease, slot="burst-0-[0-1]")
+    before = msgspec.structs.replace(idle(), lease=renamed)
+    assert grow(before, reservation=kept).growths == ()
+    assert len(grow(before).growths) == 1
+    split = msgspec.structs.replace(idle().lease, ranks=(3, 6))
+    assert grow(msgspec.structs.replace(idle(), lease=split)).growths == ()
+
+
 def test_nobody_bears_further_nodes_for_the_job_of_another():
     burst = apply(idle(), Event(NOW, "assign", {"jobs": {"30": T0}}))
     theirs = job(30, whole(1), userid=200)

@@ -14,16 +14,15 @@ SLOT = PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(1))
 _HOSTNAME = ("--cwd=/", "flux", "getattr", "hostname")
 
 
-def check_resizes(site: IsolatedSite) -> None:
-    """Grow from 1 to 3, shrink to 2 and to 1, and grow again; then take it down.
+def check_resizes(site: IsolatedSite, parent: str) -> None:
+    """Grow from 1 to 3, shrink to 2 and to 1, and grow again; then lose the first part.
 
-    The job on the first pod runs all the time, and its pod is the same.
+    The job on the first pod runs all the time, and its pod is the same. `parent` is the
+    kind of what makes pods.
     """
     burst = site.burst("request", "-N1").splitlines()[0].split()[-1]
     wait_until(lambda: site.lead.online() >= {"burst-0-0"}, site.look)
-    first = ("--requires=host:burst-0-0", "--cwd=/")
-    job = site.flux("submit", *first, "sh", "-c", "sleep 600")
-    wait_until(lambda: _status(site, job) == "RUN", site.look)
+    first = _begin_job(site, "burst-0-0")
     (pod,) = _pods(site)
     for nodes in (3, 2, 1, 2):
         said = site.burst("resize", burst, str(nodes))
@@ -34,24 +33,39 @@ def check_resizes(site: IsolatedSite) -> None:
             words = (f"-N{len(others)}", "--requires=host:burst-0-[1-3]")
             assert set(site.lead.run(*words, *_HOSTNAME)) == others
         assert len(_pods(site)) == nodes
-        assert _status(site, job) == "RUN"
+        assert _status(site, first) == "RUN"
     assert pod in _pods(site)
-    _maintain_first_node(site, burst)
-    site.burst("down", burst)
+    second = _begin_job(site, "burst-0-1")
+    _evict_first(site, burst, first)
+    assert _status(site, second) == "RUN"
+    _delete_first_part(site, burst, parent)
+    assert _status(site, second) == "RUN"
+    site.flux("cancel", second)
     site.gone()
 
 
-def _maintain_first_node(site: IsolatedSite, burst: str) -> None:
-    """Delete the first pod, as an eviction does; a job on the other one goes on.
-
-    Its broker ends with 0, and the objects of a growth belong to the first Job.
-    """
-    second = ("--requires=host:burst-0-1", "--cwd=/")
-    job = site.flux("submit", *second, "sleep", "600")
+def _begin_job(site: IsolatedSite, host: str) -> str:
+    job = site.flux("submit", f"--requires=host:{host}", "--cwd=/", "sleep", "600")
     wait_until(lambda: _status(site, job) == "RUN", site.look)
+    return job
+
+
+def _evict_first(site: IsolatedSite, burst: str, job: str) -> None:
+    """Evict the first pod, as a drain does: it is replaced, and all are told of it."""
     before = {pod["metadata"]["uid"] for pod in site.objects("pods")}
-    first = ("-l", f"batch.kubernetes.io/job-name={burst}", "-n", site.namespace)
-    site.cluster.kubectl("delete", "pods", *first, "--wait=false")
+    (pod,) = (
+        pod["metadata"]["name"]
+        for pod in site.objects("pods")
+        if pod["metadata"]["name"].startswith(f"{burst}-0-")
+    )
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": site.namespace},
+    }
+    path = f"/api/v1/namespaces/{site.namespace}/pods/{pod}/eviction"
+    create = ("create", "--raw", path, "-f", "-")
+    site.cluster.kubectl(*create, manifest=eviction)
 
     def replaced() -> bool:
         pods = {pod["metadata"]["uid"] for pod in site.objects("pods")}
@@ -59,10 +73,29 @@ def _maintain_first_node(site: IsolatedSite, burst: str) -> None:
 
     wait_until(replaced, site.look)
     wait_until(lambda: site.lead.online() >= {"burst-0-0", "burst-0-1"}, site.look)
-    assert _status(site, job) == "RUN"
-    site.flux("cancel", job)
-    on_both = ("-N2", "--requires=host:burst-0-[0-1]")
-    assert set(site.lead.run(*on_both, *_HOSTNAME)) == {"burst-0-0", "burst-0-1"}
+    on_first = ("-N1", "--requires=host:burst-0-0")
+    assert site.lead.run(*on_first, *_HOSTNAME) == ["burst-0-0"]
+    words = "burst-0-0 was evicted, as when a node is drained"
+    for what in (burst, job):
+        assert words in site.burst("explain", what)
+    assert words in site.log.read_text()
+    event = ("events", "-n", site.namespace, "-o", "jsonpath={.items[*].message}")
+    wait_until(
+        lambda: f"ranks were lost: {words}" in site.cluster.kubectl("get", *event),
+        site.look,
+    )
+
+
+def _delete_first_part(site: IsolatedSite, burst: str, parent: str) -> None:
+    """Delete what makes the first pod, as Kubernetes does some time after its end.
+
+    The daemon ends the burst, and waits for the job on the other node.
+    """
+    one = (parent, burst, "-n", site.namespace)
+    site.cluster.kubectl("delete", *one)
+    wait_until(
+        lambda: f"{burst} was deleted" in site.burst("explain", burst), site.look
+    )
 
 
 def _status(site: IsolatedSite, job: str) -> str:

@@ -121,7 +121,7 @@ def test_a_burst_grows_and_shrinks_while_a_job_runs(
 ) -> None:
     user = os.geteuid()
     with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, user=user) as site:
-        check_resizes(site)
+        check_resizes(site, "job")
 
 
 def test_by_hand_with_run_burst(

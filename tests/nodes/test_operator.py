@@ -126,7 +126,7 @@ def test_a_burst_grows_by_another_minicluster_and_shrinks(
     form: dict[str, Any] = {"form": "operator", "user": os.geteuid()}
     form |= {"image": SHELL_IMAGE, "host_paths": directories()}
     with isolated_site(cluster, namespace, tmp_path, SLOT_OF_FOUR, **form) as site:
-        check_resizes(site)
+        check_resizes(site, "minicluster")
     wait_until(lambda: not objects(cluster, namespace), "all to be gone")
 
 

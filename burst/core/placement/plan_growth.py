@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.growth import FurtherRanks, free_above
+from burst.core.placement.growth import FurtherRanks, free_above, slot_of
 from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import Growth, Plan, Proposal
 from burst.core.placement.purchases import Purchases
@@ -153,7 +153,9 @@ class _GrowthFinder:
     ) -> FurtherRanks | None:
         """Return the ranks by which it may grow; None where there are too few."""
         kept = self._plan.reservation
-        if kept is not None and burst.lease.slot in kept.slots:
+        # As slots are declared now, which may not be as when the burst was made.
+        slot = slot_of(burst, self._world.slots)
+        if slot is None or (kept is not None and slot.name in kept.slots):
             return None
         found = free_above(burst, self._world.slots, self._tx, self._lead)
         assert job.request is not None

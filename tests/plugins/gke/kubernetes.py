@@ -235,6 +235,8 @@ class Pods:
         entry.ends_in -= 1 if entry.ends_in else 0
 
     def force_reap(self, burst_id: BurstId) -> None:
+        if entry := self._world.bursts.get(self._key(burst_id)):
+            entry.ends_in = 0
         self.reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:

@@ -8,7 +8,7 @@ from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, Refused, Transient
-from burst.provider import Phase
+from burst.provider import Forced, Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import STOCKOUT, Denied, Fate
 
@@ -37,6 +37,17 @@ def test_pods_that_do_not_leave_lose_their_nodes_all_the_same(form: World) -> No
     assert deletions(form) == 0
     form.clock.now += 61
     form.provider.reap(form.spec.burst_id)
+    assert deletions(form) == 1
+
+
+def test_pods_that_do_not_leave_are_deleted_by_force(form: World) -> None:
+    assert isinstance(form.provider, Forced)
+    form.kubernetes.looks_to_leave = 1000
+    form.provision()
+    form.provider.reap(form.spec.burst_id)
+    assert deletions(form) == 0
+    form.provider.force_reap(form.spec.burst_id)
+    assert form.kubernetes.count(form.spec.burst_id) == 0
     assert deletions(form) == 1
 
 

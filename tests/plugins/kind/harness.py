@@ -62,6 +62,8 @@ class Pods(FakeProvider):
         super().provision(spec)
 
     def force_reap(self, burst_id: BurstId) -> None:
+        if found := self._mine().get(burst_id):
+            found.ends_in = 1
         self.reap(burst_id)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:

@@ -18,7 +18,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.provider import Phase
+from burst.provider import Forced, Phase
 from burst.testing import isolate
 from tests.plugins.kind.harness import KindHarness
 from tests.support.waiting import wait_until
@@ -96,6 +96,18 @@ def test_reaped_while_it_is_made_nothing_of_it_is_left(kind: KindHarness) -> Non
     assert kind.containers() == {}
     assert list((kind.path / "run").iterdir()) == []
     assert provider.observe() == []
+
+
+def test_pods_that_do_not_end_are_deleted_by_force(kind: KindHarness) -> None:
+    provider, spec = kind.provider(), kind.spec()
+    assert isinstance(provider, Forced)
+    kind.provision(provider, spec)
+    kind.pods[-1].ends_after = 1000
+    provider.reap(spec.burst_id)
+    assert kind.status(provider).phase is Phase.ENDING
+    provider.force_reap(spec.burst_id)
+    kind.reap_all(provider, spec.burst_id)
+    assert kind.containers() == {}
 
 
 def test_what_cannot_be_made_ends_the_burst_and_says_why(kind: KindHarness) -> None:
