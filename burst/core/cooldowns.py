@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 
-from burst.config import LimitSettings
+from burst.config import LimitSettings, ProviderTable
 from burst.core.provider_health import (
     MOST_TIMES,
     DrainedOffer,
@@ -19,6 +21,7 @@ from burst.model.burst import Lease
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
 _LONGEST_WHY = 200
+_DIGEST = 12
 
 
 def cool_down(
@@ -126,6 +129,18 @@ def refuse_offer(
     if lease.isolated or lease.image:
         return health
     return _refuse(health, spec_key(lease.offer), RefusedSpec(0, now, why), limits)
+
+
+def lift_refusals(health: Health, table: ProviderTable) -> Health:
+    """Forget the refused specs of a provider whose table is another one by now.
+
+    What refuses them, such as a policy, may accept what is made of the new table.
+    """
+    encoded = msgspec.json.encode(table, order="deterministic")
+    digest = hashlib.sha256(encoded).hexdigest()[:_DIGEST] if health.specs else ""
+    if health.table in ("", digest):
+        return msgspec.structs.replace(health, table=digest)
+    return msgspec.structs.replace(health, specs={}, table="")
 
 
 def _refuse(

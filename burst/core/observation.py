@@ -56,8 +56,9 @@ class Observation(enum.Enum):
 
 FAILURES = {
     Observation.BROKE: "the provider reports a failure",
-    Observation.VANISHED: "the provider has nothing of it any more",
-    Observation.ENDED: "the provider is deleting it without having been told to",
+    Observation.VANISHED: "the provider has nothing of it any more, which burst did not"
+    " delete",
+    Observation.ENDED: "it is being deleted, and not by burst",
 }
 """Observations that end a burst, and what is recorded where the provider gives no
 reason."""
@@ -169,7 +170,8 @@ def failure_kind(burst: Burst, world: World) -> str:
 def failure_note(burst: Burst, world: World, what: Observation) -> str:
     """Return why a burst failed, in the provider's words where it has some."""
     status = status_of(burst, world)
-    return burst.reclaimed or (status.why if status else "") or FAILURES[what]
+    told = "" if what is Observation.ENDED or status is None else status.why
+    return burst.reclaimed or told or FAILURES[what]
 
 
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:

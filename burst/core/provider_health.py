@@ -129,6 +129,8 @@ class Health(msgspec.Struct, frozen=True):
     offers: Mapping[str, OfferHealth] = {}
     specs: Mapping[str, RefusedSpec] = {}
     """By `burst.core.cooldowns.spec_key`."""
+    table: str = ""
+    """A digest of the provider's table, on which `specs` rest."""
     drained: Mapping[str, DrainedOffer] = {}
     """By offer."""
     trial: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import LimitSettings, Settings
-from burst.core import provider_health
+from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
@@ -33,6 +33,9 @@ def sync(
     `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
     """
     limits = settings.limits
+    for name in tx.health.keys() & settings.providers.keys():
+        lifted = cooldowns.lift_refusals(tx.health[name], settings.providers[name])
+        tx.set_health(name, lifted)
     take_answers(tx, world, limits)
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known

@@ -4,8 +4,14 @@ import math
 import msgspec
 import pytest
 
-from burst.config import DeadlineSettings
-from burst.core.cooldowns import cool_down, forgive, refuse_offer, refuse_spec
+from burst.config import DeadlineSettings, ProviderTable
+from burst.core.cooldowns import (
+    cool_down,
+    forgive,
+    lift_refusals,
+    refuse_offer,
+    refuse_spec,
+)
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
     Health,
@@ -166,6 +172,19 @@ def test_an_offer_whose_nodes_a_rule_forbids_is_not_asked_for_in_any_size():
     for own in ({"isolated": Isolated(kind="service")}, {"image": "mine:1"}):
         lease = msgspec.structs.replace(LEASE, **own)
         assert refuse_offer(Health(), lease, "no", LIMITS, 0.0).is_default
+
+
+def test_a_refused_spec_is_tried_again_once_its_provider_has_another_table():
+    """What refused it, such as a policy, may accept what is made of that."""
+    table = ProviderTable(type="kube", options={"image": "a", "user": 1})
+    held = refuse_spec(Health(), LEASE, "no", LIMITS, 100.0)
+    noted = lift_refusals(held, table)
+    assert noted.specs == held.specs
+    same = ProviderTable(type="kube", options={"user": 1, "image": "a"})
+    assert lift_refusals(noted, same) == noted
+    other = ProviderTable(type="kube", options={"image": "b", "user": 1})
+    assert lift_refusals(noted, other).is_default
+    assert lift_refusals(forgive(noted, LEASE), table).is_default
 
 
 def test_only_so_many_refused_specs_are_remembered():

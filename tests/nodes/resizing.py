@@ -45,7 +45,8 @@ def check_resizes(site: IsolatedSite, parent: str) -> None:
 
 
 def _begin_job(site: IsolatedSite, host: str) -> str:
-    job = site.flux("submit", f"--requires=host:{host}", "--cwd=/", "sleep", "600")
+    where = ("--setattr=burstable", f"--requires=host:{host}", "--cwd=/")
+    job = site.flux("submit", *where, "sleep", "600")
     wait_until(lambda: _status(site, job) == "RUN", site.look)
     return job
 

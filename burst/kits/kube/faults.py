@@ -173,7 +173,10 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     # not look at any.
     what = f"the API server forbids it: {attempt}: {words}"
     if attempt.verb in _MAKES:
-        return SpecRefused(what, found.advice, by_rule=found.why is Why.RULE)
+        # What a site's policy looks at may differ between bursts of one offer: size,
+        # labels, image.
+        by_rule = found.why is Why.RULE and not is_judged(said.message)
+        return SpecRefused(what, found.advice, by_rule=by_rule)
     return Refused(what, found.advice)
 
 

@@ -130,24 +130,38 @@ class Reaper:
         """
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
-        ours = (name_of(item) for item in left if self._tags.own(item))
-        parts = {burst_id, *(name for name in ours if first_of(burst_id, name))}
+        ours = [item for item in left if self._tags.own(item)]
+        named = {name for item in ours for name in _parts_of(item)}
+        parts = {burst_id, *(name for name in named if first_of(burst_id, name))}
         for part in sorted(parts):
             for kind, name in self._names(part):
                 known = may_exist(self._cluster, self._settings, kind)
                 if (kind.name, name) in listed or not known:
                     continue
                 item = self._cluster.get(
-                    kind, self._settings.namespace, name, metadata_only=True
+                    kind, self._settings.namespace, name, metadata_only=kind != JOB
                 )
                 if item is None:
                     continue
-                own = self._tags.own(item)
+                item, own = self._with_labels(item)
                 if kind == self._parent and not own:
                     break  # another owner's burst, as are its children
                 if own or _made_for(item, part):
                     left.append(item)
         return left
+
+    def _with_labels(self, item: Manifest) -> tuple[Manifest, bool]:
+        """Return an object, and whether it is ours.
+
+        A person may have taken labels from it. Those of a Job's pods nobody can change.
+        """
+        template = (item.get("spec") or {}).get("template") or {"metadata": {}}
+        ours = self._parent == JOB and self._tags.own(template)
+        if self._tags.own(item) or not ours:
+            return item, self._tags.own(item)
+        labels = {**labels_of(item), **self._tags.labels()}
+        meta = {**item["metadata"], "labels": labels}
+        return {**item, "metadata": meta}, True
 
     def _names(self, name: str) -> list[tuple[Kind, str]]:
         if self._parent == JOB:

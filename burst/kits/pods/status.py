@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from burst.kits.join_errors import explain_log
-from burst.kits.kube.kinds import JOB, POD, Manifest, is_ending, name_of
+from burst.kits.kube.kinds import JOB, MINICLUSTER, POD, Manifest, is_ending, name_of
 from burst.kits.pods.autoscaler import note_autoscaler
 from burst.kits.pods.burst_objects import (
     BurstObjects,
@@ -42,6 +42,11 @@ from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 # account of a new namespace may be made a moment later. A burst of which some pods run
 # has as long.
 _DENIED_S = 60.0
+_INCOMPLETE = "is not complete; provision or reap it again"
+_UNLISTED = (
+    "what made its pods is not listed: somebody deleted it, or took labels of burst"
+    " from it"
+)
 _QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
 
 
@@ -83,7 +88,8 @@ def describe(
         return _ending(found, now)
     if not found.is_complete:
         words = {host: word for host, (word, _) in said.items()}
-        seen = _PartStatus(words, "is not complete; provision or reap it again")
+        unlisted = found.of(POD.name) and not found.of(JOB.name, MINICLUSTER.name)
+        seen = _PartStatus(words, _UNLISTED if unlisted else _INCOMPLETE)
         return _status(found, [seen], now)
     completed = {
         host: (_completed(word, pod, warnings, logs), pod)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""What a person deletes, or takes labels from, is told as that, and nothing stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.errors import Refused
+from burst.kits.kube.kinds import name_of
+from burst.kits.pods.names import OWNER
+from burst.provider import Phase
+from tests.kubernetes.bursts import (
+    Bursts,
+    attempt,
+    reap_all,
+    resize_all,
+    runs,
+    wait_status,
+)
+from tests.kubernetes.test_kube_resize import sized, wait_for_number
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kubernetes
+
+
+def strip(bursts: Bursts, name: str) -> None:
+    """Take the owner's label from a Job."""
+    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{name}"
+    bursts.api.patch(path, {"metadata": {"labels": {OWNER: None}}})
+
+
+@pytest.mark.parametrize("stripped", ["main", "growth", "both"])
+def test_a_job_without_its_owner_is_reaped_all_the_same(
+    bursts: Bursts, stripped: str
+) -> None:
+    provider = bursts.provider()
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs(*one.hosts))
+    resize_all(provider, two)
+    names = sorted(map(name_of, bursts.objects("jobs")))
+    for name in {"main": names[:1], "growth": names[1:], "both": names}[stripped]:
+        strip(bursts, name)
+    if stripped == "both":
+        words = "took labels of burst from it"
+        wait_status(provider, lambda status: words in status.why)
+    reap_all(provider, two)
+    for kind in ("jobs", "pods", "secrets"):
+        wait_for_number(bursts, kind, 0)
+
+
+def test_a_job_that_a_person_deleted_leaves_nothing(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    wait_status(provider, runs(*bursts.spec.hosts))
+    bursts.lab.kubectl(
+        *("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace),
+        "--cascade=foreground",
+    )
+    wait_until(lambda: not provider.observe(), provider.observe)
+    reap_all(provider, bursts.spec)
+    for kind in ("pods", "secrets"):
+        wait_for_number(bursts, kind, 0)
+
+
+def test_a_pod_that_a_person_deleted_is_replaced_and_told(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    wait_status(provider, runs(*bursts.spec.hosts))
+    first = min(map(name_of, bursts.objects("pods")))
+    # No new pod can be made for a while, so that there is time to see it.
+    bursts.make_quota(pods="1")
+    bursts.lab.kubectl("delete", "pod", first, "-n", bursts.namespace)
+    told = wait_status(provider, lambda s: any(f.lost for f in s.followers))
+    lost = {follower.host: follower.lost for follower in told.followers}
+    words = "lost its pod, which was deleted, and not by burst"
+    assert lost == {"burst-0-0": words, "burst-0-1": ""}
+    assert words in told.why
+    quota = f"/api/v1/namespaces/{bursts.namespace}/resourcequotas/small"
+    bursts.api.delete(quota)
+    again = wait_status(provider, runs(*bursts.spec.hosts))
+    assert not any(follower.lost for follower in again.followers)
+    reap_all(provider, bursts.spec)
+
+
+def test_a_namespace_that_is_deleted_is_told_and_leaves_nothing(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    wait_status(provider, runs(*bursts.spec.hosts))
+    bursts.lab.kubectl("delete", "namespace", bursts.namespace, "--wait=false")
+    found: list[Any] = []
+
+    def refused() -> bool:
+        found[:] = [attempt(lambda: provider.provision(bursts.spec))]
+        return isinstance(found[0], Refused)
+
+    wait_until(refused, lambda: found)
+    assert f"namespace {bursts.namespace} is" in found[0].what
+    assert "reate" in found[0].advice
+    wait_until(lambda: not provider.observe(), provider.observe)
+    reap_all(provider, bursts.spec)
+    assert Phase.RUNNING not in [status.phase for status in provider.observe()]
