@@ -29,6 +29,7 @@ from burst.lead import Accounting, Guests, JobSubmitter, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
+from burst.runtime.address_watch import AddressWatch
 from burst.runtime.agent_reports import AgentReports
 from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.bank_reader import BankReader
@@ -120,6 +121,7 @@ class Session:
             if isinstance(lead, Accounting)
             else None
         )
+        self._address = AddressWatch(self.wake)
         self.reports = AgentReports(self.clock)
         beside = SideThreads(
             self._forecaster,
@@ -193,6 +195,7 @@ class Session:
         """
         began = time.monotonic()
         self._follow_access()
+        self._follow_address()
         due = self.engine.tick(self.clock())
         if self.engine.snapshot.world.store_trouble:
             self._tally.failed_tick()
@@ -254,6 +257,7 @@ class Session:
             self._recorder.close()
         if self._banks is not None:
             self._banks.close()
+        self._address.close()
         self.engine.close()
         self._archiver.close()
 
@@ -289,6 +293,13 @@ class Session:
         identity = replace(seen, access=access, queues=queues, limits=limits)
         self._config = replace(self._config, identity=identity)
         self.engine.change(self._config)
+
+    def _follow_address(self) -> None:
+        """Go by where the lead is reached now; it may be read from a Service."""
+        identity = self._address.follow(self._config.identity, self.settings.lead)
+        if identity is not self._config.identity:
+            self._config = msgspec.structs.replace(self._config, identity=identity)
+            self.engine.change(self._config)
 
     def _read_banks(self) -> None:
         if self._banks is not None:

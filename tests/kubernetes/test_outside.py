@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from burst_kube import KubeProvider, KubeSettings
@@ -18,12 +19,15 @@ from burst.config import LeadSettings
 from burst.errors import BurstError, ConfigError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable
+from burst.model.lead import LeadIdentity
+from burst.runtime.address_watch import AddressWatch
 from burst.runtime.connect import with_settings
 from burst.runtime.lead_service import read_from_service, resolve_service
 from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 LABELS = {"job-name": "lead"}
@@ -113,6 +117,30 @@ def test_the_nodes_external_address_and_the_services_port(far: Far) -> None:
     far.add_service("NodePort")
     far.add_lead(("InternalIP", "10.9.0.1"), ("ExternalIP", "203.0.113.7"))
     assert far.learn("node") == f"203.0.113.7:{far.port()}"
+
+
+def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
+    """As of a Service that is made anew, while the daemon runs."""
+    far.add_service("NodePort")
+    far.add_lead(("InternalIP", "10.9.0.1"))
+
+    def read(known: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+        endpoint = f"tcp://{far.learn(settings.address, settings.service)}"
+        return msgspec.structs.replace(known, endpoint=endpoint)
+
+    settings = LeadSettings(address="node", service=SERVICE)
+    lead = read(example_lead(tmp_path, "owner-1"), settings)
+    watch = AddressWatch(lambda: None, read, pause=0.2)
+    assert watch.follow(lead, settings) is lead
+    before = far.port()
+    far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
+    other = {"port": 8050, "nodePort": before + 1 if before < 32767 else before - 1}
+    far.add_service("NodePort", other)
+    expected = f"tcp://10.9.0.1:{other['nodePort']}"
+    wait_until(
+        lambda: watch.follow(lead, settings).endpoint == expected, lambda: expected
+    )
+    watch.close()
 
 
 def test_a_node_without_an_external_address_has_its_internal_one(far: Far) -> None:

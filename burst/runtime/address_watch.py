@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Notices that the lead is reached at another address, where the cluster tells it.
+
+The port that a Service has on the nodes changes when the Service is made anew, and the
+node's address when the lead's pod is moved. Followers of bursts that are made from then
+on get the new one. The cluster is asked on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from burst import log
+from burst.config import LeadSettings
+from burst.errors import BurstError
+from burst.model.lead import LeadIdentity
+from burst.runtime.connect import with_settings
+
+_EVERY_S = 60.0
+
+ReadIdentity = Callable[[LeadIdentity, LeadSettings], LeadIdentity]
+
+
+class AddressWatch:
+    """`follow` and `close` belong to one thread."""
+
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        read: ReadIdentity = with_settings,
+        pause: float = _EVERY_S,
+    ) -> None:
+        """`wake` is called where the address is another one; `pause` is in seconds."""
+        self._wake, self._read, self._pause = wake, read, pause
+        self._asked: tuple[LeadIdentity, LeadSettings] | None = None
+        self._told = ""
+        self._trouble = ""
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+        """Return the identity with the endpoint that was read since, if it is another.
+
+        The first call begins to ask, if the settings have the cluster tell it.
+        """
+        if not settings.is_learnt:
+            self._asked = None
+            return identity
+        if self._asked != (identity, settings):
+            self._asked, self._told = (identity, settings), ""
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="address-watch", daemon=True
+            )
+            self._thread.start()
+        if not self._told:
+            return identity
+        log.say(
+            "followers of new bursts connect to %s: the lead is not reached at %s any"
+            " more, where those of live bursts look for it",
+            self._told,
+            identity.endpoint,
+            level=logging.WARNING,
+        )
+        return msgspec.structs.replace(identity, endpoint=self._told)
+
+    def close(self) -> None:
+        """Ask no more. What is under way ends by itself."""
+        self._closing.set()
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._pause):
+            if (asked := self._asked) is not None:
+                self._ask(*asked)
+
+    def _ask(self, identity: LeadIdentity, settings: LeadSettings) -> None:
+        try:
+            endpoint = self._read(identity, settings).endpoint
+        except BurstError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.say(
+                    "whether the lead has another address cannot be read: %s",
+                    error,
+                    level=logging.WARNING,
+                )
+            return
+        self._trouble = ""
+        if endpoint != identity.endpoint and self._asked == (identity, settings):
+            self._told = endpoint
+            self._wake()
