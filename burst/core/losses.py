@@ -9,6 +9,7 @@ has started the follower again.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from burst.core.observation import ProviderPhase, provider_phase, status_of
@@ -19,7 +20,7 @@ from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.ranks import format_hostlist, format_idset, parse_idset
-from burst.provider import FollowerStatus, Phase
+from burst.provider import Phase
 
 LATE_S = 60.0
 """The lead may see that a job failed so many seconds before its provider says why."""
@@ -29,11 +30,18 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     """Record which ranks of an online burst are lost, and why, if that is new."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
-    known = last_loss(burst) if burst.lost_since is not None else None
-    note = why_lost(burst, gone, world)
-    if known is not None and (not note or cut(note) == known.context.get("note")):
-        return
+    told, seen = _why_lost(burst, gone, world)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
+    known = last_loss(burst) if burst.lost_since is not None else None
+    if known is None:
+        note = "; ".join(told or seen)
+    else:
+        before = known.context.get("note", "")
+        # What took one away is kept when that one is back.
+        more = [words for words in told if words not in before]
+        note = cut("; ".join(filter(None, (before, *more))) or "; ".join(seen))
+        if note == before and gone <= parse_idset(known.context["ranks"]):
+            return
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
 
 
@@ -43,18 +51,31 @@ def last_loss(burst: Burst) -> Event | None:
     return found[-1] if found else None
 
 
-def why_lost(burst: Burst, ranks: AbstractSet[int], world: World) -> str:
-    """Return what took these ranks away, by host; empty if that is not known."""
+def _why_lost(
+    burst: Burst, ranks: AbstractSet[int], world: World
+) -> tuple[list[str], list[str]]:
+    """Return what took these ranks away: as their provider tells, and as it is seen."""
     status = status_of(burst, world)
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
-        return ""
+        return [], []
     followers = {follower.host: follower for follower in status.followers}
     told: dict[str, list[str]] = defaultdict(list)
+    seen: dict[str, list[str]] = defaultdict(list)
     for rank, host in zip(burst.lease.ranks, burst.lease.hosts, strict=True):
-        if rank in ranks:
-            told[_words(followers.get(host))].append(host)
-    told.pop("", None)
-    return "; ".join(f"{format_hostlist(hosts)} {why}" for why, hosts in told.items())
+        follower = followers.get(host)
+        if rank not in ranks:
+            continue
+        if follower is None:
+            seen["is not shown by its provider any more"].append(host)
+        elif follower.phase is Phase.ENDING:
+            seen["is being deleted, and not by burst"].append(host)
+        elif follower.lost:
+            told[follower.lost].append(host)
+    return _by_host(told), _by_host(seen)
+
+
+def _by_host(words: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{format_hostlist(hosts)} {why}" for why, hosts in words.items()]
 
 
 def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
@@ -82,11 +103,3 @@ def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
 
 def _note(event: Event) -> str:
     return str(event.context["note"])
-
-
-def _words(follower: FollowerStatus | None) -> str:
-    if follower is None:
-        return "is not shown by its provider any more"
-    if follower.phase is Phase.ENDING:
-        return "is being deleted, and not by burst"
-    return follower.lost

@@ -101,9 +101,11 @@ def describe(
 
 class _PartStatus(msgspec.Struct, frozen=True):
     words: Mapping[str, PodStatus]
-    """By host; empty for one that is gone with the names of its hosts."""
+    """By host."""
     why: str = ""
     failure: Failure = Failure.OTHER
+    deleted: bool = False
+    """Whether it is gone, maybe with the names of its hosts."""
 
 
 def _judge(
@@ -115,7 +117,8 @@ def _judge(
 ) -> _PartStatus:
     """Return the status of a part. `said` is as `followers` returns it."""
     if part.deleted:
-        return _failed(part.hosts, f"{part.name} was deleted, and not by burst")
+        seen = _failed(part.hosts, f"{part.name} was deleted, and not by burst")
+        return msgspec.structs.replace(seen, deleted=True)
     pods = {name_of(item): item for item in part.pods}
     words = {}
     for index, host in enumerate(part.hosts):
@@ -189,7 +192,8 @@ def _status(
 
 
 def _phases(part: _PartStatus) -> set[Phase]:
-    return {word.phase for word in part.words.values()} or {Phase.FAILED}
+    phases = {word.phase for word in part.words.values()}
+    return phases | {Phase.FAILED} if part.deleted else phases
 
 
 def _failure(phase: Phase, words: Iterable[PodStatus]) -> Failure:
