@@ -12,6 +12,7 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import OfferTable
+from burst.model.ranks import parse_hostlist
 from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
 from tests.kubelab.cluster import Cluster
@@ -71,6 +72,21 @@ class Bursts:
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
         self.api.patch(path, {"status": status}, "strategic-merge-patch")
+
+
+def sized(bursts: Bursts, hosts: str) -> BurstSpec:
+    """Return the spec of the burst with these hosts of its rank slot."""
+    named = parse_hostlist(hosts)
+    ranks = tuple(bursts.lead.hosts.index(host) for host in named)
+    return msgspec.structs.replace(bursts.spec, hosts=named, ranks=ranks)
+
+
+def wait_for_number(bursts: Bursts, kind: str, number: int) -> None:
+    """Wait until there are so many of a kind: controllers are late."""
+    wait_until(
+        lambda: len(bursts.objects(kind)) == number,
+        lambda: f"{number} of {kind}: {bursts.objects(kind)}",
+    )
 
 
 def wait_status(

@@ -17,9 +17,10 @@ from tests.kubernetes.bursts import (
     reap_all,
     resize_all,
     runs,
+    sized,
+    wait_for_number,
     wait_status,
 )
-from tests.kubernetes.test_kube_resize import sized, wait_for_number
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes

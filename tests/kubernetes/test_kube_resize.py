@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 from burst_kube import KubeProvider
 
@@ -20,14 +19,15 @@ from burst.errors import (
 )
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods.names import INDEX, KUEUE_QUEUE, LEAVING, hosts_of
-from burst.model.ranks import parse_hostlist
-from burst.provider import BurstSpec, Phase
+from burst.provider import Phase
 from tests.kubernetes.bursts import (
     Bursts,
     attempt,
     reap_all,
     resize_all,
     runs,
+    sized,
+    wait_for_number,
     wait_status,
 )
 from tests.kubernetes.operator import PlayedOperator
@@ -41,13 +41,6 @@ FORBIDDEN = {
     "message": 'jobs.batch "b" is forbidden: User "system:serviceaccount:burst:burst"'
     ' cannot patch resource "jobs" in API group "batch" in the namespace "far"',
 }
-
-
-def sized(bursts: Bursts, hosts: str) -> BurstSpec:
-    """Return the spec of the burst with these hosts of its rank slot."""
-    named = parse_hostlist(hosts)
-    ranks = tuple(bursts.lead.hosts.index(host) for host in named)
-    return msgspec.structs.replace(bursts.spec, hosts=named, ranks=ranks)
 
 
 def starts(bursts: Bursts) -> dict[str, str]:
@@ -67,14 +60,6 @@ def starts(bursts: Bursts) -> dict[str, str]:
         index = int(pod["metadata"]["labels"][INDEX])
         found[name_of(pod)] = files[source][index]
     return found
-
-
-def wait_for_number(bursts: Bursts, kind: str, number: int) -> None:
-    """Wait until there are so many of a kind: controllers are late."""
-    wait_until(
-        lambda: len(bursts.objects(kind)) == number,
-        lambda: f"{number} of {kind}: {bursts.objects(kind)}",
-    )
 
 
 @pytest.fixture
