@@ -17,7 +17,7 @@ from burst.errors import SpecRefused
 from burst.kits.kube.kinds import labels_of
 from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
-from burst.provider import BurstSpec, BurstStatus, Failure, Phase
+from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
@@ -144,14 +144,16 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
         "has(object.metadata.labels) &&"
         f" object.metadata.labels[?'{key}'].orValue('').startsWith('chem')"
     )
-    spec = msgspec.structs.replace(bursts.spec, banks=("chem & bio",))
-    labelled = bursts.provider(object_labels={key: "{bank}"})
+    spec = msgspec.structs.replace(bursts.spec, banks=("bio",))
+    labelled = bursts.provider(object_labels={key: "chem & {bank}"})
     with (
         policy(bursts, "jobs", "Forbidden", demand),
         policy(bursts, "secrets", "Forbidden", demand) as name,
     ):
         wait_until(lambda: bool(refuses_secret(bursts)), lambda: name)
         wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
+        assert not wrongs(labelled, bursts)
+        assert "users cannot be here" in wrongs(bursts.provider(), bursts)
         labelled.provision(spec)
         wait_status(labelled, lambda seen: seen.phase is Phase.RUNNING)
         for kind in ("jobs", "pods", "configmaps", "secrets"):
@@ -159,6 +161,12 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
             assert made
             assert {labels_of(thing)[key] for thing in made} == {"chem-bio"}
         reap_all(labelled, spec)
+
+
+def wrongs(provider: KubeProvider, bursts: Bursts) -> str:
+    """Return what the doctor finds wrong."""
+    found = provider.examine(bursts.lead)
+    return "".join(str(each) for each in found if each.level is Level.WRONG)
 
 
 def refused_by(bursts: Bursts, spec: BurstSpec) -> str:
