@@ -53,6 +53,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.program import Program
@@ -69,6 +70,7 @@ __all__ = [
     "CertificateError",
     "Concurrent",
     "ConfigError",
+    "Event",
     "Examined",
     "Failure",
     "Finding",
@@ -440,14 +442,15 @@ class Noted(Protocol):
     Such as an event of its Job, for who has kubectl and no access to the daemon.
     """
 
-    def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
-        """Note that this happened to the burst; `name` is as `burst explain` has it.
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Note that this happened to the burst; `text` is what `burst explain` says.
 
-        Called beside other methods, from a thread of its own, and not for all events:
-        nothing depends on it. `text` is a sentence without a full stop. Raises NotFound
-        where nothing of the burst can be seen yet, and is then called again a moment
-        later; Refused where it will not work, and is then left alone for a while;
-        Transient.
+        That is a sentence without a full stop. Called beside other methods, from a
+        thread of its own, and not for all events: nothing depends on it. Raises
+        NotFound where nothing of the burst can be seen yet, and Transient; it is then
+        called again, for a minute at most, so an event that is there already is not
+        noted twice. Raises Refused where it will not work, and is then left alone for
+        a while.
         """
         ...
 

@@ -450,18 +450,13 @@ class Engine:
         for burst, event in result.events:
             log.event(event, burst)
         self._event_teller.tell(
-            self._config.providers, self._provider_of, result.events
+            self._config.providers, self._records.bursts, result.events
         )
         unanswered = self._action_runner.perform(result.actions, self._records)
         self._lead_silent = self._lead_silent or bool(unanswered)
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
-
-    def _provider_of(self, burst: BurstId) -> str:
-        """Return the provider of a burst; empty if it is not on record any more."""
-        known = self._records.bursts.get(burst)
-        return known.lease.provider if known else ""
 
     def _take_down_orphan(self, orphan: Orphan) -> None:
         """Have the next tick put an orphan on record, to be taken down."""

@@ -18,7 +18,7 @@ import msgspec
 from burst import log
 from burst.core.burst_story import sentence
 from burst.errors import NotFound, ProviderError, Transient
-from burst.model.burst import BurstId
+from burst.model.burst import Burst, BurstId
 from burst.model.event import Event, cut
 from burst.provider import Noted, Provider
 
@@ -33,8 +33,9 @@ _MOST = 200
 """That wait at a time; the oldest is left out."""
 _PAUSE_S = 0.25
 """Between two, whatever happens: four in a second, of all bursts."""
-_PATIENT_S = 30.0
-"""How long a burst may have nothing yet that an event can be of."""
+_PATIENT_S = 60.0
+"""How long an event is tried: its burst may have nothing yet that it can be of, or the
+provider not answer. As many as wait are noted in less."""
 _ALONE_S = 600.0
 """How long a provider is left alone that could not note an event."""
 
@@ -42,8 +43,7 @@ _ALONE_S = 600.0
 class _Told(msgspec.Struct, frozen=True):
     provider: str
     burst: BurstId
-    name: str
-    text: str
+    event: Event
     until: float
 
 
@@ -65,20 +65,22 @@ class EventTeller:
     def tell(
         self,
         providers: Mapping[str, Provider],
-        of: Callable[[BurstId], str],
+        bursts: Mapping[BurstId, Burst],
         events: Iterable[tuple[BurstId, Event]],
     ) -> None:
-        """Have these events noted; `of` returns the provider of a burst.
+        """Have these events noted by the providers of their bursts.
 
         It waits for nothing, and raises nothing.
         """
         self._providers = providers
         until = self._clock() + _PATIENT_S
-        for burst, event in events:
-            name = of(burst)
-            if event.name in TOLD and isinstance(providers.get(name), Noted):
-                told = _Told(name, burst, event.name, text_of(event), until)
-                self._waiting.append(told)
+        for burst_id, event in events:
+            burst = bursts.get(burst_id)
+            if burst is None or event.name not in TOLD:
+                continue
+            name = burst.lease.provider
+            if isinstance(providers.get(name), Noted):
+                self._waiting.append(_Told(name, burst_id, event, until))
         if self._waiting:
             self._start()
             self._new.set()
@@ -109,14 +111,13 @@ class EventTeller:
         """Return whether it is done with, be it noted or left out."""
         now = self._clock()
         provider: object = self._providers.get(told.provider)
-        if not isinstance(provider, Noted) or now < self._alone.get(told.provider, now):
+        left_alone = now < self._alone.get(told.provider, now)
+        if now >= told.until or left_alone or not isinstance(provider, Noted):
             return True
         try:
-            provider.record_event(told.burst, told.name, told.text)
-        except NotFound:
-            return now >= told.until
-        except Transient:
-            return True
+            provider.record_event(told.burst, told.event, text_of(told.event))
+        except (NotFound, Transient):
+            return False
         except ProviderError as error:
             self._leave_alone(told.provider, str(error))
         except Exception as error:  # noqa: BLE001 - of a plug-in

@@ -20,8 +20,8 @@ from burst.kits.pods.admission import advise, standard_of
 from burst.kits.pods.examine import examine_lead
 from burst.kits.pods.job import start_script
 from burst.kits.pods.multi_user import munged_script, prepare_script
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.pod_provider import check_burst
-from burst.kits.pods.settings import offers
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.provider import BurstSpec
@@ -82,6 +82,7 @@ def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     munged = named(pod["initContainers"], "munged")
     assert munged["securityContext"] == {
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
     assert munged["restartPolicy"] == "Always"

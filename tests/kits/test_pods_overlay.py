@@ -132,7 +132,7 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     assert broker["volumeMounts"][:-1] == old["volumeMounts"]
     assert broker["resources"] == {
         "requests": {"cpu": "4", "memory": "2048Mi", "rdma/hca": 1},
-        "limits": {"memory": "16Gi", "rdma/hca": 1},
+        "limits": {"memory": "32Gi", "rdma/hca": 1},
     }
     assert broker["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -225,7 +225,7 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert container["secrets"] == {"TOKEN": {"name": "app", "key": "token"}}
     assert container["resources"] == {
         "requests": {"cpu": "4", "memory": "2048Mi"},
-        "limits": {"memory": "16Gi", "rdma/hca": 1},
+        "limits": {"memory": "32Gi", "rdma/hca": 1},
     }
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert container["securityContext"]["runAsUser"] == 1000

@@ -80,6 +80,14 @@ def test_it_bears_our_labels_so_that_gc_finds_it(lead: LeadIdentity) -> None:
         assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
 
 
+def test_it_has_the_labels_that_a_policy_demands(lead: LeadIdentity) -> None:
+    job = render(lead, object_labels={"app": "flux", "account": "{bank}"})
+    for thing in (job, job["spec"]["template"]):
+        labels = thing["metadata"]["labels"]
+        assert (labels["app"], labels["account"]) == ("flux", "none")
+        assert labels[OWNER] == "owner"
+
+
 def test_nobody_waits_for_ever(lead: LeadIdentity) -> None:
     job = render(lead, schedule=Seconds(float("inf")))
     assert job["spec"]["activeDeadlineSeconds"] == 660

@@ -196,11 +196,11 @@ def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
     assert settings.offers["nodes"].cores == 4
     assert pod["containers"][0]["resources"] == {
         "requests": {"cpu": "4", "memory": "2048Mi"},
-        "limits": {"memory": "16Gi"},
+        "limits": {"memory": "32Gi"},
     }
     listed = pod.get("volumes", ())
     sizes = [v["emptyDir"].get("sizeLimit") for v in listed if in_memory(v)]
-    assert sizes == (["16Gi"] if form == "job" else [])
+    assert sizes == (["32Gi"] if form == "job" else [])
 
 
 def in_memory(volume: dict[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from burst.errors import SpecRefused
 from burst.kits.kube.kinds import labels_of
 from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
-from burst.provider import BurstSpec, BurstStatus, Failure, Phase
+from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
@@ -25,6 +25,8 @@ from tests.kubernetes.proxy import Proxy
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
+DENIED = "users cannot be here"
+"""What the policies of these tests say."""
 
 
 def running(status: BurstStatus) -> bool:
@@ -90,7 +92,7 @@ def policy(
         "namespaceSelector": here,
         "resourceRules": [{**rule, "resources": [kinds]}],
     }
-    says = {"expression": unless, "message": "users cannot be here", "reason": reason}
+    says = {"expression": unless, "message": DENIED, "reason": reason}
     path = "/apis/admissionregistration.k8s.io/v1"
     meta = {"metadata": {"name": name}}
     made = {"matchConstraints": matches, "validations": [says]}
@@ -144,14 +146,16 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
         "has(object.metadata.labels) &&"
         f" object.metadata.labels[?'{key}'].orValue('').startsWith('chem')"
     )
-    spec = msgspec.structs.replace(bursts.spec, banks=("chem & bio",))
-    labelled = bursts.provider(object_labels={key: "{bank}"})
+    spec = msgspec.structs.replace(bursts.spec, banks=("bio",))
+    labelled = bursts.provider(object_labels={key: "chem & {bank}"})
     with (
         policy(bursts, "jobs", "Forbidden", demand),
         policy(bursts, "secrets", "Forbidden", demand) as name,
     ):
         wait_until(lambda: bool(refuses_secret(bursts)), lambda: name)
         wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
+        assert DENIED in wrongs(bursts.provider(), bursts)
+        assert DENIED not in wrongs(labelled, bursts)
         labelled.provision(spec)
         wait_status(labelled, lambda seen: seen.phase is Phase.RUNNING)
         for kind in ("jobs", "pods", "configmaps", "secrets"):
@@ -159,6 +163,12 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
             assert made
             assert {labels_of(thing)[key] for thing in made} == {"chem-bio"}
         reap_all(labelled, spec)
+
+
+def wrongs(provider: KubeProvider, bursts: Bursts) -> str:
+    """Return what the doctor finds wrong."""
+    found = provider.examine(bursts.lead)
+    return "".join(str(each) for each in found if each.level is Level.WRONG)
 
 
 def refused_by(bursts: Bursts, spec: BurstSpec) -> str:

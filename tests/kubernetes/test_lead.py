@@ -14,11 +14,14 @@ import yaml
 
 from tests.kubernetes.access import AnyCluster
 from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 IMAGE = f"r.example/burst@sha256:{'0a' * 32}"
 KEPT = ("service/burst-lead", "persistentvolumeclaim/burst-state")
 """What the lead's owner tag and its records rest on."""
+PAUSE_S = 0.5
+"""Between two looks, which are programs."""
 CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding")
 # No volumes are provisioned here, and a pod would wait for one.
 NO_DISK = {
@@ -67,14 +70,24 @@ class Lead:
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def wait_for_pod(self) -> dict[str, Any]:
-        """Return its pod, once the budget counts it as healthy."""
+        """Return its pod, once the budget counts it as healthy.
+
+        A Job's controller waits for ten seconds and longer before it replaces a pod,
+        also for the next Job of the name.
+        """
 
         def counted() -> bool:
             status = self.get("poddisruptionbudget", "burst-lead").get("status", {})
             return bool(self.pods()) and status.get("currentHealthy") == 1
 
-        self.cluster.wait_for("the lead's pod", counted)
+        wait_until(counted, self.look, pause=PAUSE_S)
         return self.pods()[0]
+
+    def look(self) -> str:
+        """Return what there is, and what was said of it."""
+        kinds = "job,pod,poddisruptionbudget,event"
+        wide = ("-n", self.namespace, "-o", "wide")
+        return self.cluster.kubectl("get", kinds, *wide)
 
     def images(self) -> set[str]:
         """Return those of its pod's containers."""
@@ -104,10 +117,11 @@ def test_the_leads_pod_is_not_evicted_and_can_be_deleted(lead: Lead) -> None:
     assert [pod["metadata"]["name"] for pod in lead.pods()] == [name]
     quick = ("--grace-period=0", "--force")
     lead.cluster.kubectl("delete", "pod", name, "-n", lead.namespace, *quick)
-    lead.cluster.wait_for(
-        "the next pod",
-        lambda: {pod["metadata"]["name"] for pod in lead.pods()} - {name},
-    )
+
+    def has_next() -> bool:
+        return any(pod["metadata"]["name"] != name for pod in lead.pods())
+
+    wait_until(has_next, lead.look, pause=PAUSE_S)
 
 
 def test_a_new_image_is_applied_once_the_job_is_deleted(lead: Lead) -> None:

@@ -139,5 +139,5 @@ def test_the_quota_bounds_memory_and_secrets() -> None:
     (offer,) = settings.offers.values()
     cores = 2 * offer.max_nodes * offer.cores
     assert hard["requests.memory"] == f"{cores // 2 + 1}Gi"
-    assert hard["limits.memory"] == f"{cores * 4 + 1}Gi"
+    assert hard["limits.memory"] == f"{cores * 8 + 1}Gi"
     assert int(hard["secrets"]) > int(hard["count/jobs.batch"])

@@ -10,13 +10,23 @@ from contextlib import contextmanager
 import pytest
 
 from burst.errors import NotFound, Refused, Transient
-from burst.model.burst import BurstId
+from burst.model.burst import Burst, BurstId, Lease
 from burst.model.event import LONGEST_NOTE, Event
 from burst.runtime.event_teller import EventTeller, text_of
 from burst.testing import FakeProvider
+from tests.builders import NODE
 from tests.support.waiting import wait_until
 
-BURST = BurstId("burst-0-0a1b2c")
+BURST, GONE = BurstId("burst-0-0a1b2c"), BurstId("burst-1-0a1b2c")
+LEASE = Lease(
+    id=BURST,
+    provider="far",
+    offer="nodes",
+    slot="burst-0",
+    hosts=("burst-0-0",),
+    ranks=(1,),
+    shape=NODE,
+)
 ONLINE = Event(1.0, "online", {"ranks": "1-3"})
 
 
@@ -29,11 +39,11 @@ class Noting(FakeProvider):
         self.asked: list[str] = []
         self.noted: list[tuple[str, str, str]] = []
 
-    def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
-        self.asked.append(name)
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        self.asked.append(event.name)
         if self.errors:
             raise self.errors.pop(0)
-        self.noted.append((burst_id, name, text))
+        self.noted.append((burst_id, event.name, text))
 
 
 @contextmanager
@@ -42,10 +52,11 @@ def telling(
 ) -> Iterator[Callable[..., None]]:
     """Give what tells events of BURST, whose provider this is."""
     teller = EventTeller(clock, pause=0.0)
+    known = {BURST: Burst(lease=LEASE)}
 
     def tell(*events: Event) -> None:
-        told = [(BURST, event) for event in events]
-        teller.tell({"far": provider}, lambda _: "far", told)
+        told = [(burst, event) for event in events for burst in (BURST, GONE)]
+        teller.tell({"far": provider}, known, told)
 
     try:
         yield tell
@@ -68,9 +79,9 @@ def test_a_few_events_are_noted_in_order() -> None:
     ]
 
 
-def test_what_is_not_there_yet_is_tried_again_for_a_while() -> None:
-    absent = NotFound("there is no Job yet")
-    provider = Noting(absent, absent)
+@pytest.mark.parametrize("error", [NotFound("no Job yet"), Transient("busy")])
+def test_what_cannot_be_noted_yet_is_tried_again(error: Exception) -> None:
+    provider = Noting(error, error)
     with telling(provider) as tell:
         tell(ONLINE)
         wait_until(lambda: len(provider.noted) == 1, lambda: provider.asked)
@@ -79,9 +90,9 @@ def test_what_is_not_there_yet_is_tried_again_for_a_while() -> None:
 
 def test_what_never_comes_is_left_out() -> None:
     class Absent(Noting):
-        def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
-            super().record_event(burst_id, name, text)
-            if name == "online":
+        def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+            super().record_event(burst_id, event, text)
+            if event.name == "online":
                 raise NotFound("there is no Job yet")
 
     now = [0.0]
@@ -122,22 +133,14 @@ def test_a_provider_that_cannot_is_left_alone_for_a_while(
     assert caplog.text.count("cannot note") == 1
 
 
-def test_one_event_that_is_lost_is_no_reason_to_be_silent() -> None:
-    provider = Noting(Transient("busy"))
-    with telling(provider) as tell:
-        tell(ONLINE, Event(2.0, "drain", {"note": "idle"}))
-        wait_until(lambda: len(provider.noted) == 1, lambda: provider.asked)
-    assert provider.asked == ["online", "drain"]
-
-
 def test_nobody_waits_for_a_provider_that_hangs() -> None:
     """Of what comes meanwhile the oldest is left out."""
     gate = threading.Event()
 
     class Hanging(Noting):
-        def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
+        def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
             gate.wait(60)
-            super().record_event(burst_id, name, text)
+            super().record_event(burst_id, event, text)
 
     provider = Hanging()
     with telling(provider) as tell:

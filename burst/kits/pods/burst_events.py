@@ -7,8 +7,7 @@ daemon. Kubernetes keeps them for an hour.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
+import zlib
 from datetime import UTC, datetime
 
 from burst.errors import NotFound, ProviderError
@@ -16,6 +15,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, note, ok
 
 _REASONS = {
@@ -35,36 +35,36 @@ _LONGEST = 1024
 class BurstEvents:
     """Writes events of one provider's bursts. For one thread."""
 
-    def __init__(
-        self, cluster: Cluster, settings: PodSettings, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
         self._cluster = cluster
         self._namespace = settings.namespace
         self._kind = MINICLUSTER if settings.form == "operator" else JOB
-        self._clock = clock
         self._known: dict[BurstId, Manifest] = {}
         """What an event is of, which may be deleted before its last events."""
 
-    def record(self, burst_id: BurstId, name: str, text: str) -> None:
-        """Write one. Raises NotFound before the Job was seen, Transient, Refused."""
-        about = self._known.get(burst_id) or self._find(burst_id)
-        at = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        reason = _REASONS.get(name, f"Burst{name.capitalize()}")
+    def record(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write one, if it is not there. Raises NotFound before the Job was seen.
+
+        Raises Transient and Refused too.
+        """
+        about, name = self._known.get(burst_id) or self._find(burst_id), event.name
+        at = datetime.fromtimestamp(event.timestamp, UTC)
+        when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
         self._cluster.create(
             {
                 "apiVersion": EVENT.api,
                 "kind": EVENT.name,
                 "metadata": {
-                    "name": f"{burst_id}.{secrets.token_hex(8)}",
+                    "name": _name_of(burst_id, event),
                     "namespace": self._namespace,
                 },
                 "involvedObject": about,
-                "reason": reason,
+                "reason": _REASONS.get(name, f"Burst{name.capitalize()}"),
                 "message": text[:_LONGEST],
                 "type": "Warning" if name in _WARNINGS else "Normal",
                 "source": {"component": "burst"},
-                "firstTimestamp": at,
-                "lastTimestamp": at,
+                "firstTimestamp": when,
+                "lastTimestamp": when,
                 "count": 1,
             }
         )
@@ -99,3 +99,9 @@ class BurstEvents:
             del self._known[next(iter(self._known))]
         self._known[burst_id] = about
         return about
+
+
+def _name_of(burst_id: BurstId, event: Event) -> str:
+    """Return the name of its object, the same each time that it is written."""
+    when, what = event.timestamp * 1e6, zlib.crc32(event.line().encode())
+    return f"{burst_id}.{when:.0f}.{what:08x}"

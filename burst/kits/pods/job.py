@@ -36,9 +36,10 @@ from burst.kits.pods.multi_user import (
 )
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import (
     make_directories,
     storage_mounts,

@@ -59,9 +59,14 @@ _ROOT = {
     "runAsGroup": 0,
     "runAsNonRoot": False,
     "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
 }
-_NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_NO_RIGHTS = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 # The image's line of a name or a number that ours have would be another user.
 _MERGE = f"""\
 merge() {{

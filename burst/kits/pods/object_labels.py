@@ -42,15 +42,18 @@ def check_labels(labels: Mapping[str, str]) -> Iterator[str]:
             yield f"object_labels.{key}: {value!r}: in braces there can be {known}"
 
 
-def labels_for(labels: Mapping[str, str], spec: BurstSpec) -> dict[str, str]:
-    """Return the labels of the burst's objects."""
+def labels_for(
+    labels: Mapping[str, str], spec: BurstSpec | None = None
+) -> dict[str, str]:
+    """Return the labels of the burst's objects; without one those of a trial."""
     if not labels:
         return {}
-    users = sorted(_name_of(userid) for userid in spec.userids or (os.geteuid(),))
+    userids = spec.userids if spec else ()
+    users = sorted(_name_of(userid) for userid in userids or (os.geteuid(),))
     facts = {
         "user": _one_of(users),
-        "bank": _one_of(spec.banks),
-        "queue": _one_of(spec.queues),
+        "bank": _one_of(spec.banks if spec else ()),
+        "queue": _one_of(spec.queues if spec else ()),
     }
     return {key: make_valid(value.format_map(facts)) for key, value in labels.items()}
 

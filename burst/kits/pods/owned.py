@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import JOB, MINICLUSTER, Manifest, annotations_of, labels_of
+from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
 from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, parse_lease_end
 from burst.kits.pods.reaper import find_ours
 from burst.kits.pods.settings import PodSettings
@@ -24,11 +24,10 @@ def list_owned(cluster: Cluster, settings: PodSettings) -> Sequence[OwnedBurst]:
 def judge_owners(cluster: Cluster, settings: PodSettings, owner: str) -> Finding:
     """Check that nobody but this owner has bursts in the namespace.
 
-    Raises Transient, Refused.
+    By their Jobs, which MiniClusters have too. Raises Transient, Refused.
     """
-    kind = MINICLUSTER if settings.form == "operator" else JOB
     labels = {OWNER: "", PROVIDER: "", ID: ""}
-    found = cluster.find(kind, settings.namespace, labels, metadata_only=True)
+    found = cluster.find(JOB, settings.namespace, labels, metadata_only=True)
     others = sorted({labels_of(item)[OWNER] for item in found} - {owner})
     where = f"namespace {settings.namespace}"
     if not others:

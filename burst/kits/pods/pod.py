@@ -8,7 +8,8 @@ import os
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import OWNER
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
@@ -16,8 +17,8 @@ CERTIFICATE = "curve.cert"
 # What flux-imp uses: it becomes the user, and signals the user's processes.
 _OF_IMP = ("KILL", "SETGID", "SETUID")
 # Of memory, for each core, where an offer names none: what the smallest machines of
-# clouds have to give, and what most programs stay below.
-_REQUEST_MI, _LIMIT_GI = 512, 4
+# clouds have to give, and all that usual ones have for a core of two vCPUs.
+_REQUEST_MI, _LIMIT_GI = 512, 8
 LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",

@@ -38,6 +38,7 @@ from burst.kits.pods.resizer import Resizer
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.watched_bursts import WatchedBursts
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, OwnedBurst
@@ -74,7 +75,7 @@ class PodBursts:
         self._creator = Creator(cluster, settings.namespace, tags)
         self._resizer = Resizer(cluster, settings, tags, self._creator)
         self._reaper = Reaper(cluster, settings, tags)
-        self._events = BurstEvents(cluster, settings, clock)
+        self._events = BurstEvents(cluster, settings)
         self._has_namespace = not own_cluster
         self._has_operator = settings.form != "operator" or not settings.operator_yaml
 
@@ -123,9 +124,9 @@ class PodBursts:
         """As `reap`, but delete pods that do not end; see `Forced`."""
         self._reaper.reap(burst_id, self._clock(), force=True)
 
-    def record_event(self, burst_id: BurstId, name: str, text: str) -> None:
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster; see `Noted`."""
-        self._events.record(burst_id, name, text)
+        self._events.record(burst_id, event, text)
 
     def examine_events(self) -> Finding:
         """Check whether `record_event` may write any."""

@@ -22,8 +22,10 @@ from burst.kits.pods.mount_paths import RESULT_PATH
 from burst.kits.pods.multi_user import first_containers, multi_user_mounts
 from burst.kits.pods.munge import munge_mounts
 from burst.kits.pods.names import HOSTS, Tags
+from burst.kits.pods.object_labels import labels_for
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.overlay import merge_pod, without_containers
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import storage_mounts
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
@@ -54,7 +56,7 @@ def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
     return {
         "name": name,
         "namespace": settings.namespace,
-        "labels": tags.labels(name),
+        "labels": {**labels_for(settings.object_labels), **tags.labels(name)},
         "annotations": {HOSTS: PROBE},
     }
 

@@ -27,7 +27,8 @@ from burst.kits.pods.names import (
     part_name,
 )
 from burst.kits.pods.object_labels import add_labels, labels_for
-from burst.kits.pods.settings import PodSettings, is_spot
+from burst.kits.pods.pod_offers import is_spot
+from burst.kits.pods.settings import PodSettings
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 
