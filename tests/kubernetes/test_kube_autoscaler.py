@@ -86,10 +86,12 @@ def test_a_node_that_is_taken_away_is_told_with_the_next_pod(bursts: Bursts) -> 
     status = wait_status(provider, lambda s: words in s.why)
     assert status.phase is Phase.PENDING
     assert "ScaleDown: deleting pod for node scale down" in status.why
-    gone = "has no pod yet; "
+    gone = "was evicted, as when a node is drained: Eviction API: evicting"
+    none = f"{gone}; has no pod yet; "
     status = wait_status(
-        provider, lambda s: any(f.why.startswith(gone) for f in s.followers)
+        provider, lambda s: any(f.why.startswith(none) for f in s.followers)
     )
+    assert gone in [follower.lost for follower in status.followers]
     told = [f.why for f in status.followers if words in f.why]
     assert len(told) == 1, told
-    assert told[0].startswith(gone)
+    assert told[0].startswith(none)
