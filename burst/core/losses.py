@@ -40,7 +40,7 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
         # What took one away is kept when that one is back.
         more = [words for words in told if words not in before]
         note = cut("; ".join(filter(None, (before, *more))) or "; ".join(seen))
-        if note == before and gone <= parse_idset(known.context["ranks"]):
+        if note == before and gone <= parse_idset(known.context.get("ranks", "")):
             return
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
 
@@ -89,7 +89,7 @@ def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
     at = event.context.get("since", event.timestamp)
     times = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
     if job is not None and (ranks := job.ranks or job.ran_on):
-        if ranks.isdisjoint(parse_idset(event.context["ranks"])):
+        if ranks.isdisjoint(parse_idset(event.context.get("ranks", ""))):
             return ""
         finished = job.t_finish or None
         times = JobTimes(
