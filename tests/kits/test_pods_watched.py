@@ -294,6 +294,16 @@ def next_pod(burst: str) -> Manifest:
     return {**made, "spec": {}, "status": {"phase": "Pending"}}
 
 
+def test_of_what_is_gone_from_one_list_to_the_next_no_cause_is_known(
+    namespace: Namespace,
+) -> None:
+    """The first look lists, and so does the second, which begins to watch."""
+    namespace.bursts.observe()
+    namespace.serve(PODS, pod(BURSTS[1]))
+    (lost,) = namespace.bursts.observe()[0].followers
+    assert lost.lost == "lost its pod, and why was not seen"
+
+
 def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
     pods = namespace.watch()
     jobs = namespace.server.watches[JOBS][-1]

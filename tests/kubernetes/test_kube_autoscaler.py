@@ -76,6 +76,7 @@ def test_a_node_that_is_taken_away_is_told_with_the_next_pod(bursts: Bursts) -> 
     provider = bursts.provider()
     provider.provision(bursts.spec)
     wait_status(provider, lambda s: s.phase is Phase.RUNNING and not s.why)
+    provider.observe()  # from then on it is told of what happens between two looks
     scaler = Autoscaler(bursts.api, bursts.namespace, "cluster-autoscaler")
     pod = bursts.objects("pods")[0]
     # No other pod of it is to run by itself.

@@ -70,6 +70,7 @@ def test_a_pod_that_a_person_deleted_is_replaced_and_told(bursts: Bursts) -> Non
     provider = bursts.provider()
     provider.provision(bursts.spec)
     wait_status(provider, runs(*bursts.spec.hosts))
+    provider.observe()  # from then on it is told of what happens between two looks
     first = min(map(name_of, bursts.objects("pods")))
     # No new pod can be made for a while, so that there is time to see it.
     bursts.make_quota(pods="1")

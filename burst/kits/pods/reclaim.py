@@ -38,6 +38,8 @@ _BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
 _FAILED = "had a pod that failed"
+# It was gone from one list to the next.
+_UNSEEN = "lost its pod, and why was not seen"
 # The next pod is made once the one before it has ended: within its grace period.
 _FOLLOWS_S = 60.0
 
@@ -80,8 +82,10 @@ def has_ended(pod: Manifest) -> bool:
 
 
 def _ended(pod: Manifest) -> str:
+    if is_ending(pod):
+        return _DELETED
     phase = (pod.get("status") or {}).get("phase")
-    return _FAILED if phase == "Failed" and not is_ending(pod) else _DELETED
+    return _FAILED if phase == "Failed" else _UNSEEN
 
 
 def _made(pod: Manifest) -> str:

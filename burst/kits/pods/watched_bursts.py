@@ -20,6 +20,9 @@ from burst.kits.pods.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 
+# When one was deleted without a grace period, of which no time is told.
+_AT_ONCE = "1970-01-01T00:00:00Z"
+
 _Key = tuple[str, str]
 """Kind and name of an object."""
 
@@ -167,6 +170,8 @@ class WatchedBursts:
         kept = self._kept[burst].pop(key)
         if key[0] == POD.name:
             pod = last or msgspec.json.decode(kept, type=KeptObject)
+            if last is not None and not last.metadata.deletion_timestamp:
+                pod.metadata.deletion_timestamp = _AT_ONCE
             gone = self._former.setdefault(burst, {})
             gone[pod.place] = msgspec.json.encode(pod)
         if not self._kept[burst]:
