@@ -419,7 +419,12 @@ class Invariants:
                     and (b.state in _ENDING or b.quarantined or b.leaving)
                     for b in world.bursts
                 )
+                displaced = any(
+                    job in self._before.get(b.id, ()) and self._taken(b, job)
+                    for b in world.live
+                )
                 enough = self._help.get(job, 0) >= need and not ended
+                enough = enough and not displaced
                 self.must("once", not enough, f"{burst.id} is a second for job {job}")
             vain = burst.id not in self._before and burst.jobs
             vain = (
@@ -615,7 +620,7 @@ class Invariants:
         for burst in self.world.live:
             if burst.state in _COUNTED_ON:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
-                most = burst.lease.nodes - lost - len(self._taken(burst))
+                most = burst.lease.nodes - lost
                 # Of two that are raced it will have one.
                 side = burst.lease.race if burst.racing else burst.id
                 for job in burst.jobs:
@@ -624,10 +629,11 @@ class Invariants:
                     its[side] = max(its.get(side, 0), help_)
         return {job: sum(its.values()) for job, its in sides.items()}
 
-    def _taken(self, burst):
-        """The ranks of a burst on which jobs run that it is not for."""
-        jobs = self.world.lead.jobs
-        others = [job.ranks for number, job in jobs.items() if number not in burst.jobs]
+    def _taken(self, burst, job):
+        """The ranks of a burst that a job has lost to others that it is not for."""
+        ours = burst.jobs | {job}
+        jobs = self.world.lead.jobs.items()
+        others = [other.ranks for number, other in jobs if number not in ours]
         return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
 
     def _races(self):
