@@ -119,8 +119,10 @@ class KubeBackend(Backend):
         ]
 
 
-def _host_of(pod: Any) -> str:
-    return hosts_of(pod)[int(pod["metadata"]["labels"][INDEX])]
+def _host_of(found: Any) -> str:
+    """Return the host of a pod; empty for what is none, such as a MiniCluster."""
+    index = (found["metadata"].get("labels") or {}).get(INDEX)
+    return "" if index is None else str(hosts_of(found)[int(index)])
 
 
 def _burst_of(found: Any) -> str:
