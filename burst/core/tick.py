@@ -39,6 +39,7 @@ from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
 from burst.core.sync import sync, take_answers
+from burst.core.unread_time import postponed
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
@@ -101,6 +102,8 @@ def run_tick(
     without it, the waiting of jobs that lack a part of their nodes begins anew.
     """
     tx = Transaction(records, now)
+    if cache is not None:
+        cache = postponed(cache, world.unread, now)
     same = unchanged_jobs_refusals(cache, records, world.lead)
     sync(tx, world, settings, same)
     decided: JobDecisions | None = None

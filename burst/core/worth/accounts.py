@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Set
 
+import msgspec
+
 from burst.config import Settings
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
@@ -104,6 +106,8 @@ class _Accounts:
         if new:
             after = ledger.extend(after, self._until(burst, new), self._payers(new))
         use = self._use(entry, burst)
+        if self._world.unread:
+            after = self._count_ended(after, burst)
         # Flux may start a job there by itself: the nodes are there.
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
         after = ledger.extend(after, after.until, self._payers(begun))
@@ -118,6 +122,32 @@ class _Accounts:
             self._tx.record(burst.id, "outlived", {"note": note})
         if grown is not entry:
             self._tx.entries[burst.id] = grown
+
+    def _count_ended(self, entry: Entry, burst: Burst) -> Entry:
+        """Return the entry with no work counted for jobs beyond their end.
+
+        They have ended while the lead was not read. Flux tells when; in the time in
+        which it was read, the nodes were theirs until it gave them back.
+        """
+        seen = max(entry.at, self._tx.now - self._world.unread)
+        mine, ran = frozenset(burst.lease.ranks), dict[JobId, frozenset[int]]()
+        for job, _ in entry.use.jobs:
+            view = self._jobs.get(job)
+            if view is not None:
+                ran[job] = (view.ranks or view.ran_on) & mine
+        known = len(frozenset().union(*ran.values()))
+        ends = {job: max(seen, self._jobs[job].t_finish) for job in ran}
+        ended = [job for job in ran if self._jobs[job].state is JobState.INACTIVE]
+        for job in sorted(ended, key=ends.__getitem__):
+            if ends[job] < self._tx.now:
+                del ran[job]
+                left = len(frozenset().union(*ran.values()))
+                use = entry.use
+                rest = tuple((each, n) for each, n in use.jobs if each != job)
+                busy = max(0, use.busy - known + left)
+                use, known = msgspec.structs.replace(use, busy=busy, jobs=rest), left
+                entry = ledger.count(entry, use, ends[job], joined=entry.joined)
+        return entry
 
     def _until(self, burst: Burst, names: Set[JobId]) -> float:
         lease = burst.lease
