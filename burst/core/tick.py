@@ -192,6 +192,8 @@ def _decide_on_jobs(
     shortfalls = update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
+    first = world.lead.jobs[plan.reservation.job] if plan.reservation else None
+    urgency = triage.urgency(first) if first else None
     plan_job_holds(tx, world.lead, triage, fresh, settings.intake)
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
@@ -210,6 +212,7 @@ def _decide_on_jobs(
             kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
             gave=bool(plan.proposals or plan.assignments or plan.combined),
             grew=bool(plan.growths),
+            reordered=first is not None and triage.urgency(first) != urgency,
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),

@@ -177,10 +177,7 @@ class Invariants:
         if self.world.scenario.get("standing"):
             self._standing()
         if not healthy:
-            for since in (self._unneeded, self._unused, self._ready, self._blocked):
-                since.clear()
-            self._deadlines.clear()
-            self._waits.clear()
+            self.count_anew()
             return
         self._use()
         self._harm()
@@ -226,6 +223,13 @@ class Invariants:
             more = entry.spent.work - before
             text = f"{name} has {more:g} node-seconds of work, and jobs had {most:g}"
             self.must("unread", more <= most + 0.01, text)
+
+    def count_anew(self):
+        """Forget for how long anything has been so, as no daemon could see it."""
+        for since in (self._unneeded, self._unused, self._ready, self._blocked):
+            since.clear()
+        self._deadlines.clear()
+        self._waits.clear()
 
     def anytime(self):
         self._apart()

@@ -105,8 +105,7 @@ class SimLead(FakeLead):
         jobs = {
             number: job
             for number, job in self.jobs.items()
-            if number not in self.plain
-            and (not job.t_finish or self._is_shown(number))
+            if number not in self.plain and (not job.t_finish or self._is_shown(number))
         }
         granting = {
             rank: self.known.shapes[rank]

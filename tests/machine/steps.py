@@ -443,6 +443,7 @@ class Steps:
         if dies:
             world.now += seconds / 2
             self._reboot()
+            self.invariants.count_anew()
             return
         self.invariants.before_tick()
         with suppress(StoreError, Unreadable):

@@ -579,3 +579,69 @@ def test_a_refusal_does_not_stand_where_a_burst_gives_back_to_its_budget() -> No
             ("record_is_spoiled", {"burst": 2, "text": "{"}),
         ],
     )
+
+
+def test_what_flux_drained_of_a_slot_that_is_declared_no_more_is_undrained() -> None:
+    job = {"nodes": 2, "user": 3, "wish": 2, "constraint": 1, "duration": 300.0}
+    replay(
+        {
+            "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
+            "providers": {"a": {"max_nodes": 4, "price": 1.0}},
+        },
+        [
+            ("submit", {**job, "held": True}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 40.0}),
+            ("settings_change", {"change": 9, "reload": True}),
+            ("prolog_fails", {"job": 7}),
+        ],
+    )
+
+
+def test_slots_are_kept_for_another_where_the_first_is_held_and_was_urgent() -> None:
+    """Its release had given it a higher urgency than it has now that it is held."""
+    job = {"constraint": 1, "held": False}
+    offer = {"max_nodes": 4, "starts_after": 0}
+    replay(
+        {
+            "intake": {"release_urgency": 20},
+            "providers": {"a": {**offer, "price": 2.0}, "b": {**offer, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit", {**job, "nodes": 5, "user": 3, "wish": 4, "duration": 30.0}),
+            ("tick", {"seconds": 7.0}),
+            ("submit", {**job, "nodes": 8, "user": 2}),
+            ("tick", {"seconds": 40.0}),
+            ("record_is_spoiled", {"burst": 5, "text": ""}),
+            (
+                "submit",
+                {**job, "nodes": 4, "user": 1, "wish": 4, "duration": 300.0}
+                | {"held": True},
+            ),
+        ],
+    )
+
+
+def test_a_refusal_by_the_users_limit_falls_when_requested_nodes_come_up() -> None:
+    replay(
+        {
+            "limits": {"max_nodes_per_user": 4},
+            "providers": {"a": {"max_nodes": 4, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit_plain", {"nodes": 2}),
+            ("submit", {"nodes": 2, "user": 2, "held": True}),
+            ("network", {"joins": False}),
+            ("provider_is_slow", {"name": "a", "knob": "ends_after", "count": 3}),
+            ("tick", {"seconds": 0.1}),
+            ("request", {"nodes": 5, "provider": ""}),
+            ("down", {"burst": 6}),
+            ("tick", {"seconds": 40.0}),
+            ("submit", {"nodes": 5, "user": 1, "wish": 2, "duration": 30.0}),
+            *[("tick", {"seconds": 1.0})] * 3,
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
+        ],
+    )
