@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.cli.cli_harness import open_harness
+from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FLUX, MISSING, flux_instance
 from tests.intake.modes import TABLES
 from tests.intake.user_cli import UserCli
@@ -20,6 +22,10 @@ pytestmark = [
 WORDS = "no rank slot has a node that holds it (99 cores)"
 
 
+def is_told(cli: CliHarness, job: str) -> bool:
+    return WORDS in " ".join(cli.run("explain", job).lines)
+
+
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 def test_a_whole_node_and_the_slots_on_one_node_get_the_same_answer(mode: str) -> None:
     """An own node is idle, which Rv1Pool would give to the first by chance."""
@@ -32,8 +38,5 @@ def test_a_whole_node_and_the_slots_on_one_node_get_the_same_answer(mode: str) -
             whole = user.submit("--burst", "-N1", "-c99", "sleep", "inf")
             slots = user.submit("--burst", "-N1", "-n99", "-c1", "sleep", "inf")
             for job in (whole, slots):
-                wait_until(
-                    lambda job=job: WORDS in " ".join(cli.run("explain", job).lines),
-                    job,
-                )
+                wait_until(partial(is_told, cli, job), job)
             assert cli.status()["bursts"] == []

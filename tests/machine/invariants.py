@@ -476,7 +476,12 @@ class Invariants:
                     and (b.state in _ENDING or b.quarantined or b.leaving)
                     for b in world.bursts
                 )
+                displaced = any(
+                    job in self._before.get(b.id, ()) and self._taken(b, job)
+                    for b in world.live
+                )
                 enough = self._help.get(job, 0) >= need and not ended
+                enough = enough and not displaced
                 self.must("once", not enough, f"{burst.id} is a second for job {job}")
             vain = burst.id not in self._before and burst.jobs
             vain = (
@@ -680,6 +685,13 @@ class Invariants:
                     its = sides.setdefault(job, {})
                     its[side] = max(its.get(side, 0), help_)
         return {job: sum(its.values()) for job, its in sides.items()}
+
+    def _taken(self, burst, job):
+        """The ranks of a burst that a job has lost to others that it is not for."""
+        ours = burst.jobs | {job}
+        jobs = self.world.lead.jobs.items()
+        others = [other.ranks for number, other in jobs if number not in ours]
+        return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
 
     def _races(self):
         """Of two bursts that are raced, the first that is online ends the other."""
