@@ -184,15 +184,37 @@ def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
     assert entry.spent.work == pytest.approx(4 * 60.0, abs=8.0)
 
 
-def test_a_job_that_ended_just_now_or_is_not_known_is_booked_until_now() -> None:
+def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
     sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    jobs = [sim.lead.submit(whole(4, constraint=BURST)) for _ in range(2)]
-    sim.until(lambda: len(sim.lead.running()) == 2)
+    job = sim.lead.submit(whole(4, constraint=BURST))
+    sim.until(lambda: bool(sim.lead.running()))
     sim.tick(2)
     hangs(sim)
-    sim.lead.finish(jobs[0])
-    sim.lead.change(jobs[0], t_finish=sim.now + 1.0)
-    del sim.lead.jobs[jobs[1]]
+    sim.lead.finish(job)
+    sim.lead.change(job, t_finish=sim.now + 1.0)
     sim.tick(2)
-    for entry in sim.engine.snapshot.records.entries.values():
-        assert entry.spent.work == pytest.approx(4 * FOUR_HOURS, abs=40.0)
+    (entry,) = sim.engine.snapshot.records.entries.values()
+    assert entry.spent.work == pytest.approx(4 * FOUR_HOURS, abs=40.0)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(
+    *, goes_on: bool
+) -> None:
+    sim = Sim(deadlines={"run": "9h", "idle": "9h"})
+    job = sim.lead.submit(whole(4, constraint=BURST))
+    sim.until(lambda: bool(sim.lead.running()))
+    sim.tick(2)
+    hangs(sim)
+    if goes_on:
+        sim.lead.unmarked.add(job)  # it is another user's, and none of ours
+        sim.lead.remembered = frozenset()
+    else:
+        del sim.lead.jobs[job]
+    sim.tick(2)
+    if goes_on:
+        sim.lead.finish(job)
+        sim.tick()
+    (entry,) = sim.engine.snapshot.records.entries.values()
+    work = 4 * FOUR_HOURS if goes_on else 0.0
+    assert entry.spent.work == pytest.approx(work, abs=40.0)

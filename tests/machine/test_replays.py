@@ -645,3 +645,52 @@ def test_a_refusal_by_the_users_limit_falls_when_requested_nodes_come_up() -> No
             ("tick", {"seconds": 1.0}),
         ],
     )
+
+
+def test_what_a_job_had_that_no_daemon_ever_saw_is_not_booked_as_work() -> None:
+    """The journal was behind, and the job ended before the next daemon began."""
+    offer = {"max_nodes": 4, "starts_after": 0}
+    job = {"nodes": 2, "constraint": 0, "duration": 0.0, "held": False}
+    replay(
+        {
+            "providers": {
+                "a": {**offer, "price": 2.0, "starts_after": 5},
+                "b": {**offer, "price": 1.0},
+            }
+        },
+        [
+            ("submit_wide", {"nodes": 2, "cores": 3, "whole_nodes": True}),
+            ("submit", {**job, "user": 3, "wish": 4}),
+            ("submit_plain", {"nodes": 2}),
+            ("tick", {"seconds": 40.0}),
+            ("journal_lags", {"lagging": True}),
+            ("rpc_is_not_answered", {"rpc": "store", "took_effect": False}),
+            ("tick", {"seconds": 0.1}),
+            ("submit", {**job, "user": 2, "wish": 2}),
+            ("tick", {"seconds": 0.1}),
+            ("settings_change", {"change": 13, "reload": False}),
+            ("running_jobs_end", {}),
+        ],
+    )
+
+
+def test_no_work_is_booked_in_unread_time_of_a_burst_that_grows_after_it() -> None:
+    offer = {"modes": ["joined", "isolated"], "price": 1.0}
+    job = {"user": 3, "constraint": 0, "held": True}
+    replay(
+        {
+            "providers": {
+                "a": {**offer, "max_nodes": 3, "starts_after": 0},
+                "b": {**offer, "max_nodes": 4, "place": "a", "starts_after": 2},
+            }
+        },
+        [
+            ("submit", {**job, "nodes": 4, "wish": 0, "duration": 300.0}),
+            ("coast", {"seconds": 10.0}),
+            ("tick", {"seconds": 40.0}),
+            ("lead_is_troubled", {"unreadable": True, "deaf": False}),
+            ("running_jobs_end", {}),
+            ("submit", {**job, "nodes": 3, "wish": 5, "duration": 0.0}),
+            ("coast", {"seconds": 3.0}),
+        ],
+    )
