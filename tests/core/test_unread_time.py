@@ -127,6 +127,10 @@ def test_what_it_waits_for_begins_later_and_the_record_says_so(
     assert restore(decode_record(encode_record(after)), after.times) == after
     postpone(tx, FOUR_HOURS)
     assert tx.bursts[LEASE.id].since == now, "never later than now"
+    tx.quarantine(LEASE.id, "odd")
+    kept = tx.bursts[LEASE.id]
+    postpone(tx, FOUR_HOURS)
+    assert tx.bursts[LEASE.id] is kept
 
 
 def test_what_was_waited_for_and_is_there_is_not_waited_for_again() -> None:
