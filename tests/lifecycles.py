@@ -72,6 +72,14 @@ CONTEXT: dict[str, dict[str, Any]] = {
     },
     "exception": {"type": "timeout", "note": "late"},
     "quarantine": {"note": "odd"},
+    "unread": {
+        "since_at": T0 + 2.5,
+        "unused_at": T0 + 3.5,
+        "lost_at": T0 + 4.5,
+        "resize_at": T0 + 5.5,
+        "called_at": T0 + 6.5,
+        "note": "the lead was not read for 1m",
+    },
 }
 
 

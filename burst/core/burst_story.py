@@ -49,6 +49,7 @@ SENTENCES = {
     "exception": "it failed or was ended ({type}): {note}",
     "overdue": "it takes longer than its deadline: {note}",
     "outlived": "{note}",
+    "unread": "{note}",
     "reaped": "its provider has nothing of it left",
     "undrain": "ranks {ranks} are undrained",
     "grow": "it grows from {before} to {nodes} nodes: {note}",

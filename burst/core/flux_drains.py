@@ -18,6 +18,7 @@ from burst.core.placement.slots import slot_holders
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
+from burst.model.confinement import LENT
 from burst.model.flux_drain import flux_drain
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
@@ -78,10 +79,11 @@ def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
 
 
 def undrain_free_ranks(tx: Transaction, world: World) -> None:
-    """Undrain what Flux drained of rank slots, where no burst has it any more.
+    """Undrain what Flux drained of lent ranks, where no burst has them any more.
 
     On a rank that is away nothing runs that Flux could drain it for, so such a drain is
-    of a lease that has ended.
+    of a lease that has ended. It may be of a rank slot that is declared no more; not
+    where a record cannot be read, which may be of a burst on such ranks.
     """
     lead = world.lead
     assert lead is not None
@@ -91,6 +93,8 @@ def undrain_free_ranks(tx: Transaction, world: World) -> None:
         return
     stuck = slot_holders(world.slots, (), tx.unread_leases)
     lent = {r for slot in world.slots if slot.name not in stuck for r in slot.ranks}
+    if not tx.unread_leases:
+        lent |= world.identity.properties.get(LENT, frozenset())
     leased = {rank for burst in tx.live for rank in burst.lease.ranks}
     if free := ours & lent - leased:
         tx.actions.append(UndrainRanks(frozenset(free)))

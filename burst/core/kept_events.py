@@ -32,6 +32,7 @@ _VOIDS: dict[str, frozenset[str]] = {
     "shrink-start": frozenset({"shrink-start", "overdue"}),
     "overdue": frozenset({"overdue"}),
     "outlived": frozenset({"outlived"}),
+    "unread": frozenset({"unread"}),
     "retry": frozenset({"retry"}),
     "housekeeping-kill": frozenset({"housekeeping-kill"}),
     "reclaimed": frozenset({"reclaimed"}),

@@ -85,6 +85,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "undrain": (State.INACTIVE,),
     "overdue": (State.ONLINE, State.DRAIN, State.REAP),
     "outlived": tuple(State),
+    "unread": (State.NEW, *BEFORE_REAP[1:], State.REAP),
     "quarantine": tuple(State),
     "unquarantine": tuple(State),
 }
@@ -247,6 +248,27 @@ def _idle(_: Burst, event: Event) -> dict[str, Any]:
     return {"unused_since": event.timestamp, "keep_idle": keep}
 
 
+def _unread(burst: Burst, event: Event) -> dict[str, Any]:
+    """It waits for the same things, and has begun to later (`burst.core.unread_time`).
+
+    What it does not wait for any more has no event before this one that is kept.
+    """
+    times = event.context
+    changes: dict[str, Any] = {"since": float(times["since_at"])}
+    if burst.unused_since is not None:
+        changes["unused_since"] = float(times["unused_at"])
+    if burst.lost_since is not None:
+        changes["lost_since"] = float(times["lost_at"])
+    if burst.resize is not None:
+        called = times.get("called_at")
+        changes["resize"] = msgspec.structs.replace(
+            burst.resize,
+            since=float(times["resize_at"]),
+            called=None if called is None else float(called),
+        )
+    return changes
+
+
 def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
     note = event.context["note"]
     # Records of earlier versions have no cause; the note tells it.
@@ -280,6 +302,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "idle": _idle,
     "busy": lambda _, __: {"unused_since": None},
     "quarantine": _quarantined,
+    "unread": _unread,
     "grow": sizes.grow,
     "grown": sizes.grown,
     "shrink": sizes.shrink,

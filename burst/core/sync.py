@@ -15,6 +15,7 @@ from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.resizing import fail_growth
+from burst.core.unread_time import postpone
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
@@ -33,6 +34,7 @@ def sync(
     `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
     """
     limits = settings.limits
+    postpone(tx, world.unread)
     for name in tx.health.keys() & settings.providers.keys():
         lifted = cooldowns.lift_refusals(tx.health[name], settings.providers[name])
         tx.set_health(name, lifted)

@@ -40,6 +40,7 @@ from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
 from burst.core.sync import sync, take_answers
+from burst.core.unread_time import postponed
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
@@ -102,6 +103,8 @@ def run_tick(
     without it, the waiting of jobs that lack a part of their nodes begins anew.
     """
     tx = Transaction(records, now)
+    if cache is not None:
+        cache = postponed(cache, world.unread, now)
     same = unchanged_jobs_refusals(cache, records, world.lead)
     sync(tx, world, settings, same)
     decided: JobDecisions | None = None
@@ -190,6 +193,8 @@ def _decide_on_jobs(
     shortfalls = update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
+    first = world.lead.jobs[plan.reservation.job] if plan.reservation else None
+    urgency = triage.urgency(first) if first else None
     plan_job_holds(tx, world.lead, triage, fresh, settings.intake)
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
@@ -208,6 +213,7 @@ def _decide_on_jobs(
             kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
             gave=bool(plan.proposals or plan.assignments or plan.combined),
             grew=bool(plan.growths),
+            reordered=first is not None and triage.urgency(first) != urgency,
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),

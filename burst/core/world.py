@@ -102,6 +102,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     lead: LeadView | None
     trouble: str = ""
     """Why the lead could not be read."""
+    unread: float = 0.0
+    """For how many seconds up to now the lead was not read, as it or the daemon hung; 0
+    where it was read all the time, infinity in the first tick of a daemon."""
     store_trouble: StoreTrouble | None = None
     """None while the store takes the records."""
     providers: Mapping[str, ProviderView] = {}

@@ -94,8 +94,12 @@ def _move_burst(record: BurstRecord, step: float) -> BurstRecord:
 
 
 def _move_context(context: dict[str, Any], step: float) -> dict[str, Any]:
-    at = context.get("paid_at")
-    return {**context, "paid_at": at + step} if isinstance(at, float) else context
+    moved = {
+        name: at + step
+        for name, at in context.items()
+        if name.endswith("_at") and isinstance(at, float)
+    }
+    return {**context, **moved} if moved else context
 
 
 _OF_JOB = ("submitted", "held", "released", "started", "finished")

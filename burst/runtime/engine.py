@@ -71,6 +71,9 @@ _BEHIND = 0.05
 # A deadline that has passed, and on which this tick could not act, is looked at again
 # after this many seconds.
 _UNMET_PAUSE = 5.0
+# A tick that comes so many seconds after it was due: the daemon was stopped, or a call
+# to the lead hung. A busy machine has ticks late by less.
+_STOPPED_S = 60.0
 # So long after the store refused the records they are written again.
 _STORE_PAUSE = 5.0
 _UNREAD = "it has not been read yet"
@@ -120,6 +123,12 @@ class Engine:
             reap_harmless=reap_harmless,
         )
         self._closing = False
+        self._read_at = -math.inf
+        """When the lead was read last."""
+        self._due = math.inf
+        """When the next tick is due, as the last one said."""
+        self._unread = True
+        """Whether the lead could not be read since, or was not yet."""
         self._snapshot = Snapshot(
             now=now,
             records=self._records,
@@ -179,6 +188,7 @@ class Engine:
         answered = self._tracker.answered
         forecasts = self._forecaster.current() if self._forecaster else None
         world = _with_forecasts(self._world(view, trouble, answered), forecasts)
+        world = replace(world, unread=self._note_reading(view, now))
         if not self._commands.empty():
             world = self._run_commands(world, now)
         settings = self._config.settings
@@ -216,7 +226,21 @@ class Engine:
             if forecasts is not None:
                 self._start_teller.tell(forecasts.starts, view, now)
         due = min(poll_due, reap_due, self._next_due(result, view, now))
-        return min(due, now + _STORE_PAUSE) if self._store_trouble else due
+        self._due = min(due, now + _STORE_PAUSE) if self._store_trouble else due
+        return self._due
+
+    def _note_reading(self, view: LeadView | None, now: float) -> float:
+        """Return for how long the lead was not read until now: `World.unread`.
+
+        All the time since it was read last counts, as nobody knows when it began.
+        """
+        if view is None:
+            self._unread = True
+            return 0.0
+        stopped = self._unread or now - self._due > _STOPPED_S
+        unread = now - self._read_at if stopped else 0.0
+        self._read_at, self._unread = now, False
+        return unread
 
     def _world(
         self,

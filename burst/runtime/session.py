@@ -369,9 +369,13 @@ def _queue_needs(settings: Settings) -> tuple[object, ...]:
 
 
 def jobs_on_record(records: Records) -> frozenset[JobId]:
-    """Return the jobs on record: those held, and those that a burst was made for."""
+    """Return the jobs on record: those held, and those of a burst.
+
+    These are those that it was made for, and all that were seen running on it.
+    """
     jobs = {job for burst in records.bursts.values() for job in burst.jobs}
-    return frozenset(jobs | records.holds.keys())
+    run = {job for entry in records.entries.values() for job, _ in entry.use.jobs}
+    return frozenset(jobs | run | records.holds.keys())
 
 
 def providers_not_enabled(settings: Settings, records: Records) -> set[str]:

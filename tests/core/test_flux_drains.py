@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from burst.core import cooldowns
+from burst.core.actions import UndrainRanks
+from burst.core.flux_drains import undrain_free_ranks
 from burst.core.notices import find_notices
+from burst.core.placement.slots import find_slots
 from burst.core.provider_health import (
     DrainedOffer,
     Health,
@@ -15,9 +19,10 @@ from burst.core.provider_health import (
     expiry_times,
     why_unavailable,
 )
+from burst.core.records import Records, Transaction
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
-from tests.builders import T0, settings, whole
+from tests.builders import T0, identity, settings, view, whole, world
 from tests.sim import Sim
 
 TABLES = {
@@ -136,6 +141,18 @@ def test_a_drain_that_comes_after_the_reap_is_undone_too(s):
     s.lead.drained |= {2: "epilog timed out for job f1", 0: "epilog failed for job f1"}
     s.tick(3)
     assert list(s.lead.drained) == [0]  # of an own node
+
+
+@pytest.mark.parametrize("unreadable", [{}, {"burst/burst-0-torn": "torn"}])
+def test_a_drain_of_a_slot_that_is_declared_no_more_is_undone_too(unreadable):
+    """But where it may be of a burst of which the record cannot be read."""
+    drained = {2: "prolog failed for job f1", 1: "prolog failed for job f2"}
+    seen = world(view(online={0, 1}, drained=drained))
+    slots = find_slots(identity(), ["burst-1-[0-3]"])
+    seen = msgspec.structs.replace(seen, slots=slots)
+    tx = Transaction(Records(unreadable=unreadable), T0)
+    undrain_free_ranks(tx, seen)
+    assert tx.actions == ([] if unreadable else [UndrainRanks(frozenset({2}))])
 
 
 def test_the_pause_grows_and_is_forgotten_in_the_end():

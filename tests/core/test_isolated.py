@@ -227,7 +227,7 @@ def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
     sim.tick(3)
     assert sim.state() is State.NEW
     assert sim.cloud.begun == []
-    sim.tick(seconds=1000)
+    sim.tick(20, seconds=50.0)
     assert sim.state() is State.REAP
     assert sim.burst.exception == "not-held"
     assert "provider local could not be called within 15m" in str(

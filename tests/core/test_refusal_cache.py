@@ -222,6 +222,12 @@ def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> No
     assert still_refused(standing(until=T0), but(), T0) == {ONE: REFUSED}
 
 
+def test_only_the_impossible_stand_where_the_first_job_is_less_urgent() -> None:
+    """What is refused for the slots that were kept for it may be the first now."""
+    before = msgspec.structs.replace(standing(), reordered=True)
+    assert still_refused(before, but()) == {ONE: REFUSED}
+
+
 def test_in_the_first_tick_none_stands_yet() -> None:
     assert still_refused(None, but()) == {}
     assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}

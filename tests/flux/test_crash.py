@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import ExitStack
 
 import msgspec
@@ -18,6 +19,10 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 SOON = {"idle": "0.3s"}
 # A job that runs until its file is made.
 UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+
+
+DEAD_S = 8.0
+"""For how long there is no daemon after a job has ended."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -143,6 +148,25 @@ def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> N
         assert exception == "exec node failure on burst-0-1 (rank 3)"
         assert site.wait_for_end(burst_id)["result"] == "failed"
         site.check_that_nothing_is_left()
+
+
+def test_time_without_a_daemon_is_no_work_of_a_job_that_has_ended(site: Site) -> None:
+    """Flux tells the next daemon when that was."""
+    # A unit for a second of a node.
+    site.write(deadlines=SOON, prices={"local.local": 3600.0})
+    with site.cli.daemon() as daemon:
+        job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
+        daemon.says(" job-start ")
+        daemon.end(signal.SIGKILL)
+    (site.instance.directory / "go").touch()
+    site.wait_for_job(job, "COMPLETED")
+    ended = time.monotonic()
+    wait_until(lambda: time.monotonic() > ended + DEAD_S, "the time to go by")
+    with site.cli.daemon():
+        site.wait_for_end(site.bursts()[0]["id"])
+        (row,) = site.cli.run("cost", "--by", "provider", "--json").json["rows"]
+    assert 0 < row["work"] <= 2 * float(site.jobs("{runtime}", job)) + 1.0
+    assert row["idle"] >= 2 * DEAD_S
 
 
 def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(

@@ -70,3 +70,28 @@ def test_a_daemon_goes_on_after_the_broker_did_not_answer_in_time(site: Site) ->
             site.wait_for_job(job, "COMPLETED")
         assert daemon.process.poll() is None
         site.check_that_nothing_is_left()
+
+
+def test_a_deadline_does_not_run_while_the_broker_answers_nothing(site: Site) -> None:
+    """Longer than all the time in which its followers are to join."""
+    site.write(deadlines={**SOON, "join": "25s"})
+    site.close_gate("join")
+    broker = site.instance.pid("lead-0")
+    with site.cli.daemon() as daemon:
+        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
+        site.wait_for_burst("join")
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            wait_until(
+                lambda: "the lead cannot be read" in daemon.log,
+                lambda: daemon.log,
+                limit=ANSWER_DEADLINE_S + HANG_S,
+            )
+        finally:
+            os.kill(broker, signal.SIGCONT)
+        daemon.says("the lead can be read again")
+        site.open_gate("join")
+        site.wait_for_job(job, "COMPLETED")
+        (burst,) = site.bursts()
+        assert site.wait_for_end(burst["id"])["result"] == "completed"
+        assert " unread " in daemon.log

@@ -49,6 +49,8 @@ def heal(steps: Steps) -> None:
     world.joins = True
     world.executor.hung.clear()
     world.garbage.clear()
+    # What was reaped while the store was full is on record before anything is moved.
+    steps.tick(1.0)
     _clear_elsewhere(steps)
     sites = {name: dict(site) for name, site in world.scenario["providers"].items()}
     if world.sites != sites:

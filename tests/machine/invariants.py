@@ -16,6 +16,7 @@ money     nothing bought takes a budget past its limit, of all, a user or a bank
           burst is settled once; no job is failed for a budget that may run without
 trial     what had failed is tried by one burst at a time
 told      each pending job has a verdict; one that fits no node is told of none
+unread    while the lead is not read no deadline runs, and no work is booked
 standing  a refusal that was not looked at again is what it would be if it were
 
 What must hold in the end (liveness, and that nothing is left) is in `ending.py`.
@@ -23,10 +24,12 @@ What must hold in the end (liveness, and that nothing is left) is in `ending.py`
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Container
 from typing import Any
 
+from burst.core.burst_actions import next_deadline
 from burst.core.housekeeping import AGAIN_S
 from burst.core.placement.capacity import usable_nodes
 from burst.core.placement.demand import nodes_needed
@@ -118,6 +121,11 @@ class Invariants:
         self._before: dict[str, frozenset[JobId]] = {}
         self._sizes: dict[str, int] = {}
         self._help: dict[int, int] = {}
+        self._left: dict[str, tuple[State, float]] = {}
+        """Of bursts: in which state, and how long it might last, when the lead was
+        read last."""
+        self._worked: dict[str, tuple[float, float]] = {}
+        """Of bursts: until when its time was counted, and how much was work."""
         self.healthy = 0
 
     def watch_reaps(self):
@@ -153,6 +161,10 @@ class Invariants:
         world = self.world
         self._before = {b.id: b.jobs for b in world.live}
         self._sizes = {b.id: b.lease.nodes for b in world.live}
+        self._worked = {
+            name: (entry.at, entry.spent.work)
+            for name, entry in world.records.entries.items()
+        }
         self._help = self._help_on_the_way()
 
     def after_tick(self, healthy: bool):
@@ -161,18 +173,63 @@ class Invariants:
         self._new()
         self._trials()
         self._limits()
+        self._unread()
         if self.world.scenario.get("standing"):
             self._standing()
         if not healthy:
-            for since in (self._unneeded, self._unused, self._ready, self._blocked):
-                since.clear()
-            self._deadlines.clear()
-            self._waits.clear()
+            self.count_anew()
             return
         self._use()
         self._harm()
         self._told()
         self._races()
+
+    def _unread(self):
+        """What was under way when the lead was read last has as long to go as then."""
+        world = self.world
+        snapshot = world.engine.snapshot
+        if snapshot.world.lead is None or snapshot.now != world.now:
+            return
+        if 0 < snapshot.world.unread < math.inf:
+            for burst in world.bursts:
+                state, left = self._left.get(burst.id, (None, 0.0))
+                late = left > 1.0 and any(
+                    event.timestamp == world.now
+                    and event.context.get("type") == "timeout"
+                    for event in burst.events
+                )
+                text = f"{burst.id} had {left:g} s left to {state}"
+                self.must("unread", not late, text)
+        if snapshot.world.unread and not world.clock.offset:
+            self._no_work_unread()
+        self._left = {
+            burst.id: (burst.state, next_deadline(burst, world.settings) - world.now)
+            for burst in world.live
+        }
+
+    def _no_work_unread(self):
+        """No more was booked than jobs had of it since its time was counted."""
+        for name, entry in self.world.records.entries.items():
+            burst, known = self.world.records.bursts.get(name), self._worked.get(name)
+            if burst is None or known is None or burst.lease.isolated:
+                continue
+            at, before = known
+            jobs = self.world.lead.jobs.values()
+            most = sum(
+                len(job.ran_on.intersection(burst.lease.ranks))
+                * max(0.0, (job.t_finish or entry.at) - max(at, job.t_start))
+                for job in jobs
+            )
+            more = entry.spent.work - before
+            text = f"{name} has {more:g} node-seconds of work, and jobs had {most:g}"
+            self.must("unread", more <= most + 0.01, text)
+
+    def count_anew(self):
+        """Forget for how long anything has been so, as no daemon could see it."""
+        for since in (self._unneeded, self._unused, self._ready, self._blocked):
+            since.clear()
+        self._deadlines.clear()
+        self._waits.clear()
 
     def anytime(self):
         self._apart()

@@ -10,6 +10,7 @@ in time may have had its effect or not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -80,6 +81,8 @@ class SimLead(FakeLead):
     """Whole jobspecs of jobs that have strange ones."""
     begun: dict[int, int] = field(default_factory=dict)
     """How many jobs have begun on each rank."""
+    ends_shown: dict[JobId, float] = field(default_factory=dict)
+    """Since when each job is shown as ended."""
     apart: bool = False
     """Whether sched-burst gives lent ranks without a lease to nobody."""
     new: list[tuple[JobView, frozenset[int]]] = field(default_factory=list)
@@ -102,8 +105,7 @@ class SimLead(FakeLead):
         jobs = {
             number: job
             for number, job in self.jobs.items()
-            if number not in self.plain
-            and (not job.t_finish or self.now - job.t_finish < _REMEMBERED)
+            if number not in self.plain and (not job.t_finish or self._is_shown(number))
         }
         granting = {
             rank: self.known.shapes[rank]
@@ -124,6 +126,16 @@ class SimLead(FakeLead):
                 for rank, shape in enumerate(self.known.shapes)
             },
         )
+
+    def _is_shown(self, job):
+        """Tell whether a job that ended is shown, as it is for a while."""
+        return self.now - self.ends_shown.setdefault(job, self.now) < _REMEMBERED
+
+    def listen(self, wake, known=()):
+        """Show to a new daemon, of the jobs that have ended, those that it knows."""
+        super().listen(wake, known)
+        over = (job.id for job in self.jobs.values() if job.t_finish)
+        self.ends_shown = {job: -math.inf for job in over if job not in known}
 
     def settle(self):
         """Let the journal come to what the scheduler has done."""

@@ -9,6 +9,7 @@ interleaving is one, too, and those that fail can be shortened.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -451,6 +452,27 @@ class Steps:
         troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
         unanswered = lead.silence.came > silences
         self.invariants.after_tick(healthy=not troubled and not unanswered)
+
+    @step(2, seconds=[200.0, 1000.0], ends=[True, False], dies=[True, False])
+    def daemon_is_away(self, seconds, *, ends, dies):
+        """It gets SIGSTOP, and SIGCONT after a while, or is dead; all else goes on.
+
+        Half of that time later the jobs end that run.
+        """
+        world = self.world
+        world.now += seconds / 2
+        world.lead.now = world.now
+        if ends:
+            self.running_jobs_end()
+        if dies:
+            world.now += seconds / 2
+            self._reboot()
+            self.invariants.count_anew()
+            return
+        self.invariants.before_tick()
+        with suppress(StoreError, Unreadable):
+            world.tick(seconds / 2)
+        self.invariants.after_tick(healthy=False)
 
     @step(3, ticks=[2, 3, 5])
     def time_passes(self, ticks):

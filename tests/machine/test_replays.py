@@ -579,3 +579,118 @@ def test_a_refusal_does_not_stand_where_a_burst_gives_back_to_its_budget() -> No
             ("record_is_spoiled", {"burst": 2, "text": "{"}),
         ],
     )
+
+
+def test_what_flux_drained_of_a_slot_that_is_declared_no_more_is_undrained() -> None:
+    job = {"nodes": 2, "user": 3, "wish": 2, "constraint": 1, "duration": 300.0}
+    replay(
+        {
+            "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
+            "providers": {"a": {"max_nodes": 4, "price": 1.0}},
+        },
+        [
+            ("submit", {**job, "held": True}),
+            ("tick", {"seconds": 0.1}),
+            ("tick", {"seconds": 40.0}),
+            ("settings_change", {"change": 9, "reload": True}),
+            ("prolog_fails", {"job": 7}),
+        ],
+    )
+
+
+def test_slots_are_kept_for_another_where_the_first_is_held_and_was_urgent() -> None:
+    """Its release had given it a higher urgency than it has now that it is held."""
+    job = {"constraint": 1, "held": False}
+    offer = {"max_nodes": 4, "starts_after": 0}
+    replay(
+        {
+            "intake": {"release_urgency": 20},
+            "providers": {"a": {**offer, "price": 2.0}, "b": {**offer, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit", {**job, "nodes": 5, "user": 3, "wish": 4, "duration": 30.0}),
+            ("tick", {"seconds": 7.0}),
+            ("submit", {**job, "nodes": 8, "user": 2}),
+            ("tick", {"seconds": 40.0}),
+            ("record_is_spoiled", {"burst": 5, "text": ""}),
+            (
+                "submit",
+                {**job, "nodes": 4, "user": 1, "wish": 4, "duration": 300.0}
+                | {"held": True},
+            ),
+        ],
+    )
+
+
+def test_a_refusal_by_the_users_limit_falls_when_requested_nodes_come_up() -> None:
+    replay(
+        {
+            "limits": {"max_nodes_per_user": 4},
+            "providers": {"a": {"max_nodes": 4, "price": 1.0}},
+            "standing": True,
+        },
+        [
+            ("submit_plain", {"nodes": 2}),
+            ("submit", {"nodes": 2, "user": 2, "held": True}),
+            ("network", {"joins": False}),
+            ("provider_is_slow", {"name": "a", "knob": "ends_after", "count": 3}),
+            ("tick", {"seconds": 0.1}),
+            ("request", {"nodes": 5, "provider": ""}),
+            ("down", {"burst": 6}),
+            ("tick", {"seconds": 40.0}),
+            ("submit", {"nodes": 5, "user": 1, "wish": 2, "duration": 30.0}),
+            *[("tick", {"seconds": 1.0})] * 3,
+            ("tick", {"seconds": 7.0}),
+            ("tick", {"seconds": 1.0}),
+        ],
+    )
+
+
+def test_what_a_job_had_that_no_daemon_ever_saw_is_not_booked_as_work() -> None:
+    """The journal was behind, and the job ended before the next daemon began."""
+    offer = {"max_nodes": 4, "starts_after": 0}
+    job = {"nodes": 2, "constraint": 0, "duration": 0.0, "held": False}
+    replay(
+        {
+            "providers": {
+                "a": {**offer, "price": 2.0, "starts_after": 5},
+                "b": {**offer, "price": 1.0},
+            }
+        },
+        [
+            ("submit_wide", {"nodes": 2, "cores": 3, "whole_nodes": True}),
+            ("submit", {**job, "user": 3, "wish": 4}),
+            ("submit_plain", {"nodes": 2}),
+            ("tick", {"seconds": 40.0}),
+            ("journal_lags", {"lagging": True}),
+            ("rpc_is_not_answered", {"rpc": "store", "took_effect": False}),
+            ("tick", {"seconds": 0.1}),
+            ("submit", {**job, "user": 2, "wish": 2}),
+            ("tick", {"seconds": 0.1}),
+            ("settings_change", {"change": 13, "reload": False}),
+            ("running_jobs_end", {}),
+        ],
+    )
+
+
+def test_no_work_is_booked_in_unread_time_of_a_burst_that_grows_after_it() -> None:
+    offer = {"modes": ["joined", "isolated"], "price": 1.0}
+    job = {"user": 3, "constraint": 0, "held": True}
+    replay(
+        {
+            "providers": {
+                "a": {**offer, "max_nodes": 3, "starts_after": 0},
+                "b": {**offer, "max_nodes": 4, "place": "a", "starts_after": 2},
+            }
+        },
+        [
+            ("submit", {**job, "nodes": 4, "wish": 0, "duration": 300.0}),
+            ("coast", {"seconds": 10.0}),
+            ("tick", {"seconds": 40.0}),
+            ("lead_is_troubled", {"unreadable": True, "deaf": False}),
+            ("running_jobs_end", {}),
+            ("submit", {**job, "nodes": 3, "wish": 5, "duration": 0.0}),
+            ("coast", {"seconds": 3.0}),
+        ],
+    )

@@ -22,6 +22,7 @@ from burst.runtime.clock import ClockMark
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import run_call
+from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import SideThreads
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
@@ -140,6 +141,8 @@ class World:
         beside = SideThreads(banks=KnownBanks(banks))
         self.engine = Engine(self.lead, self._config(), self.executor, self.now, beside)
         self.engine.reload_records(self.now, self.clock)
+        self.lead.now = self.now
+        self.lead.listen(lambda: None, jobs_on_record(self.records))
 
     @property
     def elapsed(self) -> float:

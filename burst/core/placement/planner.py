@@ -249,7 +249,8 @@ class Planner:
     def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
         """Return why nothing could ever serve a demand, None if something could."""
         request, wanted = demand.request, self._sorter.wanted(demand.preferences)
-        limit = self._usage.why_never(self._index.least_nodes(request), demand.userid)
+        least = self._index.least_nodes(request)
+        limit = self._usage.why_never(least, demand.userid, demand.coming)
         if limit:
             return Reason.OVER_LIMIT, limit
         if wanted.unread:
@@ -264,9 +265,7 @@ class Planner:
             return None
         reason, facts = never
         facts["want"] = describe_need(request)
-        if reason is Reason.TOO_LARGE and max(caps.values()) >= self._index.least_nodes(
-            request
-        ):
+        if reason is Reason.TOO_LARGE and max(caps.values()) >= least:
             # A lead can get further rank slots, a provider no further nodes.
             reason = Reason.NO_ROOM
         return reason, facts

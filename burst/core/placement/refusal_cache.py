@@ -61,6 +61,9 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     grew: bool = False
     """Whether a burst grows in place of a further one. That was settled once all jobs
     were judged, so that no refusal knows of it."""
+    reordered: bool = False
+    """Whether the job that slots are kept for was held then, which may have put it
+    behind jobs that were refused as the slots are kept: it had another urgency."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
@@ -131,7 +134,7 @@ def valid_refusals(
     if not before.inputs.own <= inputs.own:
         # Own nodes may be gone that a job was left to wait for, as it now may not be.
         same = {j: v for j, v in same.items() if _stays_held(before, j)}
-    ordered = not _is_first_changed(before, lead)
+    ordered = not (before.reordered or _is_first_changed(before, lead))
     if ordered and now < before.inputs.until and inputs.no_better(before.inputs):
         return {} if _room_may_be_left(before, inputs, lead) else same
     return lasting_refusals(same, lead)

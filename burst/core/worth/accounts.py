@@ -9,7 +9,10 @@ written together, and its end and its cost. It looks at live bursts only.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Set
+import math
+from collections.abc import Iterable, Mapping, Set
+
+import msgspec
 
 from burst.config import Settings
 from burst.core.observation import status_of
@@ -97,13 +100,14 @@ class _Accounts:
 
     def keep(self, entry: Entry, burst: Burst) -> None:
         """Count what its nodes did, and reserve for jobs that it got just now."""
-        after, now = entry, self._tx.now
+        after, now, use = entry, self._tx.now, self._use(entry, burst)
+        if self._world.unread and not burst.lease.isolated:
+            after = self._count_ended(entry, burst, use)
         if burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
         new = self._tx.new_jobs(burst)
         if new:
             after = ledger.extend(after, self._until(burst, new), self._payers(new))
-        use = self._use(entry, burst)
         # Flux may start a job there by itself: the nodes are there.
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
         after = ledger.extend(after, after.until, self._payers(begun))
@@ -118,6 +122,36 @@ class _Accounts:
             self._tx.record(burst.id, "outlived", {"note": note})
         if grown is not entry:
             self._tx.entries[burst.id] = grown
+
+    def _count_ended(self, entry: Entry, burst: Burst, use: Use) -> Entry:
+        """Return the entry with no work counted for jobs beyond their end.
+
+        They have ended while the lead was not read. Flux tells when; in the time in
+        which it was read, the nodes were theirs until it gave them back. Of jobs that
+        it does not tell of any more, that is all. `use` is that of now.
+        """
+        mine = frozenset(burst.lease.ranks)
+        seen = max(entry.at, self._tx.now - self._world.unread)
+        views = {job: self._jobs.get(job) for job, _ in entry.use.jobs}
+        ran = {job: (v.ranks or v.ran_on) & mine for job, v in views.items() if v}
+        ends = {
+            job: max(seen, self._jobs[job].t_finish)
+            if self._jobs[job].state is JobState.INACTIVE
+            else math.inf
+            for job in ran
+        }
+        # Nodes on which something ran that is not known, and does so still.
+        others = entry.use.busy - _count(ran.values())
+        still = use.busy - _count(job.ranks & mine for job in self._running)
+        rest = max(0, min(others, still))
+        for at in sorted({seen, *ends.values()}):
+            if at < self._tx.now:
+                left = {job: ranks for job, ranks in ran.items() if ends[job] > at}
+                jobs = tuple(each for each in entry.use.jobs if each[0] in left)
+                busy = rest + _count(left.values())
+                then = msgspec.structs.replace(entry.use, busy=busy, jobs=jobs)
+                entry = ledger.count(entry, then, at, joined=entry.joined)
+        return entry
 
     def _until(self, burst: Burst, names: Set[JobId]) -> float:
         lease = burst.lease
@@ -182,6 +216,11 @@ class _Accounts:
         there = min(last, max(used, shown - burst.resize.nodes))
         free = there - used if burst.resize.called is not None else 0
         return {"teardown": free, "absent": last - there}
+
+
+def _count(ranks: Iterable[frozenset[int]]) -> int:
+    """Return how many ranks these are together."""
+    return len(frozenset().union(*ranks))
 
 
 def _shown(before: int, burst: Burst, world: World) -> int:

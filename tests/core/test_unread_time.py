@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""While the lead is not read no deadline runs, and nothing is booked as work."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.core.idle_parts import IdlePart
+from burst.core.lifecycle import apply, restore
+from burst.core.placement.job_backoff import JobBackoff
+from burst.core.placement.kept_reservation import KeptReservation
+from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.placement.refusal_inputs import refusal_inputs
+from burst.core.records import Records, Transaction
+from burst.core.unread_time import postpone, postponed
+from burst.core.worth.rules import RuleSet
+from burst.model.burst import State
+from burst.model.event import Event
+from burst.model.hold import Hold, HoldState
+from burst.model.jobid import JobId
+from burst.model.record import decode_record, encode_record
+from tests.builders import T0, settings, view, whole, world
+from tests.lifecycles import LEASE, run
+from tests.sim import Sim
+
+BURST = '{"properties":["burst"]}'
+LENT = whole(3, constraint=BURST)
+JOIN = {"deadlines": {"join": "100s", "rejoin": "100s", "idle": "100s"}}
+FOUR_HOURS = 4 * 3600.0
+
+
+def reasons(sim: Sim) -> list[Any]:
+    return [e.context.get("type") for e in sim.burst.events if e.name == "exception"]
+
+
+def hangs(sim: Sim) -> None:
+    """The lead hangs for hours; each tick finds that it does."""
+    sim.lead.unreadable = True
+    sim.tick(4, seconds=FOUR_HOURS / 4)
+    sim.lead.unreadable = False
+
+
+def stopped(sim: Sim) -> None:
+    """The daemon gets no SIGCONT for hours; the lead goes on."""
+    sim.now += FOUR_HOURS
+
+
+@pytest.mark.parametrize("away", [hangs, stopped])
+def test_followers_have_the_rest_of_their_time_to_join(away: Any) -> None:
+    sim = Sim(**JOIN)
+    sim.joins = False
+    sim.lead.submit(LENT)
+    sim.until(sim.in_state(State.JOIN))
+    sim.tick(50)
+    away(sim)
+    sim.tick(40)
+    assert sim.state() is State.JOIN
+    (told,) = [e for e in sim.burst.events if e.name == "unread"]
+    assert told.context["note"].startswith("the lead was not read for 4h")
+    sim.boot()
+    sim.tick()
+    assert sim.state() is State.JOIN, "a restart does not forget it"
+    sim.tick(30)
+    assert reasons(sim) == ["timeout"]
+
+
+@pytest.mark.parametrize("away", [hangs, stopped])
+def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(
+    away: Any,
+) -> None:
+    sim = Sim(**JOIN)
+    sim.lead.submit(LENT)
+    sim.until(sim.in_state(State.ONLINE))
+    sim.joins = False
+    sim.lead.lose(2)
+    sim.tick(50)
+    away(sim)
+    sim.tick(30)
+    assert sim.state() is State.ONLINE
+    sim.tick(40)
+    assert reasons(sim) == ["lost"]
+
+
+def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> None:
+    sim = Sim(**JOIN)
+    sim.joins = False
+    sim.lead.submit(LENT)
+    sim.until(sim.in_state(State.JOIN))
+    for _ in range(10):
+        sim.tick(seconds=20.0)
+    assert reasons(sim) == ["timeout"]
+    assert "unread" not in sim.names()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("provision-start", "provision-finish", "online", "idle"),
+        ("provision-start", "provision-finish", "online", "lost"),
+        ("provision-start", "provision-finish", "online", "grow"),
+        ("provision-start", "provision-finish", "online", "shrink", "shrink-start"),
+    ],
+)
+def test_what_it_waits_for_begins_later_and_the_record_says_so(
+    names: tuple[str, ...],
+) -> None:
+    before = run(*names)
+    now = T0 + 1000.0
+    tx = Transaction(Records(bursts={LEASE.id: before}), now)
+    postpone(tx, 500.0)
+    postpone(tx, 100.0)
+    after = tx.bursts[LEASE.id]
+    assert after.since == before.since + 600.0
+    for name in ("unused_since", "lost_since"):
+        known = getattr(before, name)
+        assert getattr(after, name) == (known and known + 600.0)
+    if before.resize:
+        assert after.resize is not None
+        assert after.resize.since == before.resize.since + 600.0
+        called = before.resize.called
+        assert after.resize.called == (called and called + 600.0)
+    assert [e.name for e in after.events].count("unread") == 1
+    assert restore(decode_record(encode_record(after)), after.times) == after
+    postpone(tx, FOUR_HOURS)
+    assert tx.bursts[LEASE.id].since == now, "never later than now"
+    tx.quarantine(LEASE.id, "odd")
+    kept = tx.bursts[LEASE.id]
+    postpone(tx, FOUR_HOURS)
+    assert tx.bursts[LEASE.id] is kept
+
+
+def test_what_was_waited_for_and_is_there_is_not_waited_for_again() -> None:
+    burst = run("provision-start", "provision-finish", "online", "idle", "lost")
+    tx = Transaction(Records(bursts={LEASE.id: burst}), T0 + 100.0)
+    postpone(tx, 50.0)
+    burst = tx.bursts[LEASE.id]
+    for name in ("busy", "back"):
+        burst = apply(burst, Event(T0 + 101.0, name, {"ranks": "2-3"}))
+    assert (burst.unused_since, burst.lost_since) == (None, None)
+    assert restore(decode_record(encode_record(burst)), burst.times) == burst
+
+
+def test_holds_and_what_no_record_has_begin_later_too() -> None:
+    job = JobId(1)
+    hold = Hold(urgency=16, state=HoldState.RELEASED, since=T0, letting=T0 + 1.0)
+    tx = Transaction(Records(holds={job: hold}), T0 + 100.0)
+    postpone(tx, 60.0)
+    assert tx.holds[job].since == T0 + 60.0
+    assert tx.holds[job].letting == T0 + 61.0
+    its = settings()
+    seen = Transaction(Records(), T0)
+    inputs = refusal_inputs(seen, world(view()), its, RuleSet(its.rules))
+    waits, done = JobBackoff(since=T0), JobBackoff(expired=1)
+    cache = RefusalCache(
+        inputs=inputs,
+        shortfalls={job: waits, JobId(2): done},
+        kept=KeptReservation(backoffs={job: waits}),
+        idle_parts={LEASE.id: IdlePart(1, T0)},
+    )
+    later = postponed(cache, 60.0, T0 + 100.0)
+    moved = msgspec.structs.replace(waits, since=T0 + 60.0)
+    assert later.shortfalls == {job: moved, JobId(2): done}
+    assert later.kept.backoffs == {job: moved}
+    assert later.idle_parts == {LEASE.id: IdlePart(1, T0 + 60.0)}
+    assert postponed(cache, math.inf, T0) is cache
+
+
+@pytest.mark.parametrize("away", [hangs, stopped, Sim.boot])
+def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
+    """Two jobs were on the burst; Flux tells when each has ended, and one goes on."""
+    sim = Sim(deadlines={"run": "9h", "idle": "9h"})
+    jobs = [sim.lead.submit(whole(n, constraint=BURST)) for n in (4, 1)]
+    sim.until(lambda: len(sim.lead.running()) == 2)
+    sim.tick(10)
+    away(sim)
+    sim.now += FOUR_HOURS
+    sim.lead.finish(jobs[0])
+    ended = sim.lead.jobs[jobs[0]].t_start + 60.0
+    sim.lead.change(jobs[0], t_finish=ended)
+    sim.tick(2)
+    entries = sim.engine.snapshot.records.entries.values()
+    (entry,) = [each for each in entries if each.nodes == 4]
+    assert entry.use.busy == 0
+    assert entry.spent.work == pytest.approx(4 * 60.0, abs=8.0)
+
+
+def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
+    sim = Sim(deadlines={"run": "9h", "idle": "9h"})
+    job = sim.lead.submit(whole(4, constraint=BURST))
+    sim.until(lambda: bool(sim.lead.running()))
+    sim.tick(2)
+    hangs(sim)
+    sim.lead.finish(job)
+    sim.lead.change(job, t_finish=sim.now + 1.0)
+    sim.tick(2)
+    (entry,) = sim.engine.snapshot.records.entries.values()
+    assert entry.spent.work == pytest.approx(4 * FOUR_HOURS, abs=40.0)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(
+    *, goes_on: bool
+) -> None:
+    sim = Sim(deadlines={"run": "9h", "idle": "9h"})
+    job = sim.lead.submit(whole(4, constraint=BURST))
+    sim.until(lambda: bool(sim.lead.running()))
+    sim.tick(2)
+    hangs(sim)
+    if goes_on:
+        sim.lead.unmarked.add(job)  # it is another user's, and none of ours
+        sim.lead.remembered = frozenset()
+    else:
+        del sim.lead.jobs[job]
+    sim.tick(2)
+    if goes_on:
+        sim.lead.finish(job)
+        sim.tick()
+    (entry,) = sim.engine.snapshot.records.entries.values()
+    work = 4 * FOUR_HOURS if goes_on else 0.0
+    assert entry.spent.work == pytest.approx(work, abs=40.0)
