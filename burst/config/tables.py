@@ -119,8 +119,12 @@ class IntakeSettings(Table, frozen=True):
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
-    release_urgency: int = 0
-    """Urgency with which jobs are released, 1 to 31; 0: the one they had before."""
+    release_urgency: int = 31
+    """Urgency, 1 to 31, that a released job gets for ten seconds at most where its lent
+    nodes are free and Flux has not started it within two seconds, as jobs ahead of it
+    wait for own nodes; 31 is first in the queue (flux-submit(1)). It gets none while it
+    could take own nodes by that (docs/intake.md). 0: it waits for its turn, and so do
+    nodes that are paid for. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What becomes of a job that no offer could ever serve: it waits without blocking
     the queue, or is failed with the reason, as Flux fails what it has no nodes for.

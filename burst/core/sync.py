@@ -177,9 +177,9 @@ def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
     The job gets it back if it has to be held again.
     """
     hold = tx.holds[job]
-    if hold.expected_urgency and urgency != hold.expected_urgency:
+    if not hold.may_show(urgency, tx.now):
         tx.holds[job] = msgspec.structs.replace(
-            hold, urgency=urgency, expected_urgency=urgency
+            hold, urgency=urgency, expected_urgency=urgency, raised_to=0, by_user=True
         )
 
 
