@@ -70,8 +70,10 @@ class DaemonSettings(Table, frozen=True):
     """How often to ask a provider that has live bursts. Idle providers are asked at
     the cadence."""
     on_stop: Literal["leave", "reap"] = "leave"
-    """What a clean stop does with running bursts. Leaving them is the default since
-    a daemon is stopped for an upgrade more often than for good."""
+    """What a clean stop does with running bursts, and the end of a lead that does not
+    come back within `[lead] reconnect`. Leaving them is the default since a daemon is
+    stopped for an upgrade more often than for good; the log has the `burst gc` line
+    that deletes what a lead left."""
     orphans: Literal["report", "reap"] = "report"
     """What to do with things that bear our tag and no record explains. Reported only,
     by default: records are written before money is spent, so an orphan means that the
