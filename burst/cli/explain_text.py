@@ -89,7 +89,8 @@ def _burst(found: Row) -> Iterator[Line]:
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
     yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
-    yield [f"  next: {found['next']}"]
+    if found["next"]:
+        yield [f"  next: {found['next']}"]
     for event in found["events"]:
         when = f"  {clock_time(event['timestamp'])}"
         wrong = WRONG if event["name"] in _BAD else ""
