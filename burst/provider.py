@@ -110,6 +110,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shape: Shape
     max_nodes: int
+    total: int = 0
+    """How many nodes there are for all bursts of it together; 0 if that is not known.
+    For more the provider is not asked."""
     price: float = 0.0
     """Per node and hour, in the site's currency; 0 for free."""
     fee: float = 0.0

@@ -18,6 +18,7 @@ from burst.core.provider_calls import may_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
+from burst.core.timeline import timeline
 from burst.core.world import World
 from burst.model.burst import Burst, Result, State
 from burst.model.fsd import format_fsd
@@ -138,6 +139,10 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     if gone and not lead.online & ranks_of(burst, world):
         # The only way to INACTIVE: the provider confirmed, and the lead agrees.
         tx.record(burst.id, "reaped", {})
+        # One that had not come up gives back no capacity: it would be asked for, and
+        # fail, again and again.
+        if "online" in timeline(burst) or burst.may_have_run:
+            tx.regain_capacity(burst)
         return
     last = call.note if call and call.note else "the provider goes on deleting"
     what = describe_obstacle(burst, world) or last

@@ -95,6 +95,19 @@ def forgive(health: Health, lease: Lease) -> Health:
     return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
 
 
+def regain_capacity(health: Health, lease: Lease, now: float) -> Health:
+    """Try larger bursts of an offer that had no capacity, as a burst of it has gone.
+
+    What that had can be had besides what could be had before. What is larger still
+    waits for the end of the cooldown.
+    """
+    known = health.offers.get(lease.offer)
+    if known is None or not known.nodes or known.until <= now:
+        return health
+    entry = msgspec.structs.replace(known, nodes=known.nodes + lease.nodes)
+    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+
+
 def spec_key(offer: str, slot: str = "", nodes: int = 0) -> str:
     """Return the same key for bursts of a provider that differ in their ids only.
 

@@ -39,10 +39,12 @@ def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
     for offer in offers:
         _check_name(offer.name, "an offer's name")
         shape = offer.shape
-        numbers = (offer.max_nodes, shape.cores, shape.gpus)
+        numbers = (offer.max_nodes, offer.total, shape.cores, shape.gpus)
         small = min(numbers) < 0 or not (shape.cores or shape.gpus)
         if small or max(numbers) > _LARGEST:
-            raise BadAnswer(f"offer {offer.name} has {numbers} nodes, cores, GPUs")
+            raise BadAnswer(
+                f"offer {offer.name} has {numbers}: max_nodes, total, cores, GPUs"
+            )
         for key in ("price", "fee", "join_time"):
             value = getattr(offer, key)
             if not (math.isfinite(value) and value >= 0):

@@ -319,6 +319,14 @@ class Transaction:
         known = self.health_of(provider)
         self.set_health(provider, cooldowns.forgive(known, burst.lease))
 
+    def regain_capacity(self, burst: Burst) -> None:
+        """Try its offer again, as a burst that was online has gone."""
+        provider = burst.lease.provider
+        known = self.health_of(provider)
+        self.set_health(
+            provider, cooldowns.regain_capacity(known, burst.lease, self.now)
+        )
+
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
         """Take the hold of a job a step further."""
         self.holds[job] = self.holds[job].then(state, self.now)

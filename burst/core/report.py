@@ -262,11 +262,11 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
         return "unknown"
     if (lead.online | lead.allocated) & ranks:
         return "occupied"
-    if lead.drained.keys() & ranks:
-        return "drained"
-    if lead.unscheduled & ranks:
-        return "unscheduled"
-    return "unfreed" if lead.unfreed & ranks else "free"
+    if lead.unfreed & ranks:
+        return "unfreed"
+    if not ranks <= lead.closed:
+        return "free"
+    return "drained" if lead.drained.keys() & ranks else "unscheduled"
 
 
 def _online(times: OnlineTimes, provider: str, offer: str) -> Row | None:

@@ -174,7 +174,7 @@ def _decide_on_jobs(
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
-    expire_assignments(tx, world.lead, world.identity, settings.deadlines.release)
+    expire_assignments(tx, world)
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)

@@ -188,6 +188,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LIMIT_NODES: _AS_OTHERS_END,
     Reason.LIMIT_BURSTS: _AS_OTHERS_END,
     Reason.LIMIT_BURST: _admin("raises the limit, or its user asks for fewer nodes"),
+    Reason.OFFER_FULL: _AS_OTHERS_END,
     Reason.OVER_BUDGET: _daemon("tries again as bursts are settled"),
     Reason.BUDGET_UNREAD: _admin("mends the record: burst doctor"),
     Reason.LIMIT_USER: _AS_OTHERS_END,

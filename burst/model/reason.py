@@ -455,6 +455,9 @@ class Reason(enum.Enum):
     LIMIT_BURST = _offer(
         "limit of {limit} nodes a burst; {need} are needed", passing=False
     )
+    OFFER_FULL = _offer(
+        "it has {total} nodes in all: {used} in use, {need} more needed", passing=True
+    )
     OVER_BUDGET = _offer(
         "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
         " {again}",

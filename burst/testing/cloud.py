@@ -23,6 +23,8 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_nodes: int = 4
     """Of one burst; in the offer."""
+    total: int = 0
+    """In the offer."""
     shape: Shape = Shape(1)
     price: float = 0.0
     join_time: float = 0.0
@@ -30,7 +32,7 @@ class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     spot: bool = False
     """In the offer."""
     capacity: int = 1_000_000
-    """Nodes at a time, of all bursts of this cloud. It is in no offer."""
+    """Nodes at a time, of all bursts of this cloud, whatever the offer says."""
     modes: tuple[BurstMode, ...] = ("joined",)
     """In the offer."""
     own_images: bool = False

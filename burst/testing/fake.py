@@ -131,6 +131,7 @@ class FakeProvider:
                 name="nodes",
                 shape=self.settings.shape,
                 max_nodes=self.settings.max_nodes,
+                total=self.settings.total,
                 price=self.settings.price,
                 join_time=self.settings.join_time,
                 lifetime=self.settings.lifetime,

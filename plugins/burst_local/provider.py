@@ -121,6 +121,7 @@ class LocalProvider:
                 name="local",
                 shape=Shape(cores, self._settings.gpus),
                 max_nodes=self._settings.max_nodes,
+                total=self._settings.max_nodes,
                 price=self._settings.price,
                 join_time=1.0,
             )

@@ -47,7 +47,7 @@ def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None,
     usage = Usage(settings(limits=limits or {}).limits, [], {}, purchases)
     in_use = kw.pop("in_use", ())
     for share in (share for slot in in_use for share in slot.shares.values()):
-        usage.add(share.nodes, share.bursts, share.userids)
+        usage.add("", share.nodes, share.bursts, share.userids)
     planner = Planner(
         SlotIndex(found, free, Constraints(lead), market.providers),
         market,

@@ -11,7 +11,7 @@ from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, identity, view, whole
+from tests.builders import T0, view, whole, world
 from tests.lifecycles import run
 from tests.sim import Sim
 
@@ -321,9 +321,42 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
     s.until(lambda: s.lead.running() == [job])
 
 
+def displaced(thief_wants, **thief):
+    """A simulation in which one job has begun on the four nodes of another's burst."""
+    s = sim()
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    first = s.lead.submit(whole(4), duration=600.0)
+    s.until(s.in_state(State.ONLINE))
+    # Flux has it before the daemon holds it.
+    s.lead.change(first, urgency=0)
+    other = s.lead.submit(thief_wants, **thief)
+    schedule()
+    assert s.lead.running() == [other]
+    s.lead.change(first, urgency=16)
+    s.lead.schedule = schedule
+    return s, first, other
+
+
+def test_a_job_whose_nodes_another_has_gets_others_at_once():
+    s, first, other = displaced(whole(4), duration=600.0)
+    s.until(lambda: s.lead.running() == [first, other], ticks=20)
+    assert [burst.lease.nodes for burst in s.bursts] == [4, 2]
+    assert s.lead.jobs[first].ranks == set(range(4, 8))
+
+
+def test_a_job_waits_for_its_nodes_where_the_other_ends_in_time():
+    s, first, other = displaced(whole(4), duration=200.0)
+    s.tick(60)
+    assert s.lead.running() == [other]
+    assert why(s, first) is Reason.NODES_TAKEN
+    s.lead.finish(other)
+    s.until(lambda: s.lead.running() == [first])
+    assert len(s.bursts) == 1
+
+
 def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
     """The lead may not show it any more; then it has ended."""
     burst = run("provision-start")
     tx = Transaction(Records(bursts={burst.id: burst}), T0 + 999)
-    expire_assignments(tx, view(), identity(), 60.0)
+    expire_assignments(tx, world(view()))
     assert not tx.events

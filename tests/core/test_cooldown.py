@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from burst.core import cooldowns
 from burst.core.provider_health import Health, OfferHealth
 from burst.errors import InsufficientCapacity
 from burst.model.burst import State
@@ -13,6 +15,7 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import T0, whole
 from tests.core.plans import demand, leases, plan, reasons
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 MINUTE = 60.0
@@ -142,3 +145,47 @@ def test_offers_that_lack_it_too_are_set_aside_with_the_one_that_was_asked():
         "huge": (4, 1),
     }
     assert sim.bursts[0].exception == "capacity"
+
+
+def test_capacity_that_a_burst_gives_back_is_asked_for_at_once():
+    sim = Sim(capacity=6, modes=("isolated",))
+    sim.tick(2)
+    sim.lead.submit(whole(3), userid=1)
+    second = sim.lead.submit(whole(4), userid=2)
+    sim.until(lambda: sim.lead.jobs[second].state is JobState.INACTIVE, ticks=30)
+    assert [burst.lease.nodes for burst in sim.bursts] == [3, 4, 4]
+    assert sim.lead.jobs[second].result == "completed"
+
+
+def test_a_larger_burst_waits_though_capacity_was_given_back():
+    lease = msgspec.structs.replace(LEASE, offer="small")
+    later = cooldowns.regain_capacity(aside(4)["local"], lease, T0)
+    assert later.offers["small"] == OfferHealth(1, T0 + 9, 4 + lease.nodes)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        Health(),
+        *(
+            Health(offers={"small": each})
+            for each in (OfferHealth(1, T0 + 9, 0), OfferHealth(1, T0, 4))
+        ),
+    ],
+)
+def test_other_failures_are_not_forgotten_as_a_burst_goes(known):
+    small = msgspec.structs.replace(LEASE, offer="small")
+    assert cooldowns.regain_capacity(known, small, T0) is known
+
+
+def test_no_more_is_asked_for_than_an_offer_has():
+    sim = Sim()
+    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, total=4)
+    sim.tick(2)
+    first = sim.lead.submit(whole(3))
+    sim.until(lambda: sim.lead.running() == [first])
+    second = sim.lead.submit(whole(4))
+    sim.tick(30)
+    assert [burst.lease.nodes for burst in sim.bursts] == [3]
+    sim.lead.finish(first)
+    sim.until(lambda: sim.lead.running() == [second])

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from burst.core.job_report import explain
-from burst.core.select.hindrance import find_hindrance
+from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, job, view, whole
+from tests.builders import NODE, T0, identity, job, view, whole, world
 from tests.builders import slots as cores
 from tests.fakes import FakeLead
 from tests.lifecycles import LEASE, run
@@ -61,6 +61,28 @@ def test_a_job_that_has_its_nodes():
     assert "given to another job; Flux" in told.guests_text()
     unknown = found(wanted, lead(wanted, busy=RANKS))
     assert "given to a job that is not burstable" in unknown.text()
+
+
+OTHER_SLOT = dict.fromkeys(range(6, 10), NODE)
+
+
+@pytest.mark.parametrize(
+    ("taken", "free", "displaced"),
+    [
+        ({}, {}, True),
+        ({"duration": 60.0}, {}, False),  # ends in time
+        ({"duration": 600.0}, {}, True),
+        ({"ranks": frozenset(sorted(RANKS)[1:])}, {}, False),  # who has the first?
+        ({}, OTHER_SLOT, False),  # Flux starts it there
+    ],
+)
+def test_a_job_is_displaced_by_those_that_keep_its_nodes(taken, free, displaced):
+    """What the lead shows as taken may be the job's own, if it began just now."""
+    fields = {"state": JobState.RUN, "ranks": RANKS, "t_start": T0, **taken}
+    other = job(3, whole(1), **fields)
+    wanted = job(5, whole(1))
+    seen = view(other, wanted, online=UP | free.keys(), allocated=RANKS, free={**free})
+    assert is_displaced(wanted, [BURST], world(seen), T0 + 300) is displaced
 
 
 def test_many_jobs_are_counted():

@@ -25,7 +25,7 @@ def test_usage_refuses_what_is_too_much():
         ).limits,
         [],
     )
-    usage.add(5, 2, [100])
+    usage.add("local/small", 5, 2, [100])
 
     assert why(usage.refuse("o", (7,), 0)) is Reason.LIMIT_BURST
     assert why(usage.refuse("o", (1, 1), 0)) is Reason.LIMIT_BURSTS
@@ -44,7 +44,7 @@ def test_usage_refuses_what_is_too_much():
 
 def test_no_limit_is_no_limit():
     usage = Usage(settings().limits, [])
-    usage.add(10**6, 10**6, [1])
+    usage.add("local/small", 10**6, 10**6, [1])
 
     assert usage.refuse("o", (10**6,), 0) is None
     assert usage.refuse_user("o", 10**6, 1) is None

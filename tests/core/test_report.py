@@ -179,8 +179,9 @@ def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():
     [
         ({}, "free"),
         ({"online": (0, 1, 2)}, "occupied"),
-        ({"drained": {2: "broken"}}, "drained"),
-        ({"unscheduled": frozenset({2})}, "unscheduled"),
+        ({"drained": {2: "broken"}, "unscheduled": frozenset({3})}, "free"),
+        ({"drained": dict.fromkeys(range(2, 6), "broken")}, "drained"),
+        ({"unscheduled": frozenset(range(2, 6))}, "unscheduled"),
         ({"unfreed": frozenset({2})}, "unfreed"),
     ],
 )

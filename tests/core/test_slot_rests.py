@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What bursts leave of a slot is for others, except where hosts share a gateway."""
 
+import json
+
 import msgspec
 
 from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.slot_rests import narrowed
 from burst.core.placement.slots import DRAIN_TAG, find_slots, free_rests, free_slots
 from burst.core.select.constraints import Constraints
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.shape import Shape
-from tests.builders import identity, view
+from tests.builders import identity, view, whole
 from tests.lifecycles import LEASE, run
 
 LEAD = identity()
@@ -39,14 +42,21 @@ def test_what_a_burst_leaves_of_a_slot_is_free():
 def test_a_rest_is_not_free_while_somebody_else_is_there():
     drained = {4: f"{DRAIN_TAG}burst-0-aaaaaa is being taken down"}
     assert rests(holder(), drained=drained) == [("burst-0", (5,), ("burst-0-3",))]
-    assert rests(holder(), drained={4: "a disk is broken"}) == []
-    assert rests(holder(), excluded=frozenset({5})) == []
     assert rests(holder(), unfreed=frozenset({5})) == []
     assert rests(holder(), allocated=frozenset({5})) == []
     assert rests(holder(), torpid=frozenset({5})) == []
     assert free_rests(SLOTS, [holder()], view(online=(0, 1, 4))) == []
     # A record that cannot be read may be of a burst on it.
     assert rests(holder(), unread=["burst/burst-0-torn"]) == []
+
+
+def test_what_an_administrator_closes_is_no_more_than_that_rank():
+    broken = {4: "a disk is broken"}
+    assert rests(holder(), drained=broken) == [("burst-0", (5,), ("burst-0-3",))]
+    [(name, ranks, _)] = rests(drained=broken)
+    assert (name, ranks) == ("burst-0", (2, 3, 5))
+    [(name, ranks, _)] = rests(excluded=frozenset({2}))
+    assert (name, ranks) == ("burst-0", (3, 4, 5))
 
 
 def test_hosts_that_join_through_a_gateway_stay_together():
@@ -63,6 +73,41 @@ def index(*bursts):
     free = free_slots(SLOTS, bursts, seen)
     left = free_rests(SLOTS, bursts, seen)
     return SlotIndex(SLOTS, free, Constraints(LEAD), frozenset({"local"}), left)
+
+
+def only(*hosts):
+    return json.dumps({"hostlist": hosts})
+
+
+def test_a_job_gets_the_hosts_that_it_names_wherever_they_stand_in_a_slot():
+    found = index()
+    (kind,) = found.free_classes("local")
+    last = next(found.fitting(kind, 1, only("burst-0-3")))
+    assert (last.name, last.ranks, last.hosts) == ("burst-0", (5,), ("burst-0-3",))
+    found.take(kind, last)
+    found.leave(last, 1)
+    rest = [slot.ranks for slot in found.fitting(kind, 2, "")]
+    assert rest == [(6, 7, 8, 9), (2, 3, 4)]
+    ends = only("burst-0-0", "burst-0-2", "burst-1-3")
+    assert found.split_over_slots(kind, 3, ends, 8) == [
+        (narrowed(SLOTS[1], frozenset({9})), 1),
+        (narrowed(SLOTS[0], frozenset({2, 4})), 2),
+    ]
+    assert found.split_over_slots(kind, 4, ends, 8) is None
+
+
+def test_no_job_that_names_a_host_of_a_slot_is_failed_for_it():
+    found = index()
+    one = whole(1, constraint=only("burst-0-3"))
+    assert found.why_never(one, {"local": 8}, spread=False) is None
+    others = whole(3, constraint='{"not":[{"hostlist":["burst-0-1"]}]}')
+    assert found.why_never(others, {"local": 8}, spread=False) is None
+
+
+def test_hosts_behind_a_gateway_are_had_from_the_first_on():
+    slot = msgspec.structs.replace(SLOTS[0], divisible=False)
+    assert narrowed(slot, frozenset({2, 3, 5})).ranks == (2, 3)
+    assert narrowed(slot, frozenset({3, 5})).ranks == ()
 
 
 def other_slot():
@@ -92,7 +137,7 @@ def test_where_only_rests_are_free_the_largest_is_known():
     (kind,) = found.free_classes("local")
     assert found.largest_free(kind, "") == 3
     assert found.largest_free(kind, '{"hostlist":["burst-0-[0-3]"]}') == 2
-    assert found.largest_free(kind, '{"hostlist":["burst-0-3"]}') == 0
+    assert found.largest_free(kind, '{"hostlist":["burst-0-3"]}') == 1
     only = '{"hostlist":["burst-0-[2-3]","burst-1-1"]}'
     assert [r.ranks for r in found.fitting(kind, 1, only)] == [(4, 5), (7, 8, 9)]
     assert [r.ranks for r in found.fitting(kind, 2, only)] == [(4, 5)]

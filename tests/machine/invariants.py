@@ -598,7 +598,7 @@ class Invariants:
         for burst in self.world.live:
             if burst.state in _COUNTED_ON:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
-                most = burst.lease.nodes - lost
+                most = burst.lease.nodes - lost - len(self._taken(burst))
                 # Of two that are raced it will have one.
                 side = burst.lease.race if burst.racing else burst.id
                 for job in burst.jobs:
@@ -606,6 +606,12 @@ class Invariants:
                     its = sides.setdefault(job, {})
                     its[side] = max(its.get(side, 0), help_)
         return {job: sum(its.values()) for job, its in sides.items()}
+
+    def _taken(self, burst):
+        """The ranks of a burst on which jobs run that it is not for."""
+        jobs = self.world.lead.jobs
+        others = [job.ranks for number, job in jobs.items() if number not in burst.jobs]
+        return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
 
     def _races(self):
         """Of two bursts that are raced, the first that is online ends the other."""

@@ -57,7 +57,7 @@ def test_a_store_that_refuses_the_records_is_told_to_the_owner():
 
 def test_a_status_names_what_keeps_a_slot():
     asking = Asking()
-    asking.sim.lead.drained[3] = "bad memory"
+    asking.sim.lead.drained = dict.fromkeys(range(2, 6), "bad memory")
     asking.sim.meet = lambda: None  # type: ignore[method-assign]
     asking.sim.lead.online.add(7)
     asking.sim.lead.disk.records["burst/burst-0-torn"] = "{"

@@ -69,7 +69,7 @@ class IsolatedPlacement:
         )
         if refusal is None:
             userids = [] if demand.userid is None else [demand.userid]
-            self.usage.add(nodes, 1, userids)
+            self.usage.add(candidate.key, nodes, 1, userids)
             self.usage.purchases.buy(candidate, demand, nodes)
             self._placed.append((candidate, demand, nodes))
             trials.note(candidate, (nodes,))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -35,20 +36,28 @@ class Usage:
         live: Iterable[Burst],
         jobs: Mapping[JobId, JobView] = MappingProxyType({}),
         purchases: Purchases | None = None,
+        totals: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Count live bursts; `jobs` tells the users of jobs that joined them later."""
+        """Count live bursts; `jobs` tells the users of jobs that joined them later.
+
+        `totals` are how many nodes of offers there are, by `PROVIDER/OFFER`.
+        """
         self._limits = limits
         self.purchases = purchases or NO_PURCHASES
         """What the plan buys, against the budgets."""
         self._nodes = 0
         self._bursts = 0
         self._by_user: dict[int, int] = {}
+        self._totals = totals
+        self._of_offer: Counter[str] = Counter()
         for burst in live:
-            share = usage_of(burst, jobs)
-            self.add(share.nodes, share.bursts, share.userids)
+            share, lease = usage_of(burst, jobs), burst.lease
+            offer = f"{lease.provider}/{lease.offer}"
+            self.add(offer, share.nodes, share.bursts, share.userids)
 
-    def add(self, nodes: int, bursts: int, userids: Iterable[int]) -> None:
+    def add(self, offer: str, nodes: int, bursts: int, userids: Iterable[int]) -> None:
         """Count nodes and bursts made for these users; each user bears all of it."""
+        self._of_offer[offer] += nodes
         self._nodes += nodes
         self._bursts += bursts
         for userid in userids:
@@ -113,6 +122,10 @@ class Usage:
         if 0 < limits.max_nodes < self._nodes + nodes:
             facts = {"limit": limits.max_nodes, "used": self._nodes, "need": nodes}
             return OfferRejection(offer, Reason.LIMIT_NODES, facts)
+        total, used = self._totals.get(offer, 0), self._of_offer[offer]
+        if 0 < total < used + nodes:
+            facts = {"total": total, "used": used, "need": nodes}
+            return OfferRejection(offer, Reason.OFFER_FULL, facts)
         return None
 
     def refuse_user(

@@ -75,7 +75,12 @@ def current_usage(tx: Transaction, world: World, settings: Settings) -> Usage:
     budgets = budgets_at(tx, settings, world.userids, tx.now)
     purchases = Purchases(budgets, settings, jobs, tx.now, world.banks)
     purchases.know(tx.bursts, tx.entries)
-    return Usage(settings.limits, tx.live, jobs, purchases)
+    totals = {
+        f"{name}/{offer.name}": offer.total
+        for name, view in world.providers.items()
+        for offer in view.offers or ()
+    }
+    return Usage(settings.limits, tx.live, jobs, purchases, totals)
 
 
 def _without_address(plan: Plan) -> Plan:

@@ -67,7 +67,7 @@ class PlannedBursts:
                 planned.most, planned.pool = 0, NodePool({}, {})
             self.made.append(planned)
             self._growing.append(planned)
-            self._usage.add(nodes, 1, planned.userids)
+            self._usage.add(candidate.key, nodes, 1, planned.userids)
             self._last[key] = planned
         self._trials.note(candidate, tuple(nodes for _, nodes in shares))
 
@@ -186,7 +186,7 @@ class PlannedBursts:
             return False
         planned.grow(nodes)
         self._trials.note(offer, (size,))
-        self._usage.add(nodes, 0, planned.userids)
+        self._usage.add(offer.key, nodes, 0, planned.userids)
         return True
 
     def _may_share(self, demand: Demand, userids: frozenset[int]) -> bool:

@@ -127,7 +127,7 @@ class Races:
             rival.add(demand)
         self._index.take(slot_class, slot)
         self._index.leave(slot, rival.nodes)
-        self._usage.add(rival.nodes, 1, rival.userids)
+        self._usage.add(candidate.key, rival.nodes, 1, rival.userids)
         self._trials.note(candidate, (rival.nodes,))
         return rival
 

@@ -7,14 +7,13 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-import msgspec
-
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slot_rests import (
     SlotClass,
     SlotRests,
     by_size,
     class_of,
+    narrowed,
     run_of,
 )
 from burst.core.placement.slots import RankSlot
@@ -24,7 +23,7 @@ from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
 SlotShare = tuple[RankSlot, int]
-"""A slot and how many nodes of it, from its first rank."""
+"""A slot, of the ranks that a job may have, and how many nodes from its first."""
 
 
 class SlotIndex:
@@ -44,8 +43,8 @@ class SlotIndex:
         """`rests` are what live bursts leave of slots that are not free as a whole."""
         self._constraints = constraints
         self._slots = slots
-        self._first = {slot.ranks[0]: slot for slot in slots}
         self._named = {slot.name: slot for slot in slots}
+        self._name_of = {rank: slot.name for slot in slots for rank in slot.ranks}
         # All ranks that may be lent have that property, whatever a provider is called.
         self._providers = providers - {LENT}
         self._all = self._by_class(slots)
@@ -53,7 +52,9 @@ class SlotIndex:
         self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
         self._rests = SlotRests(rests, self._providers)
         self._free_kinds: dict[str, list[SlotClass]] = {}
-        self._prefixes: dict[str, Mapping[str, int]] = {}
+        self._counts: dict[str, Mapping[str, int]] = {}
+        self._taken: dict[str, RankSlot] = {}
+        """What was free of slots that were taken in this plan, by name."""
         self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
@@ -69,11 +70,7 @@ class SlotIndex:
 
     def usable(self, slot: RankSlot, constraint: str) -> int:
         """Return how many ranks from the slot's first one a constraint admits."""
-        if not constraint:
-            return slot.size
-        if slot.size < self._named[slot.name].size:
-            return run_of(slot, self.admitted(constraint))
-        return self._prefix(constraint).get(slot.name, 0)
+        return run_of(slot, self.admitted(constraint)) if constraint else slot.size
 
     def free_classes(self, provider: str) -> list[SlotClass]:
         """Return the kinds of free slots that a provider may use."""
@@ -100,8 +97,11 @@ class SlotIndex:
         self, slot_class: SlotClass, constraint: str
     ) -> list[tuple[RankSlot, int]]:
         """Return all slots of a kind, and how many nodes of each a job may have."""
-        each = ((slot, self.usable(slot, constraint)) for slot in self._all[slot_class])
-        return [(slot, nodes) for slot, nodes in each if nodes]
+        slots = self._all[slot_class]
+        if not constraint:
+            return [(slot, slot.size) for slot in slots]
+        count = self._count(constraint)
+        return [(slot, count[slot.name]) for slot in slots if slot.name in count]
 
     def size_of(self, name: str) -> int:
         """Return how many ranks a slot has, free or not."""
@@ -141,25 +141,28 @@ class SlotIndex:
     ) -> Iterator[RankSlot]:
         """Return the free slots of a kind that hold that many nodes, smallest first.
 
-        Then what is left of others.
+        Then what is left of others. Where the constraint does not admit the first so
+        many ranks of one, those that it admits.
         """
-        slots = self._fit(slot_class, constraint)
-        first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
-        fit: Iterator[RankSlot] = itertools.islice(slots, first, None)
-        if constraint:
-            prefix = self._prefix(constraint)
-            fit = (slot for slot in fit if prefix[slot.name] >= nodes)
-        return itertools.chain(fit, self._rests_for(slot_class, nodes, constraint))
+        found = self._found(slot_class, nodes, constraint)
+        if not constraint:
+            return found
+        admitted = self.admitted(constraint)
+        return (
+            slot if run_of(slot, admitted) >= nodes else narrowed(slot, admitted)
+            for slot in found
+        )
 
     def split_over_slots(
         self, slot_class: SlotClass, nodes: int, constraint: str, cap: int
     ) -> list[SlotShare] | None:
         """Return free slots of a kind that hold them together, largest first."""
         pieces: list[SlotShare] = []
-        slots = reversed(self._fit(slot_class, constraint))
-        rests = reversed(list(self._rests_for(slot_class, 1, constraint)))
-        for slot in itertools.chain(slots, rests):
-            here = min(nodes, cap, self.usable(slot, constraint))
+        free = [*self._free_for(slot_class, 1, constraint)]
+        rests = [*self._rests_for(slot_class, 1, constraint)]
+        for whole in itertools.chain(reversed(free), reversed(rests)):
+            slot = narrowed(whole, self.admitted(constraint)) if constraint else whole
+            here = min(nodes, cap, slot.size)
             pieces.append((slot, here))
             nodes -= here
             if not nodes:
@@ -168,20 +171,21 @@ class SlotIndex:
 
     def largest_free(self, slot_class: SlotClass, constraint: str) -> int:
         """Return the size of the largest free slot of a kind, 0 if there is none."""
-        slots = self._fit(slot_class, constraint)
-        rests = self._rests_for(slot_class, 1, constraint)
+        found = self._found(slot_class, 1, constraint)
         if constraint:
-            both = itertools.chain(slots, rests)
-            return max((self.usable(slot, constraint) for slot in both), default=0)
-        return max((slot.size for slot in [*slots[-1:], *rests]), default=0)
+            admitted = self.admitted(constraint)
+            found = (narrowed(slot, admitted) for slot in found)
+        return max((slot.size for slot in found), default=0)
 
     def take(self, slot_class: SlotClass, slot: RankSlot) -> None:
         """Lease the slot: nothing of it is free any more in this plan."""
         self._free_kinds.clear()
-        if self._rests.remove(slot):
+        rest = self._rests.remove(slot.name)
+        self._taken[slot.name] = rest or self._named[slot.name]
+        if rest:
             return
         slots = self._free[slot_class]
-        slots.remove(slot)
+        slots.remove(self._named[slot.name])
         self._names[slot_class].remove(slot.name)
         if not slots:
             del self._free[slot_class]
@@ -191,11 +195,30 @@ class SlotIndex:
 
         Only once the burst does not grow any more.
         """
-        if not slot.divisible or nodes >= slot.size:
-            return
-        ranks, hosts = slot.ranks[nodes:], slot.hosts[nodes:]
-        self._rests.add(msgspec.structs.replace(slot, ranks=ranks, hosts=hosts))
-        self._free_kinds.clear()
+        before = self._taken[slot.name]
+        left = frozenset(before.ranks).difference(slot.ranks[:nodes])
+        if slot.divisible and left:
+            self._rests.add(narrowed(before, left))
+            self._free_kinds.clear()
+
+    def _found(
+        self, slot_class: SlotClass, nodes: int, constraint: str
+    ) -> Iterator[RankSlot]:
+        """Return what is free of slots and holds so many nodes: whole ones first."""
+        free = self._free_for(slot_class, nodes, constraint)
+        return itertools.chain(free, self._rests_for(slot_class, nodes, constraint))
+
+    def _free_for(
+        self, slot_class: SlotClass, nodes: int, constraint: str
+    ) -> Iterator[RankSlot]:
+        """Return the slots of a kind that are free and hold so many nodes."""
+        slots = self._fit(slot_class, constraint)
+        first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
+        fit: Iterator[RankSlot] = itertools.islice(slots, first, None)
+        if not constraint:
+            return fit
+        count = self._count(constraint)
+        return (slot for slot in fit if count[slot.name] >= nodes)
 
     def _rests_for(
         self, slot_class: SlotClass, nodes: int, constraint: str
@@ -234,38 +257,38 @@ class SlotIndex:
             most, need = max(most, here), max(need, wanted)
         if not shaped:
             return Reason.NEVER_FITS, {}
-        if request.constraint and not self._prefix(request.constraint):
+        if request.constraint and not self._count(request.constraint):
             return Reason.EXCLUDED, {}
         return Reason.TOO_LARGE, {"need": need, "most": most}
 
     def _fit(self, slot_class: SlotClass, constraint: str) -> Sequence[RankSlot]:
-        """Return the free slots of a kind of which a constraint admits the start.
+        """Return the free slots of a kind of which a constraint admits any rank.
 
         By size, then rank, as all lists of slots here.
         """
         slots = self._free.get(slot_class, [])
         if not constraint or not slots:
             return slots
-        prefix = self._prefix(constraint)
-        if len(prefix) < len(slots):
+        count = self._count(constraint)
+        if len(count) < len(slots):
             free = self._names[slot_class]
-            few = [self._named[name] for name in prefix if name in free]
+            few = [self._named[name] for name in count if name in free]
             return sorted(few, key=by_size)
-        return [slot for slot in slots if slot.name in prefix]
+        return [slot for slot in slots if slot.name in count]
 
-    def _prefix(self, constraint: str) -> Mapping[str, int]:
-        """Return how many ranks are admitted from each slot's first, if any are."""
-        found = self._prefixes.get(constraint)
+    def _count(self, constraint: str) -> Mapping[str, int]:
+        """Return how many ranks of each slot are admitted, if any are."""
+        found = self._counts.get(constraint)
         if found is None:
-            admitted, first = self.admitted(constraint), self._first
-            few = len(admitted) < len(first)
-            starts = filter(first.__contains__, admitted) if few else first
-            found = {
-                first[rank].name: run_of(first[rank], admitted)
-                for rank in starts
-                if rank in admitted
-            }
-            self._prefixes[constraint] = found
+            admitted, names = self.admitted(constraint), self._name_of
+            if len(admitted) < len(self._slots):
+                some = {names[rank] for rank in admitted if rank in names}
+                slots = [self._named[name] for name in some]
+            else:
+                slots = [s for s in self._slots if not admitted.isdisjoint(s.ranks)]
+            sizes = ((slot.name, narrowed(slot, admitted).size) for slot in slots)
+            found = {name: size for name, size in sizes if size}
+            self._counts[constraint] = found
         return found
 
     def _capacity(
@@ -273,10 +296,9 @@ class SlotIndex:
     ) -> tuple[int, int]:
         """Return the most nodes in one slot of a kind, free or not, and in all."""
         if constraint:
-            prefix = self._prefix(constraint)
             sizes = [
                 min(cap, size)
-                for name, size in prefix.items()
+                for name, size in self._count(constraint).items()
                 if self._slot_class(self._named[name]) == slot_class
             ]
             return max(sizes, default=0), sum(sizes)

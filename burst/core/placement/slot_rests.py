@@ -7,6 +7,8 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Set
 
+import msgspec
+
 from burst.core.placement.slots import RankSlot
 from burst.model.shape import Shape
 
@@ -26,7 +28,6 @@ class SlotRests:
         """`providers` as for `class_of`."""
         self._providers = providers
         self._by_name = {rest.name: rest for rest in rests}
-        self._by_first = {rest.ranks[0]: rest for rest in self._by_name.values()}
         self._sorted: dict[SlotClass, list[RankSlot]] = {}
         for rest in sorted(self._by_name.values(), key=by_size):
             self._sorted.setdefault(self._slot_class(rest), []).append(rest)
@@ -36,22 +37,22 @@ class SlotRests:
 
     def add(self, rest: RankSlot) -> None:
         """Take in what is left of a slot of which there is no rest."""
-        self._by_name[rest.name] = self._by_first[rest.ranks[0]] = rest
+        self._by_name[rest.name] = rest
         group = self._sorted.setdefault(self._slot_class(rest), [])
         bisect.insort(group, rest, key=by_size)
 
-    def remove(self, rest: RankSlot) -> bool:
-        """Take a rest; tell whether it was one."""
-        if self._by_name.get(rest.name) is not rest:
-            return False
-        del self._by_name[rest.name], self._by_first[rest.ranks[0]]
+    def remove(self, name: str) -> RankSlot | None:
+        """Take the rest of a slot and return it; None if there is none."""
+        rest = self._by_name.pop(name, None)
+        if rest is None:
+            return None
         slot_class = self._slot_class(rest)
         group = self._sorted[slot_class]
         del group[bisect.bisect_left(group, by_size(rest), key=by_size)]
         if not group:
             del self._sorted[slot_class]
         self.withhold(self._kept)
-        return True
+        return rest
 
     def withhold(self, names: Set[str]) -> None:
         """Find no rest of these slots from now on."""
@@ -76,19 +77,12 @@ class SlotRests:
     def admitted(
         self, slot_class: SlotClass, nodes: int, ranks: frozenset[int]
     ) -> Iterator[RankSlot]:
-        """Return those whose first so many ranks are among these, smallest first."""
-        by_first = self._by_first
-        few = len(ranks) < len(by_first)
-        starts = filter(by_first.__contains__, ranks) if few else by_first
-        found = [
-            by_first[rank]
-            for rank in starts
-            if rank in ranks
-            and self._slot_class(by_first[rank]) == slot_class
-            and by_first[rank].name not in self._kept
-            and run_of(by_first[rank], ranks) >= nodes
-        ]
-        return iter(sorted(found, key=by_size))
+        """Return the rests of which so many of these ranks are, smallest first."""
+        return (
+            rest
+            for rest in self.fitting(slot_class, nodes)
+            if narrowed(rest, ranks).size >= nodes
+        )
 
     def _slot_class(self, rest: RankSlot) -> SlotClass:
         return class_of(rest, self._providers)
@@ -97,6 +91,24 @@ class SlotRests:
 def by_size(slot: RankSlot) -> tuple[int, tuple[int, ...]]:
     """Return by what lists of slots are sorted: by size, then rank."""
     return slot.size, slot.ranks
+
+
+def narrowed(slot: RankSlot, admitted: frozenset[int]) -> RankSlot:
+    """Return a slot of those ranks alone that are admitted; it may have none.
+
+    Hosts that join through another one have to be in the same burst: of such a slot
+    the first ranks, up to one that is not admitted.
+    """
+    if not slot.divisible:
+        first = run_of(slot, admitted)
+        pairs = [*zip(slot.ranks, slot.hosts, strict=True)][:first]
+    else:
+        both = zip(slot.ranks, slot.hosts, strict=True)
+        pairs = [(rank, host) for rank, host in both if rank in admitted]
+    if len(pairs) == slot.size:
+        return slot
+    ranks, hosts = tuple(r for r, _ in pairs), tuple(h for _, h in pairs)
+    return msgspec.structs.replace(slot, ranks=ranks, hosts=hosts)
 
 
 def run_of(slot: RankSlot, admitted: frozenset[int]) -> int:

@@ -150,21 +150,19 @@ def free_rests(
     view: LeadView,
     unread: Iterable[str] = (),
 ) -> list[RankSlot]:
-    """Return what live bursts leave of slots, each as a slot of its free ranks.
+    """Return what is free of slots that are not free as a whole, each as a slot.
 
-    Nothing of a slot of which a rank that no burst has is up, barred, unfreed or
-    allocated, or drained by a person. Ranks that we drained are not free until they are
-    undrained.
+    That is what live bursts, drains and exclusions leave of it. Nothing of a slot of
+    which a rank that no burst has is up, unfreed or allocated: whose that is, and what
+    more of it comes, is not known.
     """
     found: list[RankSlot] = []
     live = [burst for burst in bursts if burst.live]
     leased = {rank for burst in live for rank in burst.lease.ranks}
     hosts = {host for burst in live for host in burst.lease.hosts}
     stuck = slot_holders(slots, (), unread)
-    ours = {r for r, why in view.drained.items() if why.startswith(DRAIN_TAG)}
-    unfit = view.online | view.torpid | view.barred | view.unfreed | view.allocated
+    unfit = view.online | view.torpid | view.unfreed | view.allocated
     unfit |= view.promised
-    unfit |= view.drained.keys() - ours
     for slot in slots:
         if not slot.divisible or slot.name in stuck:
             continue
@@ -173,7 +171,7 @@ def free_rests(
             for rank, host in zip(slot.ranks, slot.hosts, strict=True)
             if rank not in leased and host not in hosts
         ]
-        free = [(rank, host) for rank, host in left if rank not in ours]
+        free = [(rank, host) for rank, host in left if rank not in view.closed]
         if (
             free
             and len(free) < slot.size

@@ -17,7 +17,7 @@ from burst.core.behaviour import behaviour_of
 from burst.core.placement.capacity import is_up
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
-from burst.core.select.hindrance import find_hindrance
+from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision, clock_time, moment
@@ -37,10 +37,10 @@ _UNKNOWN = (
 )
 
 
-def expire_assignments(
-    tx: Transaction, lead: LeadView, identity: LeadIdentity, limit: float
-) -> None:
-    """Have jobs leave bursts on which Flux did not start them in `limit`, or cannot."""
+def expire_assignments(tx: Transaction, world: World) -> None:
+    """Have jobs leave bursts on which Flux did not start them in time, or cannot."""
+    assert world.lead is not None
+    lead, identity, limit = world.lead, world.identity, world.deadlines.release
     # As they were: that a job leaves one of its bursts starts no new time on another.
     holds = dict(tx.holds)
     bursts_by_job = tx.bursts_by_job()
@@ -59,12 +59,20 @@ def expire_assignments(
                 tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": why})
                 continue
             since = _startable_since(burst, view, hold) if is_up(burst) else None
-            if since is not None and tx.now - since > limit:
-                stood = _what_stood(view, bursts_by_job[job], lead, identity)
+            if since is None:
+                continue
+            both = bursts_by_job[job]
+            if tx.now - since > limit:
+                stood = _what_stood(view, both, lead, identity)
                 note = f"Flux did not start it within {format_fsd(limit)}: {stood}"
-                context = {"id": format_f58(job), "note": note}
-                tx.record(burst.id, "job-leave", context)
                 _remember(tx, view, stood)
+            elif tx.now - since > _AT_ONCE_S and is_displaced(
+                view, both, world, since + limit
+            ):
+                note = f"it gets others: {_what_stood(view, both, lead, identity)}"
+            else:
+                continue
+            tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 
 def retry_pause(

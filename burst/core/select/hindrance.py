@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from burst.core.placement.demand import NodePool
+from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
-from burst.model.ranks import format_idset
+from burst.model.ranks import format_idset, parse_idset
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -46,6 +47,36 @@ def find_hindrance(
     if ahead:
         return Decision(Reason.JOBS_AHEAD, {**facts, "jobs": _names(ahead)})
     return None
+
+
+def is_displaced(
+    job: JobView,
+    bursts: Sequence[Burst],
+    world: World,
+    until: float,
+) -> bool:
+    """Tell whether other jobs have the nodes of a job, and may for longer than `until`.
+
+    Flux gives lent nodes to whichever job fits first, such as one that was submitted a
+    moment ago. Where the job fits on others that are free, Flux starts it there.
+    """
+    assert world.lead is not None
+    lead, identity = world.lead, world.identity
+    found = find_hindrance(job, bursts, lead, identity, {})
+    if found is None or found.reason is not Reason.NODES_TAKEN:
+        return False
+    assert job.request is not None
+    ranks = parse_idset(found.facts["ranks"])
+    on = [other for other in lead.jobs.values() if other.ranks & ranks]
+    # It may have started on the others itself, and the lead has not told us yet.
+    unexplained = ranks.difference(*(other.ranks for other in on))
+    if unexplained or any(o.duration and o.t_start + o.duration <= until for o in on):
+        return False
+    lent = {rank for slot in world.slots for rank in slot.ranks}
+    whole = {rank: identity.shapes[rank] for rank in lent & lead.usable}
+    free = {rank: lead.free[rank] for rank in whole if rank in lead.free}
+    sole = lead.scheduler.whole_nodes
+    return not NodePool(free, whole, whole_nodes=sole).fit(job.request)
 
 
 def _on_its_nodes(

@@ -30,7 +30,14 @@ def test_it_is_a_provider() -> None:
 def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
     provider = local.provider(max_nodes=3, cores=2, gpus=1, price=0.5)
     assert provider.offers() == [
-        Offer(name="local", shape=Shape(2, 1), max_nodes=3, price=0.5, join_time=1.0)
+        Offer(
+            name="local",
+            shape=Shape(2, 1),
+            max_nodes=3,
+            total=3,
+            price=0.5,
+            join_time=1.0,
+        )
     ]
 
 
