@@ -18,7 +18,7 @@ from burst.model.burst import Lease
 
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
-_LONGEST_WHY = 200
+LONGEST_WHY = 200
 
 
 def cool_down(
@@ -148,7 +148,7 @@ def _refuse(
     known = health.specs.get(key)
     failures = known.failures + 1 if known else 1
     until = refused.until + _pause(limits.refused_retry, failures)
-    entry = RefusedSpec(failures, until, refused.why[:_LONGEST_WHY])
+    entry = RefusedSpec(failures, until, refused.why[:LONGEST_WHY])
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
     return msgspec.structs.replace(health, specs=specs)

@@ -89,6 +89,7 @@ def _apply_answer(
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
         tx.cool_down(burst, limits, burst.lease.nodes, call.offers)
+        tx.explain_cooldown(burst, call.note)
     elif is_provision and call.outcome is Outcome.SPEC:
         tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:

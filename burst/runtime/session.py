@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,11 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.core.commands import enable_provider
 from burst.core.observation import why_out_of_reach
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
+from burst.core.tick import TickResult, result_of
+from burst.core.world import World
 from burst.core.worth.marks import marking
 from burst.errors import (
     ConfigError,
@@ -80,6 +84,15 @@ class DaemonProcess(NamedTuple):
     """What counts for all sessions of the process; None for a new one."""
     notifier: Notifier | None = None
     """What tells notices for all sessions of the process."""
+
+
+def _forget(
+    provider: str, records: Records, _: World, __: Settings, now: float
+) -> tuple[TickResult, None]:
+    """Forget what is held against a provider; a command for `Engine.post`."""
+    if provider not in records.health:
+        return result_of(Transaction(records, now)), None
+    return enable_provider(records, provider, now), None
 
 
 class Session:
@@ -237,6 +250,7 @@ class Session:
         prepare_intake(self.lead, config.settings)
         before, self._config = self._config, config
         self.engine.change(config)
+        self._forget_failures(before.settings)
         self._read_banks()
         path = archive_path(self.lead.identity(), config.settings)
         self._archiver.change(LedgerArchive(path))
@@ -248,6 +262,18 @@ class Session:
             for name, provider in config.providers.items()
             if before.providers.get(name) is not provider and self._workers.busy(name)
         ]
+
+    def _forget_failures(self, before: Settings) -> None:
+        """Try providers again that have other settings now, whatever failed before."""
+        for name, table in self.settings.providers.items():
+            known = before.providers.get(name)
+            if known != table and name in self._records.health:
+                log.say(
+                    "provider %s has other settings now; what failed before is"
+                    " forgotten, and it is tried again",
+                    name,
+                )
+                self.engine.post(partial(_forget, name))
 
     def close(self) -> None:
         """End. Bursts stay as they are."""

@@ -195,7 +195,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     why = "had no capacity or did not come up"
     assert why_unavailable("p", "o", health, now - 1) == (
         Reason.OFFER_COOLDOWN,
-        {"why": why, "until": now},
+        {"why": why, "until": now, "provider": "p"},
     )
     assert why_unavailable("p", "o", health, now) is None
     assert why_unavailable("p", "other", health, 0.0) is None
