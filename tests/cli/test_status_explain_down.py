@@ -283,6 +283,20 @@ def test_settings_are_read_again_when_asked(shared: Shared) -> None:
         daemon.says(f"reloaded {cli.config}", times=2)
 
 
+def test_what_doctor_would_call_wrong_is_told_with_a_reload(shared: Shared) -> None:
+    _, cli, _ = shared
+    usual = {"type": "local", **cli.options}
+    cli.write(providers={"local": usual, "a": {"type": "local", "dir": "/proc/none"}})
+    try:
+        said = cli.run("reload")
+        assert said.lines == ["reloaded; changed: providers.a"]
+        assert "wrong: provider a: /proc/none" in said.stderr
+        assert "set dir to a directory that this user may write" in said.stderr
+    finally:
+        cli.write()
+        assert "wrong: " not in cli.run("reload").stderr
+
+
 def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
     shared: Shared,
 ) -> None:
