@@ -76,10 +76,8 @@ def _start(found: Row) -> list[str]:
 
 
 def _event(indent: str, event: Row) -> Line:
-    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
-    details = " ".join(f"{key}={value}" for key, value in shown.items())
     when = f"{indent}{clock_time(event['timestamp'])}"
-    return [(when, QUIET), f" {event['name']} {details}".rstrip()]
+    return [(when, QUIET), f" {event['text']}"]
 
 
 def _burst(found: Row) -> Iterator[Line]:

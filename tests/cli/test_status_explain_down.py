@@ -157,7 +157,8 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
     with job_of(instance, 2) as job:
         wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
         name = format_f58(job)
-        wait_until(lambda: "job-start" in cli.run("explain", name).stdout, "its start")
+        runs = f" job {name} runs"
+        wait_until(lambda: runs in cli.run("explain", name).stdout, "its start")
         lines = cli.run("explain", name).lines
         found = cli.run("explain", str(int(job)), "--json").json
         (burst,) = found["bursts"]
@@ -167,6 +168,8 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
     assert f"  {burst['id']} of local: online" in lines
     assert found["verdict"] == "running"
     assert "job-start" in [event["name"] for event in burst["events"]]
+    # In sentences: the fields of events are for programs.
+    assert not re.search(r" \w+=", "\n".join(lines))
 
 
 @pytest.mark.parametrize(
