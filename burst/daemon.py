@@ -34,6 +34,7 @@ from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.alive_file import AliveFile
+from burst.runtime.bursts_left import BurstsLeft
 from burst.runtime.connect import connect
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.notifier import Notifier
@@ -72,6 +73,7 @@ class Daemon:
         self._state = DaemonState(self._tally)
         self._http = HttpService(self._state)
         self._notifier = Notifier(self._wakeup.wake)
+        self._left: BurstsLeft | None = None
         self._stopping = False
         self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
@@ -112,6 +114,9 @@ class Daemon:
             gc.collect()
             if not self._stopping:
                 session = self._reconnect()
+            if session is None:
+                self._leave_bursts()
+            self._left = None
 
     def stop(self) -> None:
         """Have `run` return. A second call ends the deletion of bursts, too."""
@@ -221,6 +226,8 @@ class Daemon:
             log.say("%s", error, level=logging.WARNING)
             why = f"the lead was lost: {error}"
             self._notifier.lead_lost(str(error), session.clock())
+            self._left = BurstsLeft.of(session, self._path)
+            self._left.say_lost()
         finally:
             self._state.lose(why)
             self._reloads.cancel()
@@ -302,10 +309,16 @@ class Daemon:
         except LeadError as error:
             if not _may_come(error):
                 raise
+            self._leave_bursts()
             raise LeadError(
                 f"the lead did not come back within {format_fsd(limit)}: {error}",
                 "start the daemon with the lead; lead.reconnect sets how long it waits",
             ) from error
+
+    def _leave_bursts(self) -> None:
+        """Take down, or hand over, what was live when a lead was lost for good."""
+        if self._left is not None:
+            self._left.end()
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the address that is set.

@@ -66,7 +66,7 @@ def doctor(
     if user and not probe:
         raise click.UsageError("--as-user is for --probe: give both")
     asked = DoctorRequest(
-        settings=_read(target),
+        settings=read_facts(target),
         uri=target.uri or "",
         provider=provider,
         probe=_tell if probe else None,
@@ -108,7 +108,8 @@ def _find(target: Target) -> Path | None:
         return target.find()
 
 
-def _read(target: Target) -> SettingsFacts:
+def read_facts(target: Target) -> SettingsFacts:
+    """Return the settings that are to be checked, and what is wrong with the file."""
     path = _find(target)
     try:
         settings = load(path) if path else Settings()

@@ -76,10 +76,8 @@ def _start(found: Row) -> list[str]:
 
 
 def _event(indent: str, event: Row) -> Line:
-    shown = {k: v for k, v in event["context"].items() if k not in {"id", "severity"}}
-    details = " ".join(f"{key}={value}" for key, value in shown.items())
     when = f"{indent}{clock_time(event['timestamp'])}"
-    return [(when, QUIET), f" {event['name']} {details}".rstrip()]
+    return [(when, QUIET), f" {event['text']}"]
 
 
 def _burst(found: Row) -> Iterator[Line]:
@@ -89,7 +87,8 @@ def _burst(found: Row) -> Iterator[Line]:
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
     yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
-    yield [f"  next: {found['next']}"]
+    if found["next"]:
+        yield [f"  next: {found['next']}"]
     for event in found["events"]:
         when = f"  {clock_time(event['timestamp'])}"
         wrong = WRONG if event["name"] in _BAD else ""

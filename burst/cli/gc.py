@@ -76,6 +76,12 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     """List, and with `yes` delete, orphans without a daemon."""
     owner = owner_tag(lead.identity(), settings.lead)
     providers = provider_registry.load_providers(settings, owner)
+    if not providers:
+        raise BurstError(
+            "no provider is known, so that nothing was looked at: it is not known"
+            " whether there are orphans",
+            "name the daemon's settings with -c, where a provider is enabled",
+        )
     orphans, failed = read_orphans(lead, providers)
     if yes:
         keys = [(orphan.provider, orphan.burst) for orphan in orphans]

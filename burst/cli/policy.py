@@ -26,7 +26,7 @@ from burst.errors import BurstError, LeadError
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
 from burst.runtime.offline import read_snapshot
-from burst.runtime.policy_check import check_policy, check_rules, with_rules
+from burst.runtime.policy_check import JUDGED, check_policy, check_rules, with_rules
 
 _RULES = (
     Column("RULE", lambda row: row["name"]),
@@ -50,9 +50,9 @@ def policy() -> None:
 def check(name: str, target: Target, listing: Listing) -> None:
     """Show which rule takes which job that waits, and what would happen now.
 
-    With JOB, only that job. With FILE, by the rules of that file in place of those of
-    the daemon; it needs [plan] preset and [[policy]] only, and is checked without a
-    lead, too. Nothing is changed.
+    With JOB, only that job. With FILE, by that file in place of the daemon's settings:
+    by [plan] preset, [[policy]] and [[budget]] where it has no [providers], else by all
+    that it says of jobs. It is checked without a lead, too. Nothing is changed.
     """
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
     tables = None if file is None else _rules_of(file)
@@ -83,7 +83,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
 def _rules_of(file: Path) -> dict[str, Any]:
     """Return the tables of a file that are looked at. Raises ConfigError."""
     tables = read_settings(file)
-    return {key: tables[key] for key in ("plan", "policy") if key in tables}
+    return {key: tables[key] for key in JUDGED if key in tables}
 
 
 def _checked(

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.doctor import read_facts
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.doctor import DoctorRequest, diagnose
+from burst.model.finding import Level
 
 
 @click.command()
 @target_options
 def reload(target: Target) -> None:
-    """Have the daemon read its settings again (as SIGHUP does)."""
+    """Have the daemon read its settings again (as SIGHUP does).
+
+    Then checks what `burst doctor` checks, and says on standard error what is wrong.
+    """
     with target.lead() as lead, show_wait("waiting for the daemon"):
         found = lead.call("reload", {}, timeout=120.0)
     click.echo(f"reloaded; changed: {', '.join(found['changed']) or 'nothing'}")
@@ -21,3 +27,9 @@ def reload(target: Target) -> None:
             f"provider {name} has not answered its last call yet; it is called again"
             " after that"
         )
+    with show_wait("checking"):
+        asked = DoctorRequest(settings=read_facts(target), uri=target.uri or "")
+        wrong = [each for each in diagnose(asked) if each.level is Level.WRONG]
+    for finding in wrong:
+        told = f"{finding.about}: {finding.what}; {finding.advice}"
+        click.echo(f"wrong: {told}", err=True)

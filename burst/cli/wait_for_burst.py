@@ -35,7 +35,7 @@ def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str
     that any more. Ctrl-C stops the waiting only.
     """
     began = time.monotonic()
-    with _progress(burst_id) as show:
+    with _progress(burst_id, _goes_on(burst_id, until)) as show:
         row = wait_for_state(
             _rows(look, burst_id),
             until,
@@ -61,7 +61,7 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
     """
     began = time.monotonic()
     rows = _rows(look, burst_id)
-    with _progress(burst_id) as show:
+    with _progress(burst_id, "its nodes go on to come or leave") as show:
         while (row := next(rows))["resize"] and row["state"] == "online":
             show(row)
     if row["state"] != "online":
@@ -77,14 +77,22 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
 
 
 @contextlib.contextmanager
-def _progress(burst_id: str) -> Iterator[Callable[[Row], None]]:
+def _progress(burst_id: str, goes_on: str) -> Iterator[Callable[[Row], None]]:
     """Yield what shows how far a burst is; say after Ctrl-C that it goes on."""
     try:
         with _spinner(f"{burst_id}: asked for") as update:
             yield lambda row: update(line_of(row))
     except KeyboardInterrupt:
-        click.echo(f"\n{burst_id} continues; `burst status` shows it", err=True)
+        told = f"{burst_id}: only the waiting ended, {goes_on}; `burst status` shows it"
+        click.echo(f"\n{told}", err=True)
         raise
+
+
+def _goes_on(burst_id: str, until: str) -> str:
+    """Return what the daemon goes on with while nobody waits for it."""
+    if until == "inactive":
+        return "it is taken down all the same"
+    return f"it is made all the same (burst down {burst_id} ends that)"
 
 
 def _spinner(what: str) -> AbstractContextManager[Callable[[str], None]]:

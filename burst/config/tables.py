@@ -70,8 +70,10 @@ class DaemonSettings(Table, frozen=True):
     """How often to ask a provider that has live bursts. Idle providers are asked at
     the cadence."""
     on_stop: Literal["leave", "reap"] = "leave"
-    """What a clean stop does with running bursts. Leaving them is the default since
-    a daemon is stopped for an upgrade more often than for good."""
+    """What a clean stop does with running bursts, and the end of a lead that does not
+    come back within `[lead] reconnect`. Leaving them is the default since a daemon is
+    stopped for an upgrade more often than for good; the log has the `burst gc` line
+    that deletes what a lead left."""
     orphans: Literal["report", "reap"] = "report"
     """What to do with things that bear our tag and no record explains. Reported only,
     by default: records are written before money is spent, so an orphan means that the
@@ -119,8 +121,12 @@ class IntakeSettings(Table, frozen=True):
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
-    release_urgency: int = 0
-    """Urgency with which jobs are released, 1 to 31; 0: the one they had before."""
+    release_urgency: int = 31
+    """Urgency, 1 to 31, that a released job gets for ten seconds at most where its lent
+    nodes are free and Flux has not started it within two seconds, as jobs ahead of it
+    wait for own nodes; 31 is first in the queue (flux-submit(1)). It gets none while it
+    could take own nodes by that (docs/intake.md). 0: it waits for its turn, and so do
+    nodes that are paid for. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What becomes of a job that no offer could ever serve: it waits without blocking
     the queue, or is failed with the reason, as Flux fails what it has no nodes for.

@@ -20,7 +20,7 @@ from burst.model.burst import Lease
 
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
-_LONGEST_WHY = 200
+LONGEST_WHY = 200
 _DIGEST = 12
 
 
@@ -144,16 +144,18 @@ def refuse_offer(
     return _refuse(health, spec_key(lease.offer), RefusedSpec(0, now, why), limits)
 
 
-def lift_refusals(health: Health, table: ProviderTable) -> Health:
-    """Forget the refused specs of a provider whose table is another one by now.
+def forget_other_table(health: Health, table: ProviderTable) -> Health:
+    """Forget what is held against a provider whose table is another one by now.
 
-    What refuses them, such as a policy, may accept what is made of the new table.
+    What failed by the old table, such as a wrong key, may work by the new one.
     """
-    encoded = msgspec.json.encode(table, order="deterministic")
-    digest = hashlib.sha256(encoded).hexdigest()[:_DIGEST] if health.specs else ""
+    if health.is_default:
+        return Health()
+    encoded = msgspec.json.encode(table, order="deterministic", enc_hook=str)
+    digest = hashlib.sha256(encoded).hexdigest()[:_DIGEST]
     if health.table in ("", digest):
         return msgspec.structs.replace(health, table=digest)
-    return msgspec.structs.replace(health, specs={}, table="")
+    return Health()
 
 
 def _refuse(
@@ -163,7 +165,7 @@ def _refuse(
     known = health.specs.get(key)
     failures = known.failures + 1 if known else 1
     until = refused.until + _pause(limits.refused_retry, failures)
-    entry = RefusedSpec(failures, until, refused.why[:_LONGEST_WHY])
+    entry = RefusedSpec(failures, until, refused.why[:LONGEST_WHY])
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
     return msgspec.structs.replace(health, specs=specs)

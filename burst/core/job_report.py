@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from burst.core.burst_story import sentence
 from burst.core.losses import loss_of
 from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
@@ -131,7 +132,12 @@ def _story(burst: Burst, job_id: JobId) -> Row:
         "state": burst.state.value,
         "result": burst.result.value if burst.result else None,
         "events": [
-            {"timestamp": e.timestamp, "name": e.name, "context": e.context}
-            for e in events
+            {
+                "timestamp": event.timestamp,
+                "name": event.name,
+                "context": event.context,
+                "text": sentence(event),
+            }
+            for event in events
         ],
     }

@@ -269,6 +269,7 @@ def _act_online(
         if made_for_jobs and not burst.served:
             # It came up too late for any job, and so would the next.
             tx.cool_down(burst, settings.limits)
+            tx.explain_cooldown(burst, "it was online too late for any job")
 
 
 def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:

@@ -27,6 +27,7 @@ _VOIDS: dict[str, frozenset[str]] = {
     # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,
     # Each of these says all that the earlier ones did, and nodes that come are used.
+    # Some sizes that were reached are kept all the same, for people (_REACHED).
     **dict.fromkeys(("grow", "grown"), _SIZES | _IDLENESS | {"overdue"}),
     **dict.fromkeys(("shrink", "shrunk"), _SIZES | {"overdue"}),
     "shrink-start": frozenset({"shrink-start", "overdue"}),
@@ -38,8 +39,13 @@ _VOIDS: dict[str, frozenset[str]] = {
     "reclaimed": frozenset({"reclaimed"}),
 }
 
-# Events about ranks: the first of a name is kept, and one for the ranks of all others.
-_JOINT = {"joined", "rank-drain", "undrain"}
+# Of these so many are kept before one more, so that what is told is what happened.
+_REACHED = frozenset({"grown", "shrunk"})
+_KEPT_SIZES = 3
+_STAGES = frozenset({"online", "grown"})
+# Events about ranks: the first of a name is kept, and one for the ranks of all others;
+# of those that joined one before the burst is online, and one for each growth.
+_JOINT = {"rank-drain", "undrain"}
 
 # Not kept as events: Burst.times and Burst.sums say what they did.
 _OF_JOBS = {
@@ -58,19 +64,24 @@ def cut_note(event: Event) -> Event:
 def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
     """Return the events that are kept, after one more.
 
-    At most two of each name, so that no record grows while its burst lives.
+    A few of each name, so that no record grows while its burst lives.
     """
     name = event.name
     void = _VOIDS.get(name, frozenset())
     if any(old.name in void for old in events):
-        events = tuple(old for old in events if old.name not in void)
+        reached = [old for old in events if old.name in _REACHED][-_KEPT_SIZES:]
+        events = tuple(
+            old
+            for old in events
+            if old.name not in void or any(old is size for size in reached)
+        )
     if name in _OF_JOBS:
         return events
     if name == "submit":
         event = msgspec.structs.replace(event, context={})
     if name in _JOINT:
         return tuple(_join(events, event))
-    return (*events, event)
+    return tuple(_join_by_stage((*events, event)))
 
 
 def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
@@ -78,6 +89,31 @@ def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
     same = [old for old in events if old.name == event.name]
     if len(same) < 2:
         return [*events, event]
-    ranks = parse_idset(same[1].context["ranks"]) | parse_idset(event.context["ranks"])
-    joint = Event(event.timestamp, event.name, {"ranks": format_idset(ranks)})
-    return [*(old for old in events if old is not same[1]), joint]
+    return [*(old for old in events if old is not same[1]), _united(same[1], event)]
+
+
+def _join_by_stage(events: tuple[Event, ...]) -> list[Event]:
+    """Return the events with those of ranks that joined made one for each stage.
+
+    But for the first of all, which is kept by itself.
+    """
+    found: list[Event] = []
+    joined, is_first = None, True
+    for event in events:
+        told = event
+        if event.name in _STAGES:
+            joined = None
+        elif event.name == "joined" and is_first:
+            is_first = False
+        elif event.name == "joined":
+            if joined is not None:
+                found = [old for old in found if old is not joined]
+                told = _united(joined, event)
+            joined = told
+        found.append(told)
+    return found
+
+
+def _united(one: Event, later: Event) -> Event:
+    ranks = parse_idset(one.context["ranks"]) | parse_idset(later.context["ranks"])
+    return Event(later.timestamp, later.name, {"ranks": format_idset(ranks)})

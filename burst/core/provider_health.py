@@ -82,6 +82,8 @@ class OfferHealth(msgspec.Struct, frozen=True):
     nodes: int = 0
     """Bursts of at least so many nodes are not tried: the smallest for which there was
     no capacity. 0 for bursts of any size, as they did not come up."""
+    why: str = ""
+    """What was wrong with the last of its bursts, in the provider's words or ours."""
 
     def covers(self, nodes: int, now: float) -> bool:
         """Tell whether no burst of so many nodes is tried now."""
@@ -130,7 +132,7 @@ class Health(msgspec.Struct, frozen=True):
     specs: Mapping[str, RefusedSpec] = {}
     """By `burst.core.cooldowns.spec_key`."""
     table: str = ""
-    """A digest of the provider's table, on which `specs` rest."""
+    """A digest of the provider's table, on which all of this rests."""
     drained: Mapping[str, DrainedOffer] = {}
     """By offer."""
     trial: bool = False
@@ -140,7 +142,7 @@ class Health(msgspec.Struct, frozen=True):
     @property
     def is_default(self) -> bool:
         """Whether there is nothing to keep."""
-        return self == Health()
+        return msgspec.structs.replace(self, table="") == Health()
 
     @property
     def disabled(self) -> str:
@@ -273,7 +275,7 @@ def why_unavailable(
         }
     aside = health.offers.get(offer, OfferHealth())
     if aside.covers(1, now):
-        return Reason.OFFER_COOLDOWN, cooldown_facts(aside)
+        return Reason.OFFER_COOLDOWN, cooldown_facts(provider, aside)
     drained = health.drained.get(offer)
     if drained is not None and drained.until > now:
         return Reason.OFFER_DRAINED, {
@@ -285,14 +287,16 @@ def why_unavailable(
     return None
 
 
-def cooldown_facts(aside: OfferHealth) -> dict[str, object]:
+def cooldown_facts(provider: str, aside: OfferHealth) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "had no capacity or did not come up"
     if not aside.failures:
         why = f"nodes of a burst of {aside.nodes} were taken for others as it came up"
     elif aside.nodes > 1:
         why = f"had no capacity for {aside.nodes} nodes"
-    return {"why": why, "until": aside.until}
+    if aside.why:
+        why = f"{why}: {aside.why}"
+    return {"why": why, "until": aside.until, "provider": provider}
 
 
 def expiry_times(health: Health) -> list[float]:

@@ -26,7 +26,7 @@ from burst.model.burst import (
     Lease,
     State,
 )
-from burst.model.event import Event
+from burst.model.event import Event, cut
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 
@@ -227,6 +227,7 @@ class Transaction:
             self.refuse_spec(burst, why, limits, by_rule=True)
         else:
             self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
+            self.explain_cooldown(burst, why)
 
     def fail_late(self, burst: Burst, why: str, limits: LimitSettings) -> None:
         """End a burst that is not online by its deadline."""
@@ -236,6 +237,7 @@ class Transaction:
         else:
             self.fail(burst.id, "timeout", why)
             self.cool_down(burst, limits)
+            self.explain_cooldown(burst, why)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
         """Quarantine a burst; `cause` as for `lifecycle.quarantine`."""
@@ -291,6 +293,16 @@ class Transaction:
         for offer in (burst.lease.offer, *others):
             health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
         self.set_health(provider, health)
+
+    def explain_cooldown(self, burst: Burst, why: str) -> None:
+        """Note why the offer of a burst that failed is set aside."""
+        health = self.health_of(burst.lease.provider)
+        aside = health.offers.get(burst.lease.offer)
+        if aside is not None:
+            noted = msgspec.structs.replace(aside, why=cut(why, cooldowns.LONGEST_WHY))
+            offers = {**health.offers, burst.lease.offer: noted}
+            health = msgspec.structs.replace(health, offers=offers)
+            self.set_health(burst.lease.provider, health)
 
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool

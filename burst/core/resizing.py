@@ -153,6 +153,7 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
     labelled. So jobs get further bursts from then on, as if it could not grow.
     """
     tx.cool_down(burst, limits, len(burst.coming))
+    tx.explain_cooldown(burst, why)
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
 
 

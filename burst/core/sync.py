@@ -36,8 +36,8 @@ def sync(
     limits = settings.limits
     postpone(tx, world.unread)
     for name in tx.health.keys() & settings.providers.keys():
-        lifted = cooldowns.lift_refusals(tx.health[name], settings.providers[name])
-        tx.set_health(name, lifted)
+        table = settings.providers[name]
+        tx.set_health(name, cooldowns.forget_other_table(tx.health[name], table))
     take_answers(tx, world, limits)
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known
@@ -94,6 +94,7 @@ def _apply_answer(
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
         tx.cool_down(burst, limits, burst.lease.nodes, call.offers)
+        tx.explain_cooldown(burst, call.note)
     elif is_provision and call.outcome is Outcome.SPEC:
         tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:
@@ -182,9 +183,9 @@ def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
     The job gets it back if it has to be held again.
     """
     hold = tx.holds[job]
-    if hold.expected_urgency and urgency != hold.expected_urgency:
+    if not hold.may_show(urgency, tx.now):
         tx.holds[job] = msgspec.structs.replace(
-            hold, urgency=urgency, expected_urgency=urgency
+            hold, urgency=urgency, expected_urgency=urgency, raised_to=0, by_user=True
         )
 
 

@@ -195,7 +195,7 @@ def _decide_on_jobs(
     )
     first = world.lead.jobs[plan.reservation.job] if plan.reservation else None
     urgency = triage.urgency(first) if first else None
-    plan_job_holds(tx, world.lead, triage, fresh, settings.intake)
+    plan_job_holds(tx, world, triage, fresh, settings.intake)
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
     limit = settings.deadlines.reservation

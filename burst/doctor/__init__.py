@@ -111,6 +111,13 @@ def diagnose(
 def _check_all(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
     yield from _label("settings", check_settings(request.settings))
+    if request.settings.trouble:
+        # By defaults in its place all else would be wrong, too.
+        rest = "ensembles, flux, the lead, providers and what rests on these"
+        advice = "fix the settings first, then run burst doctor again"
+        found = [note(f"not checked without the settings: {rest}", advice)]
+        yield from _label("settings", found)
+        return
     ensembles = collect_facts.read_ensembles(settings)
     yield from _label("ensembles", check_ensembles(ensembles))
     uri, source = _find_uri(request)

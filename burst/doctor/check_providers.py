@@ -21,28 +21,30 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if facts.trouble:
         return [wrong(facts.trouble.what, facts.trouble.advice or "see its settings")]
     found = []
-    if health.disabled:
-        found.append(
-            wrong(
-                f"it is disabled: {health.disabled}",
-                f"when the cause is fixed: burst enable {facts.name}",
-            )
-        )
+    causes: set[str] = set()
+
+    def tell(what: str, failure: ReadFailure) -> None:
+        # One cause, such as a wrong key, has each of its calls fail: it is named once.
+        if failure.what not in causes:
+            causes.add(failure.what)
+            text = f"{what}: {failure.what}"
+            found.append(wrong(text, failure.advice or "see its settings"))
+
     if isinstance(facts.offers, ReadFailure):
-        text = f"its offers cannot be read: {facts.offers.what}"
-        found.append(wrong(text, facts.offers.advice or "see its settings"))
+        tell("its offers cannot be read", facts.offers)
     elif not facts.offers:
         found.append(wrong("it has no offers", "see its settings"))
     else:
         found += [ok(_describe(offer)) for offer in facts.offers]
     if isinstance(facts.statuses, ReadFailure):
-        text = f"its bursts cannot be listed: {facts.statuses.what}"
-        found.append(wrong(text, facts.statuses.advice or "see its settings"))
+        tell("its bursts cannot be listed", facts.statuses)
     if isinstance(facts.findings, ReadFailure):
-        text = f"its own checks failed: {facts.findings.what}"
-        found.append(wrong(text, facts.findings.advice or "see its settings"))
+        tell("its own checks failed", facts.findings)
     else:
         found += facts.findings
+    if health.disabled and not any(health.disabled.startswith(c) for c in causes):
+        remedy = f"when the cause is fixed: burst enable {facts.name}"
+        found.insert(0, wrong(f"it is disabled: {health.disabled}", remedy))
     return found
 
 

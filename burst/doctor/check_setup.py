@@ -22,7 +22,7 @@ _UPDATE = f"install flux-core {OLDEST[0]}.{OLDEST[1]} or later"
 def check_settings(facts: SettingsFacts) -> list[Finding]:
     """Check the settings file."""
     if facts.trouble:
-        return [wrong(facts.trouble.what, facts.trouble.advice or "correct that key")]
+        return [wrong(facts.trouble.what, facts.trouble.advice or "correct it there")]
     if not facts.path:
         return [
             note(
@@ -97,6 +97,13 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
             text = f"{where}{source} answers, but not to this user: {lead.what}"
         else:
             text = f"{lead.what}{source}"
+        if not facts.uri:
+            text = f"FLUX_URI is not set in this shell, and {text}"
+            advice = (
+                "export FLUX_URI as `burst lead init` printed it, or name the lead with"
+                " --uri or lead.uri; for the system instance, start its broker"
+            )
+            return [wrong(text, advice)]
         advice = "run this on the lead, as the owner of the instance"
         return [wrong(text, lead.advice or advice)]
     owner = facts.owner or lead.owner

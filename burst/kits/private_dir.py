@@ -26,6 +26,8 @@ from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.kits.open_to_users import let_pass
 
 _T = TypeVar("_T")
+# What the directories of a burst take at least, in bytes.
+_LEAST_ROOM = 16 * 1024
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -97,6 +99,24 @@ class PrivateDirectory:
             raise self._unusable("used", error) from error
         theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
         _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
+
+    def check_space(self) -> None:
+        """Raise Refused while there is no room for a burst on its file system.
+
+        Raises Transient if that cannot be read now.
+        """
+        place = next(p for p in (self.path, *self.path.parents) if p.exists())
+        with disk_errors(place):
+            found = os.statvfs(place)
+        blocks = found.f_bavail if os.geteuid() else found.f_bfree
+        if blocks * found.f_frsize < _LEAST_ROOM or (
+            found.f_files and not found.f_ffree
+        ):
+            raise Refused(
+                f"{self.path}: the file system of {place} is full",
+                "free space on it, or set dir to a directory on another one; then it is"
+                " used again by itself",
+            )
 
     @contextlib.contextmanager
     def _open_base(self) -> Iterator[int]:

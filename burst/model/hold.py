@@ -12,6 +12,10 @@ from burst.errors import RecordUnreadable
 DEFAULT_URGENCY = 16
 """Flux's default. Only the instance owner may set a higher one."""
 
+RAISED_FOR = 10.0
+"""For so many seconds a job is put ahead of the queue to start on free nodes; a request
+to raise an urgency, or to lower it, has shown by then."""
+
 
 class HoldState(enum.Enum):
     """HOLDING and RELEASING are recorded before the request is sent to the lead.
@@ -36,7 +40,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was done to one job."""
 
     urgency: int
-    """Before it was held; given back unless `[intake] release_urgency` sets another."""
+    """Before it was held; given back when it is released."""
     state: HoldState
     since: float
     """When that state began; seconds since the epoch."""
@@ -53,10 +57,32 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether its user asked for a burst, whatever that is worth (`burst request
     --job`)."""
 
+    raised_to: int = 0
+    """The urgency that it got after its release, as its lent nodes were free and Flux
+    did not start it (`[intake] release_urgency`); kept when that was taken back, 0 if
+    it never got it."""
+    raised_since: float = 0.0
+    """When it got that, or when it was taken back; seconds since the epoch."""
+    by_user: bool = False
+    """Whether its urgency was changed by others since it was released: the daemon
+    does not change that."""
+
     letting: float = 0.0
     """Since when the daemon asks the lead to let the job start on the nodes of its
     bursts, which the lead may refuse for this job alone; seconds since the epoch, 0
     while it does not."""
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether it is put ahead of its place in the queue."""
+        return bool(self.raised_to) and self.expected_urgency == self.raised_to
+
+    def may_show(self, urgency: int, now: float) -> bool:
+        """Tell whether the lead may show this urgency although nobody else set it."""
+        if urgency == self.expected_urgency or not self.expected_urgency:
+            return True
+        ours = bool(self.raised_to) and urgency in (self.urgency, self.raised_to)
+        return ours and now - self.raised_since < RAISED_FOR
 
     def then(self, state: HoldState, now: float) -> Hold:
         """Return the record after a step."""

@@ -414,7 +414,7 @@ class Reason(enum.Enum):
         guests="a record cannot be read, and may be of this job in an isolated burst",
     )
     OFFER_COOLDOWN = _offer(
-        "{why}; set aside until {until!t}",
+        "{why}; set aside until {until!t} (burst enable {provider} forgets it)",
         passing=True,
         guests="could not be had, and is set aside until {until!t}",
     )

@@ -50,5 +50,5 @@ def _figure_class() -> Any:
     except ImportError as error:
         raise PictureError(
             f"no picture without matplotlib: {error}",
-            "pip install 'flux-burst-orchestrator[plot]'",
+            "pip install '.[plot]' in its source, or matplotlib beside it",
         ) from error

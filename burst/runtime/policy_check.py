@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from burst.config import PolicyRule, Settings, parse
+from burst.config.money import parse_budgets
 from burst.config.policy import parse_policy
 from burst.core import job_report
 from burst.core.select.job_policy import policy_for_job
@@ -21,16 +22,38 @@ from burst.runtime.snapshot import Snapshot
 Row = dict[str, Any]
 
 
-def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Settings:
-    """Return the settings with the preset and the rules of another file's tables.
+JUDGED = (
+    "plan",
+    "policy",
+    "budget",
+    "prices",
+    "intake",
+    "limits",
+    "deadlines",
+    "providers",
+)
+"""The tables of a file by which jobs are judged."""
 
-    Raises ConfigError.
+
+def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Settings:
+    """Return the settings with what another file's tables have in their place.
+
+    A file with providers is one of a daemon: it is judged by all that it says, and by
+    defaults where it says nothing. Of one without, the preset and the rules count, and
+    the budgets if it has some. Raises ConfigError.
     """
+    replace = msgspec.structs.replace
+    if tables.get("providers"):
+        found = parse(tables, where)
+        return replace(settings, **{name: getattr(found, name) for name in JUDGED})
     other = parse({"plan": tables.get("plan", {})}, where)
-    plan = msgspec.structs.replace(settings.plan, preset=other.plan.preset)
-    providers = tuple(settings.providers)
-    rules = parse_policy(tables.get("policy", ()), plan.preset, providers, where)
-    return msgspec.structs.replace(settings, plan=plan, policy=rules)
+    plan = replace(settings.plan, preset=other.plan.preset)
+    providers = settings.providers
+    rules = parse_policy(tables.get("policy", ()), plan.preset, tuple(providers), where)
+    budgets = settings.budget
+    if "budget" in tables:
+        budgets = parse_budgets(tables["budget"], providers, where)
+    return replace(settings, plan=plan, policy=rules, budget=budgets)
 
 
 def check_policy(snapshot: Snapshot, settings: Settings) -> Row:

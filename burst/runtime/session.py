@@ -159,6 +159,11 @@ class Session:
         """The owner tag of all that is made for the lead."""
         return self._config.identity.owner
 
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """The providers in use, by name."""
+        return self._config.providers
+
     def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
         """Make providers, on whatever thread. Raises BurstError."""
         return provider_registry.load_providers(settings, owner)

@@ -114,18 +114,20 @@ class LocalProvider:
         """Since when bursts are being reaped, if that could not be written."""
 
     def offers(self) -> Sequence[Offer]:
-        """Return the one offer, `local`."""
+        """Return the one offer, `local`. Raises Refused while its disk is full."""
+        self._home.check_space()
+        return [self._offer()]
+
+    def _offer(self) -> Offer:
         cores = self._settings.cores or len(os.sched_getaffinity(0))
-        return [
-            Offer(
-                name="local",
-                shape=Shape(cores, self._settings.gpus),
-                max_nodes=self._settings.max_nodes,
-                total=self._settings.max_nodes,
-                price=self._settings.price,
-                join_time=1.0,
-            )
-        ]
+        return Offer(
+            name="local",
+            shape=Shape(cores, self._settings.gpus),
+            max_nodes=self._settings.max_nodes,
+            total=self._settings.max_nodes,
+            price=self._settings.price,
+            join_time=1.0,
+        )
 
     def place(self) -> str:
         """Return the directory in which followers of this host have theirs."""
@@ -258,7 +260,7 @@ class LocalProvider:
 
     def _admit(self, spec: BurstSpec) -> BurstDirectory:
         """Return the burst's directory, if it fits the offer and the free capacity."""
-        (offer,) = self.offers()
+        offer = self._offer()
         if not is_safe_name(spec.burst_id):
             raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
         place = self._home.burst(spec.burst_id)

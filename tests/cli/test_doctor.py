@@ -121,6 +121,24 @@ def test_without_a_lead_the_rest_is_looked_at_all_the_same(shared: Shared) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("[providers\n", "not TOML: "),
+        ("[limit]\nmax_nodes = 3\n", "limit: no such key"),
+        ("[limits]\nmax_node = 3\n", "limits.max_node: no such key"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_the_one_thing_that_is_wrong(
+    cli: CliHarness, text: str, cause: str
+) -> None:
+    cli.config.write_text(text)
+    said = cli.run("doctor")
+    assert cause in wrong(said)
+    assert said.stdout.splitlines()[-1].startswith("1 wrong, ")
+    assert "not checked without the settings: " in said.stdout
+
+
 def test_a_lead_without_a_daemon_is_told_of(cli: CliHarness) -> None:
     said = cli.run("doctor")
     assert f"burst daemon -c {cli.config}" in said.stdout

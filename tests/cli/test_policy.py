@@ -75,6 +75,25 @@ def test_a_file_of_rules_is_checked_without_a_lead(tmp_path: Path) -> None:
         assert "nowhere" in burst("policy", "check", *of_jobs, *nowhere).error
 
 
+def test_a_file_is_judged_by_its_own_budgets_and_providers(tmp_path: Path) -> None:
+    file = tmp_path / "new.toml"
+    nowhere = ("--uri", f"embedded://{tmp_path}/nowhere", "-c", str(empty(tmp_path)))
+    strict = '[[policy]]\nover_budget = "fail"\n'
+    provider = '[providers.local]\ntype = "local"\n'
+    warns = "fails jobs that would pass a budget, and there is no [[budget]]"
+    for text, warned in [
+        (strict, True),
+        (strict + "[[budget]]\nlimit = 5\n", False),
+        (provider + strict, True),
+        (provider + strict + "[[budget]]\nlimit = 5\n", False),
+    ]:
+        file.write_text(text)
+        done = burst("policy", "check", str(file), *nowhere)
+        assert (warns in done.stdout) is warned, text
+    file.write_text(provider + '[[policy]]\nproviders = ["local"]\n')
+    assert burst("policy", "check", str(file), *nowhere).status == 0
+
+
 def empty(directory: Path) -> Path:
     """Return settings with nothing in them."""
     path = directory / "empty.toml"

@@ -240,5 +240,5 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
         finally:
             said = end(process)
         assert said.status == 1
-        assert "continues; `burst status` shows it" in said.stderr
+        assert "only the waiting ended, it is made all the same" in said.stderr
         assert cli.status()["bursts"][0]["state"] in {"provision", "join"}

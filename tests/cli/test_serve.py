@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 from burst.kits import certificate
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
@@ -234,6 +235,28 @@ def test_a_lead_that_ends_is_looked_for_and_missed(
         assert error.startswith("burst: ERROR: the lead did not come back within 200ms")
         assert "start the daemon with the lead; lead.reconnect sets how long" in error
         assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("on_stop", ["leave", "reap"])
+def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
+    cli: CliHarness, instance: EmbeddedInstance, on_stop: str
+) -> None:
+    cli.write(lead={"reconnect": "0.2s"}, daemon={"on_stop": on_stop})
+    with cli.daemon() as daemon:
+        burst_id = bring_up(cli, 2)
+        instance.stop()
+        assert daemon.wait() == 1
+    told = f"{burst_id} of provider local: to delete what there is of it"
+    if on_stop == "reap":
+        assert f"{burst_id} of provider local: nothing of it is left" in daemon.log
+        assert told not in daemon.log
+        return
+    line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
+    assert str(cli.config) in line
+    done = burst(*shlex.split(line)[1:])
+    assert f"{burst_id}: orphan of provider" in done.stderr
+    assert "is deleted, nothing of it is left" in done.stderr
+    assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 
 def test_a_lead_that_is_back_is_served_again(

@@ -157,7 +157,8 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
     with job_of(instance, 2) as job:
         wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
         name = format_f58(job)
-        wait_until(lambda: "job-start" in cli.run("explain", name).stdout, "its start")
+        runs = f" job {name} runs"
+        wait_until(lambda: runs in cli.run("explain", name).stdout, "its start")
         lines = cli.run("explain", name).lines
         found = cli.run("explain", str(int(job)), "--json").json
         (burst,) = found["bursts"]
@@ -167,6 +168,8 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
     assert f"  {burst['id']} of local: online" in lines
     assert found["verdict"] == "running"
     assert "job-start" in [event["name"] for event in burst["events"]]
+    # In sentences: the fields of events are for programs.
+    assert not re.search(r" \w+=", "\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -281,6 +284,20 @@ def test_settings_are_read_again_when_asked(shared: Shared) -> None:
         cli.write()
         cli.run("reload")
         daemon.says(f"reloaded {cli.config}", times=2)
+
+
+def test_what_doctor_would_call_wrong_is_told_with_a_reload(shared: Shared) -> None:
+    _, cli, _ = shared
+    usual = {"type": "local", **cli.options}
+    cli.write(providers={"local": usual, "a": {"type": "local", "dir": "/proc/none"}})
+    try:
+        said = cli.run("reload")
+        assert said.lines == ["reloaded; changed: providers.a"]
+        assert "wrong: provider a: /proc/none" in said.stderr
+        assert "set dir to a directory that this user may write" in said.stderr
+    finally:
+        cli.write()
+        assert "wrong: " not in cli.run("reload").stderr
 
 
 def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(

@@ -68,7 +68,11 @@ def test_with_nothing_live_nothing_is_said_to_be_lost(cli: CliHarness) -> None:
 def test_without_daemon_and_file_it_is_said_that_no_provider_is_known(
     command: str, cli: CliHarness
 ) -> None:
-    assert _NONE in burst(command, "--uri", cli.uri).stderr
+    done = burst(command, "--uri", cli.uri)
+    assert _NONE in done.stderr
+    # Nothing was looked at: that is no answer of "no orphans".
+    assert done.status == (command == "gc")
+    assert "no orphans" not in done.stdout
     assert _NONE not in cli.run(command).stderr
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burst.core.burst_story import sentence
 from burst.core.kept_events import kept
 from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
 from burst.core.records import Records
@@ -273,8 +274,65 @@ def test_of_many_jobs_that_go_on_without_a_burst_that_failed_some_are_known():
 
 
 @pytest.mark.parametrize("name", ["grow", "grown"])
-def test_a_growth_voids_earlier_sizes_and_idleness(name):
+def test_a_growth_voids_what_has_begun_before_and_idleness(name):
     events: tuple[Event, ...] = ()
-    for old in ("online", "shrunk", "idle", "overdue", name):
+    for old in ("online", "shrunk", "shrink", "idle", "overdue", name):
         events = kept(events, Event(T0, old, {}))
-    assert [event.name for event in events] == ["online", name]
+    assert [event.name for event in events] == ["online", "shrunk", name]
+
+
+def grow_by_one(burst: Burst, nodes: int, at: float) -> Burst:
+    """A growth of one node, from when it begins until all is online."""
+    size = {
+        "hosts": format_hostlist(f"burst-0-{n}" for n in range(nodes)),
+        "ranks": format_idset(range(2, 2 + nodes)),
+        "online": format_idset(range(2, 2 + nodes)),
+        "nodes": nodes,
+        "note": "by hand",
+    }
+    begun = {**size, "before": nodes - 1, "requested": True}
+    burst = apply(burst, Event(at, "grow", begun))
+    burst = apply(burst, Event(at + 1, "joined", {"ranks": str(1 + nodes)}))
+    return apply(burst, Event(at + 2, "grown", size))
+
+
+def test_growths_are_told_in_the_order_in_which_they_were():
+    burst = run("provision-start", "provision-finish")
+    burst = apply(burst, Event(T0 + 11, "joined", {"ranks": "2"}))
+    burst = apply(burst, Event(T0 + 12, "joined", {"ranks": "3"}))
+    burst = apply(burst, Event(T0 + 13, "online", {"ranks": "2-3"}))
+    for nodes in (3, 4, 5):
+        burst = grow_by_one(burst, nodes, T0 + 100 * nodes)
+
+    told = [
+        (event.timestamp - T0, sentence(event))
+        for event in burst.events
+        if event.name in {"joined", "grown"}
+    ]
+    assert told == [
+        (11, "ranks 2 joined the lead"),
+        (12, "ranks 3 joined the lead"),
+        (301, "ranks 4 joined the lead"),
+        (302, "it has 3 nodes now, all online: by hand"),
+        (401, "ranks 5 joined the lead"),
+        (402, "it has 4 nodes now, all online: by hand"),
+        (501, "ranks 6 joined the lead"),
+        (502, "it has 5 nodes now, all online: by hand"),
+    ]
+    assert read_again(burst) == burst
+
+
+def test_of_many_growths_the_last_are_told_and_all_ranks():
+    burst = run("provision-start", "provision-finish")
+    burst = apply(burst, Event(T0 + 11, "joined", {"ranks": "2-3"}))
+    burst = apply(burst, Event(T0 + 13, "online", {"ranks": "2-3"}))
+    for nodes in range(3, 40):
+        burst = grow_by_one(burst, nodes, T0 + 100 * nodes)
+
+    assert burst.joined_ranks == frozenset(range(2, 41))
+    sizes = [event.context["nodes"] for event in burst.events if event.name == "grown"]
+    assert sizes == [36, 37, 38, 39]
+    times = [event.timestamp for event in burst.events]
+    assert times == sorted(times)
+    assert len(burst.events) < 16
+    assert read_again(burst) == burst

@@ -15,7 +15,9 @@ FULL = Decision(
     {},
     (
         OfferRejection(
-            "a/nodes", Reason.OFFER_COOLDOWN, {"why": "had no capacity", "until": T0}
+            "a/nodes",
+            Reason.OFFER_COOLDOWN,
+            {"why": "had no capacity", "until": T0, "provider": "a"},
         ),
     ),
 )
@@ -26,7 +28,7 @@ LATER = Decision(
         OfferRejection(
             "a/nodes",
             Reason.OFFER_COOLDOWN,
-            {"why": "had no capacity", "until": T0 + 60},
+            {"why": "had no capacity", "until": T0 + 60, "provider": "a"},
         ),
     ),
 )
@@ -58,7 +60,7 @@ def test_no_text_is_made_of_what_a_job_was_told_before() -> None:
 
 
 def test_a_job_whose_forecast_is_lost_is_told_nothing_else_meanwhile() -> None:
-    lost = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0})
+    lost = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0, "provider": "a"})
     told = job_memo.next_last_memo(None, FULL, job_memo.memo(FULL), T0, 0)
     assert job_memo.memo_not_before(told, lost) == math.inf
     assert job_memo.memo_not_before(None, lost) == -math.inf

@@ -7,8 +7,8 @@ import pytest
 from burst.config import DeadlineSettings, ProviderTable
 from burst.core.cooldowns import (
     cool_down,
+    forget_other_table,
     forgive,
-    lift_refusals,
     refuse_offer,
     refuse_spec,
 )
@@ -178,13 +178,13 @@ def test_a_refused_spec_is_tried_again_once_its_provider_has_another_table():
     """What refused it, such as a policy, may accept what is made of that."""
     table = ProviderTable(type="kube", options={"image": "a", "user": 1})
     held = refuse_spec(Health(), LEASE, "no", LIMITS, 100.0)
-    noted = lift_refusals(held, table)
+    noted = forget_other_table(held, table)
     assert noted.specs == held.specs
     same = ProviderTable(type="kube", options={"user": 1, "image": "a"})
-    assert lift_refusals(noted, same) == noted
+    assert forget_other_table(noted, same) == noted
     other = ProviderTable(type="kube", options={"image": "b", "user": 1})
-    assert lift_refusals(noted, other).is_default
-    assert lift_refusals(forgive(noted, LEASE), table).is_default
+    assert forget_other_table(noted, other).is_default
+    assert forget_other_table(forgive(noted, LEASE), table).is_default
 
 
 def test_only_so_many_refused_specs_are_remembered():
@@ -214,7 +214,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     why = "had no capacity or did not come up"
     assert why_unavailable("p", "o", health, now - 1) == (
         Reason.OFFER_COOLDOWN,
-        {"why": why, "until": now},
+        {"why": why, "until": now, "provider": "p"},
     )
     assert why_unavailable("p", "o", health, now) is None
     assert why_unavailable("p", "other", health, 0.0) is None

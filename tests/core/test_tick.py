@@ -226,19 +226,6 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     )
 
 
-def test_a_site_may_release_with_its_own_urgency():
-    up = run("provision-start", "provision-finish", "online")
-    one = job(1, whole(2), urgency=0)
-
-    made = tick_once(
-        world(view(one, online=[0, 1, 2, 3])),
-        recorded(up, holds={ONE: hold(HoldState.HELD)}),
-        intake={"release_urgency": 31},
-    )
-
-    assert made.actions[0].urgencies == {1: 31}
-
-
 def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
     up = run("provision-start", "provision-finish", "online")
     two = job(2, whole(1), urgency=16)

@@ -51,6 +51,17 @@ def test_what_a_provider_offers_is_told() -> None:
     ]
 
 
+def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
+    denied = ReadFailure("invalid key", "give it another")
+    other = ReadFailure("no route", "ask the network's people")
+    broken = provider(offers=denied, statuses=denied, findings=other)
+    health = Health(refused={"offers": RefusedCall("invalid key; give it another")})
+    assert [finding.what for finding in check_provider(broken, health)] == [
+        "its offers cannot be read: invalid key",
+        "its own checks failed: no route",
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "health", "expected", "text"),
     [

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
+from tests.cli.cli_harness import burst
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
@@ -220,6 +222,22 @@ def test_a_daemon_whose_lead_is_killed_looks_for_it_and_then_says_so(
     assert "burst: ERROR: the lead did not come back within 1s: " in last
     assert last.endswith("lead.reconnect sets how long it waits")
     assert "Traceback" not in daemon.log
+
+
+def test_what_flux_shutdown_leaves_is_handed_over_by_a_command_that_deletes_it(
+    site: Site,
+) -> None:
+    site.cli.write(lead={"reconnect": "1s"})
+    with site.cli.daemon() as daemon:
+        site.cli.run("request", "-N2")
+        burst_id = site.wait_for_burst("online")
+        site.flux("shutdown", "--quiet")
+        assert daemon.wait() == 1
+    told = f"{burst_id} of provider local: to delete what there is of it"
+    line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
+    done = burst(*shlex.split(line)[1:])
+    assert "nothing of it is left" in done.stderr
+    assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 
 @pytest.mark.parametrize("daemon_is_killed", [True, False])

@@ -196,3 +196,23 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         user.ended(job)
         assert user.hosts(job) == "burst-2-[0-4]"
         leave_nothing(cli)
+
+
+@pytest.mark.parametrize("mode", ["hold", "queue"])
+def test_lent_nodes_do_not_wait_for_a_job_that_waits_for_own_nodes(
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str
+) -> None:
+    """Flux itself looks at no job behind the first that waits."""
+    with serve(mode):
+        own = user.submit("-N1", "sleep", "inf")
+        user.event(own, "start")
+        ahead = user.submit("-N1", "sleep", "inf")
+        lent = user.submit("--burst", "--burst-provider=local", "-N2", *HOSTNAME)
+        user.ended(lent)
+        assert user.hosts(lent) == "burst-0-[0-1]"
+        assert user.state(ahead) == "SCHED"
+        user.do("cancel", own)
+        user.event(ahead, "start")
+        user.do("cancel", ahead)
+        user.ended(ahead)
+        leave_nothing(cli)

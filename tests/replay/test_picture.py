@@ -52,4 +52,4 @@ def test_without_matplotlib_it_says_how_to_install_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert "pip install 'flux-burst-orchestrator[plot]'" in done.stderr
+    assert "pip install '.[plot]'" in done.stderr

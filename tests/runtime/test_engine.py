@@ -236,7 +236,9 @@ def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
     assert s.burst.result is Result.FAILED
     assert s.lead.jobs[job].urgency == 0
     why = s.lead.memos[job]["why"]
-    assert "had no capacity for 4 nodes; set aside until" in why
+    # The cause, until when, and what helps sooner.
+    assert "had no capacity for 4 nodes: 2 nodes are free; set aside until" in why
+    assert "(burst enable local forgets it)" in why
     s.fake_settings = s.fake_settings.__class__(
         max_nodes=8, shape=s.fake_settings.shape
     )

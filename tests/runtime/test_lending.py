@@ -105,7 +105,7 @@ def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
 
 def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():
     """The rule of docs/intake.md: it starves nobody, and nobody starves it."""
-    s = sim("hold")
+    s = Sim(intake={"release_urgency": 0})
     busy = s.lead.submit(whole(2))
     s.tick(2)
     ahead = s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
@@ -120,12 +120,3 @@ def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():
     s.lead.finish(ahead)
     s.tick(2)
     assert s.lead.running() == [burst, behind]
-
-
-def test_a_site_may_put_released_jobs_ahead():
-    s = Sim(intake={"release_urgency": 20})
-    s.lead.submit(whole(2))
-    s.tick(2)
-    s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
-    burst = s.lead.submit(whole(4))
-    s.until(lambda: burst in s.lead.running())

@@ -12,7 +12,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.commands import take_down_burst
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError, ConfigError, Refused
 from burst.http.service import HttpService
 from burst.model.burst import State
 from burst.provider import Provider
@@ -136,6 +136,21 @@ def test_the_answer_is_what_changed(bench):
     assert one.reload() == {"changed": changed, "late": []}
     assert one.session.settings.limits.max_nodes == 3
     assert one.made == ["local", "other"]
+
+
+def test_a_provider_with_other_settings_is_tried_again_at_once(bench):
+    one = bench("local", "other", limits={"cooldown": "1h"})
+    for name in ("local", "other"):
+        one.provider(name).every_provision_error = Refused("no such key")
+    one.lead.submit(whole(4))
+    one.until(lambda: len(one.bursts) == 2)
+    records = one.session.engine
+    one.until(lambda: {"local", "other"} <= records.snapshot.records.health.keys())
+
+    one.site["local"] = {"type": "fake", "provision": "1h"}
+    one.reload()
+    one.until(lambda: "local" not in records.snapshot.records.health)
+    assert "other" in records.snapshot.records.health
 
 
 def test_rules_that_changed_are_told_as_one_key(bench):

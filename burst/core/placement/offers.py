@@ -78,9 +78,8 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
         if aside and nodes >= aside.nodes:
             if candidate.key in self.trials:
                 return on_trial(candidate, f"offer {candidate.key}")
-            return OfferRejection(
-                candidate.key, Reason.OFFER_COOLDOWN, cooldown_facts(aside)
-            )
+            why = cooldown_facts(candidate.provider, aside)
+            return OfferRejection(candidate.key, Reason.OFFER_COOLDOWN, why)
         offer = candidate.offer.name
         for key in (spec_key(offer), spec_key(offer, slot, nodes)):
             if facts := self.refused_specs.get((candidate.provider, key)):

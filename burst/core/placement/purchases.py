@@ -8,6 +8,7 @@ once the plan is on record. Without budgets nothing is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from burst.core.worth.life import (
     COMES_UP,
     Life,
     boot_limit,
+    life_parts,
     lives_until,
     payer_of,
 )
@@ -35,6 +37,7 @@ from burst.core.worth.periods import Window
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import OfferRejection, moment
+from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
@@ -101,9 +104,9 @@ class Purchases:
         """
         if not self._budgets:
             return None
-        return self._refusal(
-            candidate.key, [self._bought(candidate, demand, nodes, before)], before
-        )
+        bought = self._bought(candidate, demand, nodes, before)
+        parts = life_parts(_life(candidate, demand), self._settings, self._now)
+        return self._refusal(candidate.key, [bought], before, parts)
 
     def may_buy_later(
         self, candidate: ProviderOffer, demand: Demand, nodes: int
@@ -221,17 +224,7 @@ class Purchases:
         nodes: int,
         before: Commitment | None,
     ) -> Commitment:
-        run_times: tuple[float, ...] = ()
-        if demand.isolated is not None:
-            run_times = (demand.isolated.duration,) if demand.isolated.ends else ()
-        elif demand.job is not None:
-            run_times = (demand.duration,)
-        life = Life(
-            provider=candidate.provider,
-            lease_end=candidate.lease_end,
-            run_times=run_times,
-        )
-        until = lives_until(life, self._settings, self._now)
+        until = lives_until(_life(candidate, demand), self._settings, self._now)
         payers = self._payers(demand)
         if before is not None:
             until, payers = max(until, before.until), payers | before.payers
@@ -252,7 +245,11 @@ class Purchases:
         return frozenset({payer_of(job, self._banks)})
 
     def _refusal(
-        self, key: str, after: Sequence[Commitment], before: Commitment | None
+        self,
+        key: str,
+        after: Sequence[Commitment],
+        before: Commitment | None,
+        parts: Mapping[str, float] = MappingProxyType({}),
     ) -> OfferRejection | None:
         refusing = self._budgets.refusing(after, before)
         if refusing is None:
@@ -263,10 +260,7 @@ class Purchases:
             return OfferRejection(key, Reason.BUDGET_UNREAD, unread)
         again = f"it begins anew on {moment(state.window.ends)}"
         if need > state.limit:
-            again = (
-                "its limit is less than that; a shorter time limit of the job has less"
-                " reserved"
-            )
+            again = f"its limit is less than that{_made_up(after[-1], parts)}"
         if state.over:
             again = f"its last day was {state.budget.until}"
         facts = {
@@ -277,6 +271,39 @@ class Purchases:
             "again": again,
         }
         return OfferRejection(key, Reason.OVER_BUDGET, facts)
+
+
+def _life(candidate: ProviderOffer, demand: Demand) -> Life:
+    """Return what is known of the life of a burst that is bought now."""
+    run_times: tuple[float, ...] = ()
+    if demand.isolated is not None:
+        run_times = (demand.isolated.duration,) if demand.isolated.ends else ()
+    elif demand.job is not None:
+        run_times = (demand.duration,)
+    return Life(
+        provider=candidate.provider,
+        lease_end=candidate.lease_end,
+        run_times=run_times,
+    )
+
+
+def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
+    """Return of what a sum is made up, and what would make it less."""
+    if not parts:
+        return ""
+    span = format_fsd(round(bought.until - bought.made))
+    told = ", ".join(
+        f"{name} {format_fsd(round(seconds))}"
+        for name, seconds in parts.items()
+        if seconds
+    )
+    longest = max(parts, key=lambda name: parts[name])
+    word = "node" if bought.nodes == 1 else "nodes"
+    what = longest if longest.startswith("the job") else f"[deadlines] {longest}"
+    return (
+        f", which is for {bought.nodes} {word} and {span}: {told}; the longest of these"
+        f" is {what}"
+    )
 
 
 def _is_unused(burst: Burst) -> bool:

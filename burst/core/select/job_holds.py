@@ -6,6 +6,9 @@ Flux ships. So Flux's scheduler does not get it while its burst is on the way, o
 nothing that is up could ever run it: it is held, or in mode queue stays in the stopped
 queue. In mode scheduler Flux has all jobs, as none of them blocks others there.
 
+One that Flux does not start on lent nodes that are free is put ahead of the queue for a
+moment (`raised_urgencies.py`).
+
 Where users are kept apart, a job is confined to its lent nodes before it is released.
 """
 
@@ -34,7 +37,9 @@ from burst.core.placement.capacity import (
 from burst.core.records import Transaction
 from burst.core.select.confinement import Confinement
 from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
+from burst.core.select.raised_urgencies import RaisedUrgencies
 from burst.core.select.triage import JobTriage, never_on_own_nodes
+from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
@@ -54,15 +59,18 @@ _KEPT_WAITING = (HoldState.HOLDING, HoldState.HELD)
 
 def plan_job_holds(
     tx: Transaction,
-    lead: LeadView,
+    world: World,
     triage: JobTriage,
     decisions: Mapping[JobId, Decision],
     settings: IntakeSettings,
 ) -> None:
     """Decide for each pending job whether it is held, released, moved or failed."""
+    lead = world.lead
+    assert lead is not None
     _fail_some(tx, decisions, settings)
     bursts_by_job = tx.bursts_by_job()
     plan = _HoldPlan(tx, lead, settings, triage.confinement)
+    raised = RaisedUrgencies(tx, world, triage.own_nodes, settings)
     for job_id, decision in decisions.items():
         if decision.reason.about_job.left_alone or is_failed(decision, settings):
             continue
@@ -70,6 +78,9 @@ def plan_job_holds(
         blocks = _blocks_others(job, bursts, triage, lead)
         plan.choose_queue(job, bursts, blocks)
         plan.hold_or_release(job, bursts, blocks)
+        urgency = raised.due(job, bursts, decision)
+        if urgency:
+            plan.set_urgency(job, urgency)
     for job in lead.jobs.values():
         if plan.confines(job):
             bursts = bursts_by_job.get(job.id, [])
@@ -143,13 +154,17 @@ class _HoldPlan:
             # Now Flux would deny it for want of nodes. Its time runs all the same.
             _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_release(tx, bursts, job.id)
-        elif len(self._releasing) < _AT_ONCE and _release(tx, job, settings):
+        elif len(self._releasing) < _AT_ONCE and _release(tx, job):
             self._releasing[job.id] = tx.holds[job.id].expected_urgency
             _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
             # One that was never held is as good as released once its nodes are up.
             _record_release(tx, bursts, job.id)
+
+    def set_urgency(self, job: JobView, urgency: int) -> None:
+        """Have a released job get another urgency."""
+        self._releasing[job.id] = urgency
 
     def confines(self, job: JobView) -> bool:
         """Tell whether a job is to be confined to other ranks, and is not moved."""
@@ -232,7 +247,7 @@ def _hold(tx: Transaction, job: JobView) -> bool:
             urgency=hold.urgency if hold else job.urgency,
             state=HoldState.HOLDING,
             since=tx.now,
-            expected_urgency=job.urgency or (hold.expected_urgency if hold else 0),
+            expected_urgency=_shown_before(hold, job),
             expired=hold.expired if hold else 0.0,
             requested=hold is not None and hold.requested,
         )
@@ -243,16 +258,22 @@ def _hold(tx: Transaction, job: JobView) -> bool:
     return False
 
 
-def _release(tx: Transaction, job: JobView, settings: IntakeSettings) -> bool:
+def _shown_before(hold: Hold | None, job: JobView) -> int:
+    """Return what the lead may show of a job's urgency until it is held."""
+    if hold is None:
+        return job.urgency
+    return hold.raised_to or job.urgency or hold.expected_urgency
+
+
+def _release(tx: Transaction, job: JobView) -> bool:
     """Record the intent to release a job; tell whether to ask for it now."""
     hold = tx.holds.get(job.id)
     if hold is None:
         return False
     late = hold.state is HoldState.RELEASING and tx.now - hold.since > ASK_AGAIN
     if hold.state in _KEPT_WAITING or late:
-        urgency = settings.release_urgency or hold.urgency
         tx.holds[job.id] = msgspec.structs.replace(
-            hold.then(HoldState.RELEASING, tx.now), expected_urgency=urgency
+            hold.then(HoldState.RELEASING, tx.now), expected_urgency=hold.urgency
         )
         return True
     return False

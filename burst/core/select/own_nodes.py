@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import partial
 
 from burst.core.placement.capacity import own_ranks
@@ -27,6 +28,7 @@ class OwnNodes:
         own = own_ranks(records, world.lead, world.identity)
         self._whole = {rank: world.identity.shapes[rank] for rank in own}
         free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
+        self._unallocated = free
         self._pool = partial(NodePool, whole_nodes=world.lead.scheduler.whole_nodes)
         self._free = self._pool(free, self._whole)
         self._too_large: set[ResourceRequest] = set()
@@ -41,6 +43,18 @@ class OwnNodes:
             return True
         self._too_large.add(request)
         return False
+
+    def takes_some(self, request: ResourceRequest, lent: Set[int]) -> bool:
+        """Tell whether a job that is first in the queue now would get own nodes, too.
+
+        `lent` are its lent ranks. Flux takes the freest nodes, of equals the lowest.
+        """
+        free = {rank: self._lead.free.get(rank, Shape(0)) for rank in lent}
+        shapes = self._world.identity.shapes
+        whole = {rank: shapes[rank] for rank in lent}
+        pool = self._pool(self._unallocated | free, self._whole | whole)
+        shares = pool.fit(request, self._constraints.admitted_to(request))
+        return bool(shares.keys() & self._whole.keys())
 
     def fits_when_idle(self, request: ResourceRequest) -> bool:
         """Tell whether the nodes that are up would do once nothing runs on them."""

@@ -37,15 +37,26 @@ def lives_until(life: Life, settings: Settings, now: float) -> float:
     time limit (`[deadlines] run` without one), idle, and to be deleted. A
     deadline without end counts as `[deadlines] run`.
     """
+    return now + sum(life_parts(life, settings, now).values())
+
+
+def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
+    """Return of what the rest of a burst's life is made up, in seconds, by its name."""
     limits = settings.deadlines
-    reap = _bounded(limits.reap, settings)
+    reap = {"reap": _bounded(limits.reap, settings)}
     if life.lease_end:
-        return life.lease_end + reap
+        return {"lease": life.lease_end - now, **reap}
     boot = 0.0 if life.online else boot_limit(life.provider, settings)
     run = max((time or limits.run for time in life.run_times), default=0.0)
-    run = min(run, _FOR_EVER)
+    named = life.run_times and all(life.run_times)
     start = _bounded(limits.release, settings) if life.run_times else 0.0
-    return now + boot + start + run + _bounded(limits.idle, settings) + reap
+    return {
+        "provision and join": boot,
+        "release": start,
+        "the job's time limit" if named else "run": min(run, _FOR_EVER),
+        "idle": _bounded(limits.idle, settings),
+        **reap,
+    }
 
 
 def boot_limit(provider: str, settings: Settings) -> float:

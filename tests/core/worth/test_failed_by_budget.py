@@ -77,7 +77,11 @@ def test_a_job_that_would_pass_a_budget_is_failed_as_its_rule_says(mode: str) ->
         "rule gpu fails jobs that would pass a budget: local/small: budget everything,"
         " per month: 1.00 of 1.00 is left, and "
     )
-    assert " would be reserved; its limit is less than that; " in text
+    # What makes up the sum, so that one sees which part to shorten.
+    assert " would be reserved; its limit is less than that, which is for " in text
+    for part in ("provision and join ", "release 5m", "idle ", "reap "):
+        assert part in text
+    assert "; the longest of these is " in text
     assert made.decisions[ONE].memo_word() == "over-budget"
     assert made.records.bursts == {}
 

@@ -48,8 +48,9 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     assert its.engine.snapshot.decisions[job].reason is Reason.TURNED_DOWN
     assert refusal(its, job).text() == (
         "budget everything, per month: 399.00 of 399.00 is left, and 400.00 would be"
-        " reserved; its limit is less than that; a shorter time limit of the job has"
-        " less reserved"
+        " reserved; its limit is less than that, which is for 1 node and 6.67m:"
+        " provision and join 2m, release 1m, the job's time limit 1.67m, idle 1m, reap"
+        " 1m; the longest of these is [deadlines] provision and join"
     )
 
 

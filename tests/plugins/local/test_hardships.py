@@ -75,6 +75,19 @@ def test_on_a_full_disk_nothing_is_started_and_the_job_goes_elsewhere(
     assert local.pids(spec.burst_id) == set()
 
 
+@needs_root
+def test_a_full_disk_is_told_by_its_name_until_there_is_room(
+    small_disk: Path, local: LocalHarness
+) -> None:
+    provider = local.provider()
+    assert [offer.name for offer in provider.offers()] == ["local"]
+    fill(small_disk)
+    with pytest.raises(Refused, match=f"the file system of {small_disk} is full; free"):
+        provider.offers()
+    (small_disk / "fill").unlink()
+    assert [offer.name for offer in provider.offers()] == ["local"]
+
+
 def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
     local: LocalHarness,
 ) -> None:

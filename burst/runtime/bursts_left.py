@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The live bursts of a lead that is lost: who takes them down, and by what command."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.provider_health import Outcome
+from burst.core.world import LastCall
+from burst.errors import BurstError
+from burst.model.fsd import format_fsd
+from burst.provider import Listed
+from burst.runtime import provider_registry
+from burst.runtime.engine_config import LoadProviders
+from burst.runtime.last_call import ProviderBurst
+from burst.runtime.reap_bursts import reap_until_gone
+from burst.runtime.session import Session
+
+
+class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """What was live when the connection to a lead was lost."""
+
+    settings: Settings
+    owner: str
+    path: Path | None
+    """The settings file; None where there is none."""
+    bursts: tuple[ProviderBurst, ...] = ()
+    listed: frozenset[str] = frozenset()
+    """Providers that can list what they made without the lead."""
+
+    @classmethod
+    def of(cls, session: Session, path: Path | None) -> BurstsLeft:
+        """Return those of a session that ends."""
+        live = session.engine.snapshot.records.live
+        return cls(
+            settings=session.settings,
+            owner=session.owner,
+            path=path,
+            bursts=tuple((burst.lease.provider, burst.id) for burst in live),
+            listed=frozenset(
+                name
+                for name, provider in session.providers.items()
+                if isinstance(provider, Listed)
+            ),
+        )
+
+    @property
+    def _reaps(self) -> bool:
+        return self.settings.daemon.on_stop == "reap"
+
+    def say_lost(self) -> None:
+        """Log what becomes of the bursts of a lead that was lost just now."""
+        if not self.bursts:
+            return
+        limit = format_fsd(self.settings.lead.reconnect)
+        names = ", ".join(burst for _, burst in self.bursts)
+        late = (
+            "they are taken down" if self._reaps else "they stay until you delete them"
+        )
+        log.say(
+            "live bursts: %s; they go on if the lead is back within %s"
+            " (lead.reconnect), else they %s",
+            names,
+            limit,
+            late,
+            level=logging.WARNING,
+        )
+        if not self._reaps:
+            self._say_commands()
+
+    def end(self, load: LoadProviders = provider_registry.load_providers) -> None:
+        """Take them down as `[daemon] on_stop` says, or log how to.
+
+        For a daemon that ends without its lead. What is deleted stays on record, and
+        the next daemon of the lead finds that nothing is left.
+        """
+        if not self.bursts:
+            return
+        left = self
+        if self._reaps:
+            left = msgspec.structs.replace(self, bursts=self._reap(load))
+        left._say_commands()
+
+    def _reap(self, load: LoadProviders) -> tuple[ProviderBurst, ...]:
+        """Delete them; return what is still there."""
+        limit = self.settings.deadlines.reap
+        log.say("deleting all bursts, for at most %s", format_fsd(limit))
+        try:
+            providers = load(self.settings, self.owner)
+        except BurstError as error:
+            log.say("%s", error, level=logging.WARNING)
+            return self.bursts
+        known = [key for key in self.bursts if key[0] in providers]
+        left = reap_until_gone(known, providers, _tell, limit)
+        return tuple(
+            key for key in self.bursts if key[0] not in providers or key[1] in left
+        )
+
+    def _say_commands(self) -> None:
+        for provider in dict.fromkeys(provider for provider, _ in self.bursts):
+            names = ", ".join(name for found, name in self.bursts if found == provider)
+            how = f"without the lead: {self._command(provider)}"
+            if provider not in self.listed:
+                how = "start the lead and its daemon again: its type needs the lead"
+            log.say(
+                "%s of provider %s: to delete what there is of it %s",
+                names,
+                provider,
+                how,
+                level=logging.WARNING,
+            )
+
+    def _command(self, provider: str) -> str:
+        words = ["burst", "gc", "--provider", provider, "--owner", self.owner]
+        if self.path is not None:
+            words += ["-c", str(self.path.absolute())]
+        return shlex.join([*words, "--yes"])
+
+
+def _tell(key: ProviderBurst, call: LastCall) -> None:
+    provider, burst = key
+    how = call.note
+    if call.outcome is Outcome.NOT_FOUND:
+        how = "nothing of it is left"
+    elif call.outcome is Outcome.OK:
+        how = "it is being deleted"
+    log.say("%s of provider %s: %s", burst, provider, how)

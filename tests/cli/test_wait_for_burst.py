@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Who stops waiting for a burst is told that it goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from burst.cli.wait_for_burst import wait_for_burst, watch_resize
+
+ROW: dict[str, Any] = {
+    "id": "burst-0-a",
+    "online": 2,
+    "nodes": 2,
+    "note": "",
+    "result": None,
+    "resize": "grow",
+}
+
+
+def looks(state: str) -> Iterator[dict[str, Any]]:
+    """What `burst status` shows, until somebody presses Ctrl-C."""
+    yield {"bursts": [{**ROW, "state": state}]}
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("state", "until", "told"),
+    [
+        ("drain", "inactive", "it is taken down all the same; `burst status` shows it"),
+        ("join", "online", "it is made all the same (burst down burst-0-a ends that)"),
+    ],
+)
+def test_an_interrupted_wait_says_that_it_goes_on(
+    state: str, until: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = looks(state)
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_burst(lambda: next(seen), "burst-0-a", until)
+    said = capsys.readouterr().err
+    assert f"burst-0-a: only the waiting ended, {told}" in said
+
+
+def test_so_does_an_interrupted_wait_for_a_size(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = looks("online")
+    with pytest.raises(KeyboardInterrupt):
+        watch_resize(lambda: next(seen), "burst-0-a", 4)
+    assert "its nodes go on to come or leave" in capsys.readouterr().err

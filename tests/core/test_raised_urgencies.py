@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""Nodes that are paid for do not wait for jobs that could not use them."""
+
+import pytest
+
+from burst.model.burst import State
+from burst.model.hold import HoldState
+from burst.model.lead import JobState
+from burst.model.reason import Reason
+from tests.builders import NODE, identity, whole
+from tests.fakes import FakeLead
+from tests.sim import Sim
+
+OWN = '{"properties":["local"]}'
+
+
+LENT = '{"properties":["burst"]}'
+
+
+def sim(**tables):
+    return Sim(**tables)
+
+
+def behind_another(**tables):
+    """A burst job behind one for own nodes, which are busy."""
+    s = Sim(**tables)
+    busy = s.lead.submit(whole(2))
+    s.tick(2)
+    assert s.lead.running() == [busy]
+    ahead = s.lead.submit(whole(2, constraint=OWN))
+    job = s.lead.submit(whole(4))
+    return s, busy, ahead, job
+
+
+def hold_of(s, job):
+    return s.engine.snapshot.records.holds[job]
+
+
+def urgency(s, job):
+    return s.lead.jobs[job].urgency
+
+
+def test_a_job_starts_on_its_nodes_although_another_waits_ahead_of_it():
+    s, busy, ahead, job = behind_another()
+    s.until(s.in_state(State.ONLINE))
+    s.until(lambda: job in s.lead.running(), ticks=5)
+
+    assert s.lead.jobs[job].ranks == s.burst.expected
+    assert s.names().count("job-release") == 1
+    s.lead.finish(busy)
+    s.tick()
+    assert ahead in s.lead.running()
+
+
+def test_what_flux_starts_by_itself_keeps_its_urgency():
+    s = sim()
+    job = s.lead.submit(whole(4))
+    s.until(lambda: job in s.lead.running())
+    assert urgency(s, job) == 16
+
+
+@pytest.mark.parametrize(
+    ("intake", "submitted", "shown"),
+    [
+        ({"release_urgency": 20}, 16, 20),
+        ({"release_urgency": 0}, 16, 16),
+        ({"release_urgency": 20}, 24, 24),
+    ],
+)
+def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, shown):
+    s = sim(intake=intake)
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4), urgency=submitted)
+    s.until(s.in_state(State.ONLINE))
+    s.tick(6)
+    assert urgency(s, job) == shown
+
+
+def test_in_mode_scheduler_no_urgency_is_changed():
+    s = sim(intake={"mode": "scheduler"})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.tick(6)
+    assert urgency(s, job) == 16
+
+
+def test_in_mode_queue_a_moved_job_starts_ahead_of_others_too():
+    s = sim(intake={"mode": "queue"})
+    s.lead.submit(whole(2))
+    s.tick(2)
+    s.lead.submit(whole(2, constraint=OWN))
+    job = s.lead.submit(whole(4), queue="burst")
+    s.until(lambda: job in s.lead.running())
+    assert urgency(s, job) == 31
+
+
+def test_what_does_not_start_although_it_is_first_blocks_nobody():
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s.tick(12)
+    assert urgency(s, job) == 16
+    s.tick(40)
+    assert urgency(s, job) == 16
+    s.until(lambda: s.lead.jobs[job].urgency == 31, ticks=30)
+    assert hold_of(s, job).state is HoldState.RELEASED
+
+
+def test_it_still_leaves_its_burst_in_time_and_has_its_own_urgency_then():
+    s = sim(deadlines={"release": "2m"})
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.until(s.in_state(State.INACTIVE), ticks=250)
+    assert s.engine.snapshot.decisions[job].reason is Reason.NOT_STARTED
+    assert hold_of(s, job).urgency == 16
+
+
+def test_what_takes_its_nodes_takes_its_place_ahead_too():
+    s, _, _, job = behind_another()
+    schedule, s.lead.schedule = s.lead.schedule, lambda: None
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    other = s.lead.submit(whole(2))
+    ranks = frozenset(sorted(s.burst.expected)[:2])
+    s.lead.change(other, state=JobState.RUN, ranks=ranks, ran_on=ranks)
+    s.tick(5)
+    assert urgency(s, job) == 16
+
+    s.lead.finish(other)
+    s.lead.schedule = schedule
+    s.until(lambda: job in s.lead.running(), ticks=70)
+
+
+def test_own_nodes_that_another_waits_for_are_not_taken():
+    """Flux would give it an own node that is free beside lent ones."""
+    shapes = (NODE,) * 10
+    s = sim(lead=FakeLead(identity(shapes=shapes)))
+    busy = s.lead.submit(whole(1))
+    s.tick(2)
+    s.lead.submit(whole(2, constraint=OWN))
+    job = s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.tick(6)
+    assert urgency(s, job) == 16
+    assert s.lead.running() == [busy]
+
+
+def test_of_the_jobs_of_one_burst_one_is_ahead_at_a_time():
+    s = sim()
+    s.lead.submit(whole(2))
+    s.tick(2)
+    s.lead.submit(whole(2, constraint=OWN))
+    first, second = (s.lead.submit(whole(2, constraint=LENT)) for _ in range(2))
+    s.lead.schedule, schedule = (lambda: None), s.lead.schedule
+    s.until(lambda: 31 in (urgency(s, first), urgency(s, second)))
+    assert s.burst.jobs == {first, second}
+    s.tick(3)
+    assert [urgency(s, job) for job in (first, second)] == [31, 16]
+    s.lead.schedule = schedule
+    s.until(lambda: first in s.lead.running())
+    s.lead.finish(first)
+    s.until(lambda: second in s.lead.running())
+
+
+@pytest.mark.parametrize("given", [8, 20])
+def test_the_urgency_that_others_give_it_stays(given):
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s.lead.change(job, urgency=given)
+    s.tick(80)
+    assert urgency(s, job) == given
+    assert hold_of(s, job).by_user
+
+
+def test_a_request_that_was_lost_is_made_again():
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s.tick(9)
+    s.lead.deaf = True
+    s.until(lambda: not hold_of(s, job).is_raised)
+    s.lead.deaf = False
+    s.tick(4)
+    assert urgency(s, job) == 16
+    assert not hold_of(s, job).by_user
+
+
+def test_a_job_whose_nodes_are_lost_is_held_and_loses_its_place_ahead():
+    s = sim()
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s.provider.lose(s.bursts[0].id)
+    s.joins = False
+    s.until(lambda: s.lead.jobs[job].urgency == 0, ticks=200)
+    assert hold_of(s, job).urgency == 16
+    assert hold_of(s, job).state in (HoldState.HOLDING, HoldState.HELD)
+    assert not hold_of(s, job).raised_to
