@@ -53,6 +53,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.program import Program
@@ -69,6 +70,7 @@ __all__ = [
     "CertificateError",
     "Concurrent",
     "ConfigError",
+    "Event",
     "Examined",
     "Failure",
     "Finding",
@@ -84,6 +86,7 @@ __all__ = [
     "Listed",
     "Modal",
     "NotFound",
+    "Noted",
     "Offer",
     "OwnedBurst",
     "Phase",
@@ -163,6 +166,10 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Users of the lead whose jobs it is made for, such as for accounting; empty if a
     person requested it ahead of jobs. Jobs of others may run there later, as `[plan]
     share_users` says."""
+    banks: tuple[str, ...] = ()
+    """Those that pay for the jobs it is made for, such as for accounting."""
+    queues: tuple[str, ...] = ()
+    """Of these jobs; none where the lead's queue has no name."""
     program: Program | None = None
     """What it runs; only for providers with an offer of mode `isolated`."""
     image: str = ""
@@ -423,6 +430,26 @@ class Accessible(Protocol):
 
         The person runs them one after the other, with credentials of their own, so no
         secret is in them. Answers at once, from the settings.
+        """
+        ...
+
+
+@runtime_checkable
+class Noted(Protocol):
+    """An optional interface: shows what became of a burst where people see what it is.
+
+    Such as an event of its Job, for who has kubectl and no access to the daemon.
+    """
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Note that this happened to the burst; `text` is what `burst explain` says.
+
+        That is a sentence without a full stop. Called beside other methods, from a
+        thread of its own, and not for all events: nothing depends on it. Raises
+        NotFound where nothing of the burst can be seen yet, and Transient; it is then
+        called again, for a minute at most, so an event that is there already is not
+        noted twice. Raises Refused where it will not work, and is then left alone for
+        a while.
         """
         ...
 

@@ -17,6 +17,7 @@ from burst.core.ensemble.over import is_unsettled
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.placement.growth import FurtherRanks
+from burst.core.placement.job_accounts import with_accounts
 from burst.core.placement.judging_turns import Backlog, take_turns
 from burst.core.placement.plan import Plan, PlanRequest
 from burst.core.placement.plan_demands import plan_demands
@@ -292,7 +293,8 @@ def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
     jobs = world.lead.jobs
     for proposal in plan.proposals:
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        tx.plan_burst(proposal.lease, submitted)
+        its = (jobs[job] for job in proposal.jobs)
+        tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
         if proposal.race:
             tx.record(proposal.lease.id, "race", {"note": proposal.race})
     for growth in plan.growths:

@@ -87,7 +87,11 @@ class ResourcePool:
         usable = self.online.intersection(allowed).difference(self.drained)
         whole = {rank: self.nodes[rank].shape for rank in usable}
         free = {rank: self._free_shape(rank) for rank in usable}
-        shapes = NodePool(free, whole).fit(request)
+        asked = request
+        if request.exclusive:
+            # Rv1Pool gives whole nodes that are idle whatever their cores are.
+            asked = msgspec.structs.replace(request, cores_per_slot=1)
+        shapes = NodePool(free, whole).fit(asked)
         if not shapes:
             _check_feasible(request, [self.nodes[rank].shape for rank in allowed])
             return None

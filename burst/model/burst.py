@@ -105,6 +105,10 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     requester: int | None = None
     """The guest who requested it ahead of jobs, who is its only user: jobs of others
     do not run on it, and he may end it. None for all others."""
+    banks: tuple[str, ...] = ()
+    """Those that pay for the jobs it was made for; none where jobs have no bank."""
+    queues: tuple[str, ...] = ()
+    """Of these jobs; none of jobs of the queue without a name."""
     created: float = 0.0
     price: float = 0.0
     """Per node and hour, when it was made."""

@@ -204,6 +204,8 @@ def make_spec(
         lead=msgspec.structs.replace(identity, certificate=path),
         lease_end=lease.end,
         userids=lease.userids,
+        banks=lease.banks,
+        queues=lease.queues,
         program=program,
         image=lease.image,
     )

@@ -48,6 +48,7 @@ from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
 from burst.runtime.clock import ClockMark
 from burst.runtime.engine_config import EngineConfig
+from burst.runtime.event_teller import EventTeller
 from burst.runtime.executor import Executor
 from burst.runtime.forecast_pass import Forecasts
 from burst.runtime.lead_upkeep import LeadUpkeep
@@ -109,6 +110,7 @@ class Engine:
         self._commands = queue.SimpleQueue()
         self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)
         self._start_teller = StartTeller(lead, settings)
+        self._event_teller = EventTeller()
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
         reap_harmless = settings.daemon.orphans == "reap"
@@ -268,6 +270,7 @@ class Engine:
     def close(self) -> None:
         """End. Bursts and held jobs stay as they are."""
         self._executor.close()
+        self._event_teller.close()
         while not self._commands.empty():
             _, future = self._commands.get()
             future.set_exception(BurstError("the daemon is stopping", "ask it again"))
@@ -446,6 +449,9 @@ class Engine:
         self._tracker.forget_answers(answered, self._records)
         for burst, event in result.events:
             log.event(event, burst)
+        self._event_teller.tell(
+            self._config.providers, self._records.bursts, result.events
+        )
         unanswered = self._action_runner.perform(result.actions, self._records)
         self._lead_silent = self._lead_silent or bool(unanswered)
         for action in unanswered:

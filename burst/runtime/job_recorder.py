@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -93,7 +94,8 @@ class JobRecorder:
     def _write(self, line: bytes) -> None:
         if self._file.tell() + len(line) > self._file_bytes:
             self._rotate()
-        self._file.write(line)
+        if self._file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
         self._file.close()
@@ -110,8 +112,16 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _open(path: Path) -> io.FileIO:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    return os.fdopen(descriptor, "ab", buffering=0)
+    """Return a file to append lines to; one that is cut is ended, and is lost alone.
+
+    The machine may have crashed, or the disk been full, in the middle of a line.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    file = io.FileIO(descriptor, "ab+")
+    size = file.seek(0, os.SEEK_END)
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        file.write(b"\n")
+    return file
 
 
 def _last_timestamp(path: Path) -> float:

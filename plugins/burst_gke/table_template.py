@@ -24,6 +24,8 @@ max_run_duration = "24h"
 cores = {cores}
 {gpus}# The most followers of one burst.
 max_nodes = {nodes}
+# Of each follower's jobs together; 8 GiB for each core at most unless it is set.
+# memory = "28Gi"
 # Per node and hour.
 # price = 0.39
 """

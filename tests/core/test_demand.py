@@ -66,6 +66,12 @@ def test_a_whole_node_without_the_gpus_of_a_slot_will_not_do():
     assert not pool(r0=Shape(4, 0)).take(whole(1, gpus_per_slot=1))
 
 
+def test_a_whole_node_with_fewer_cores_than_a_slot_will_not_do():
+    """Rv1Pool would give it, and says of the same node that it can never be had."""
+    assert not pool(r0=Shape(4, 2)).take(whole(1, cores_per_slot=5))
+    assert not pool(r0=Shape(4, 2)).take(on_nodes(1, 5))
+
+
 def test_takes_the_emptiest_nodes_first():
     nodes = pool(r0=Shape(2), r1=Shape(4), r2=Shape(3))
 

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from burst.config import Settings
 from burst.core.placement.refusal_cache import (
     JobDecisions,
     RefusalCache,
@@ -30,6 +31,8 @@ from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.ledger import open_entry
+from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
@@ -72,6 +75,7 @@ BEFORE = RefusalInputs(
     free={0: OWN, 2: Shape(2)},
     unreadable=frozenset(),
     until=math.inf,
+    reserved={ID: Money(5)},
 )
 
 
@@ -97,6 +101,7 @@ def but(**changes: object) -> RefusalInputs:
         pytest.param(
             but(offers={"local": (offer(),)}), id="the same offers, read again"
         ),
+        pytest.param(but(reserved={ID: Money(6), OTHER: Money(1)}), id="more is paid"),
     ],
 )
 def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
@@ -136,6 +141,8 @@ def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
         pytest.param(but(free={**BEFORE.free, 3: Shape(1)}), id="a rank came up"),
         pytest.param(but(free={0: OWN, 2: Shape(3)}), id="cores of a rank became free"),
         pytest.param(but(free={0: OWN, 2: Shape(2, 1)}), id="its GPU became free"),
+        pytest.param(but(reserved={ID: Money(4)}), id="a burst costs less than before"),
+        pytest.param(but(reserved={}), id="what a burst cost is settled"),
     ],
 )
 def test_a_refusal_falls_with_what_it_rests_on(now: RefusalInputs) -> None:
@@ -236,10 +243,12 @@ def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
     assert set(unchanged_jobs_refusals(before, Records(holds=HOLDS), other)) == {ONE}
 
 
-def grounds(records: Records | None = None, **changes: object) -> RefusalInputs:
+def grounds(
+    records: Records | None = None, its: Settings = SETTINGS, **changes: object
+) -> RefusalInputs:
     seen = world(view(**changes))
-    rules = RuleSet(SETTINGS.rules)
-    return refusal_inputs(Transaction(records or Records(), T0), seen, SETTINGS, rules)
+    rules = RuleSet(its.rules)
+    return refusal_inputs(Transaction(records or Records(), T0), seen, its, rules)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +275,14 @@ def test_of_a_bursts_jobs_those_count_that_have_not_started() -> None:
     started = Records(bursts={ID: run(*WHOLE_WAY[:5])})
     assert grounds(waiting).bursts[ID][1] == {ONE}
     assert grounds(started).bursts[ID][1] == frozenset()
+
+
+def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> None:
+    entry = open_entry(LEASE, T0 + 3600, {}, T0)
+    records = Records(bursts={ID: run()}, entries={ID: entry})
+    budgeted = settings(budget=[{"limit": 8.0}])
+    assert grounds(records, budgeted).reserved == {ID: entry.reserved}
+    assert grounds(records).reserved == {}
 
 
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:

@@ -17,7 +17,7 @@ from burst.provider import Program
 from tests.kits.pods import SETTINGS, by_kind, make_spec, pod_spec, replace
 
 SHARED = replace(SETTINGS, share_socket=True)
-VOLUME = {"name": "socket", "emptyDir": {"medium": "Memory"}}
+VOLUME = {"name": "socket", "emptyDir": {"medium": "Memory", "sizeLimit": "32Gi"}}
 TABLE = """\
 image = "flux:1"
 share_socket = true

@@ -13,6 +13,7 @@ import pytest
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import OfferTable, PodBursts
 from burst.kits.pods.examine import needed_rights
+from burst.kits.pods.names import ID, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -37,6 +38,7 @@ def server() -> Iterator[Said]:
         said.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
         for path in (JOBS, PODS, MINICLUSTERS):
             said.answer("POST", path, (201, {"metadata": {}}))
+        said.answer("GET", JOBS, (200, {"items": []}))
         yield said
 
 
@@ -69,7 +71,9 @@ def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
-    assert len(found[Level.OK]) == 6
+    assert len(found[Level.OK]) == 8
+    memory = [text for text in found[Level.OK] if "may use 32Gi of memory" in text]
+    assert len(memory) == len(SETTINGS.offers) == 1
     assert "the API server accepts the Job and the pods of nodes; " in found[Level.OK]
 
 
@@ -151,7 +155,7 @@ def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
     (why,) = found[Level.WRONG]
     assert "cannot be reached" in why
     # What needs no cluster is looked at all the same.
-    assert len(found[Level.OK]) == 2
+    assert len(found[Level.OK]) == 3
 
 
 def test_a_cluster_that_is_too_old(server: Said) -> None:
@@ -311,3 +315,25 @@ def test_an_address_that_pods_cannot_use(
 ) -> None:
     found = examine(server, replace(lead, endpoint=endpoint))
     assert any(words in text for text in found[level])
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_a_namespace_is_of_one_owner(
+    server: Said, lead: LeadIdentity, form: str
+) -> None:
+    """Those of this lead are no fault; without a lead nobody knows whose are ours."""
+    server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
+    mine, other = bursts_of(lead.owner), bursts_of("burst-lead-2")
+    server.answer("GET", JOBS, (200, {"items": [mine]}))
+    found = examine(server, lead, form=form)
+    assert "nobody else has bursts in namespace jobs; " in found[Level.OK]
+    server.answer("GET", JOBS, (200, {"items": [mine, other, other]}))
+    (told,) = examine(server, lead, form=form)[Level.WRONG]
+    assert told.startswith("namespace jobs has bursts of another owner, too:")
+    assert "burst-lead-2; give each lead a namespace of its own" in told
+    assert not examine(server, form=form)[Level.WRONG]
+
+
+def bursts_of(owner: str) -> dict[str, Any]:
+    labels = {OWNER: owner, PROVIDER: "far", ID: "burst-0-0a1b2c"}
+    return {"metadata": {"name": "burst-0-0a1b2c", "labels": labels}}

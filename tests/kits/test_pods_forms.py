@@ -15,8 +15,9 @@ from burst.config import Seconds, convert
 from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import PodForm, offers
+from burst.kits.pods.settings import PodForm
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer
@@ -97,8 +98,14 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
     }
+    # A quota may demand limits of each container, init containers too.
+    little = {
+        "requests": {"cpu": "10m", "memory": "32Mi"},
+        "limits": {"memory": "256Mi"},
+    }
     assert flux["container"] == {
         "image": "flux-view:0.88.0",
+        "resources": little,
         "securityContext": security,
     }
     table = tomllib.loads(flux["brokerConfig"])["bootstrap"]
@@ -113,7 +120,8 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
     assert container["securityContext"] == security
     own = by_kind(spec, replace(with_view, view="", user=None))["MiniCluster"]["spec"]
     # Its init container runs in any case, and would be one from the internet.
-    assert own["flux"]["container"] == {"disable": True, "image": "flux:0.88.0"}
+    init = {"disable": True, "image": "flux:0.88.0", "resources": little}
+    assert own["flux"]["container"] == init
     assert "securityContext" not in own["pod"] | own["containers"][0]
 
 

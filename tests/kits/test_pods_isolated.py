@@ -30,8 +30,8 @@ from burst.kits.pods.isolated_status import (
     program_of,
 )
 from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import offers
 from burst.kits.pods.status import describe
 from burst.model.program import Program
 from burst.model.shape import Shape

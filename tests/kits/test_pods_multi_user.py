@@ -20,8 +20,8 @@ from burst.kits.pods.admission import advise, standard_of
 from burst.kits.pods.examine import examine_lead
 from burst.kits.pods.job import start_script
 from burst.kits.pods.multi_user import munged_script, prepare_script
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.pod_provider import check_burst
-from burst.kits.pods.settings import offers
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.provider import BurstSpec
@@ -82,6 +82,7 @@ def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     munged = named(pod["initContainers"], "munged")
     assert munged["securityContext"] == {
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
     assert munged["restartPolicy"] == "Always"
@@ -108,7 +109,7 @@ def test_no_container_with_guests_has_a_key(
     assert mounted(broker)["/run/munge"] == "munge"
     assert "secret" not in mounted(munged).values()
     volume = named(pod["volumes"], "munge-key")
-    assert volume["emptyDir"] == {"medium": "Memory"}
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
 
 
 def test_the_broker_finds_its_certificate_where_guests_do_not(
@@ -199,10 +200,8 @@ def test_a_munge_of_the_nodes_needs_no_key(
 def test_where_a_quota_asks_for_limits_all_have_some(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
-    table = replace(settings.offers["nodes"], memory="4Gi")
-    pod = pod_spec(spec, replace(settings, offers={"nodes": table}))
-    for container in pod["initContainers"]:
-        assert container["resources"]["limits"] == {"memory": "64Mi"}
+    for container in pod_spec(spec, settings)["initContainers"]:
+        assert container["resources"]["limits"] == {"memory": "256Mi"}
 
 
 def test_directories_of_all_users_are_sticky(settings: PodSettings) -> None:

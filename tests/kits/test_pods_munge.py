@@ -52,7 +52,8 @@ def test_its_socket_is_where_programs_look_for_it(
     (broker,) = pod["containers"]
     mount = {"name": "munge", "mountPath": "/run/munge"}
     assert mount in broker["volumeMounts"]
-    assert {"name": "munge", "emptyDir": {"medium": "Memory"}} in pod["volumes"]
+    memory = {"medium": "Memory", "sizeLimit": "16Mi"}
+    assert {"name": "munge", "emptyDir": memory} in pod["volumes"]
 
 
 def test_each_form_starts_it_before_the_broker(

@@ -54,7 +54,8 @@ env = [
 ]
 volumeMounts = [{ name = "data", mountPath = "/data" }]
 resources = { limits = { "rdma/hca" = 1 }, requests = { "rdma/hca" = 1 } }
-securityContext = { capabilities = { add = ["IPC_LOCK"] } }
+securityContext.readOnlyRootFilesystem = false
+securityContext.capabilities.add = ["IPC_LOCK"]
 
 [[pod.spec.containers]]
 name = "metrics"
@@ -130,11 +131,12 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     ]
     assert broker["volumeMounts"][:-1] == old["volumeMounts"]
     assert broker["resources"] == {
-        "requests": {"cpu": "4", "rdma/hca": 1},
-        "limits": {"rdma/hca": 1},
+        "requests": {"cpu": "4", "memory": "2048Mi", "rdma/hca": 1},
+        "limits": {"memory": "32Gi", "rdma/hca": 1},
     }
     assert broker["securityContext"] == {
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": False,
         "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
     }
     changed = ("env", "volumeMounts", "resources", "securityContext")
@@ -222,8 +224,8 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert container["environment"] == {"A": "2"}
     assert container["secrets"] == {"TOKEN": {"name": "app", "key": "token"}}
     assert container["resources"] == {
-        "requests": {"cpu": "4"},
-        "limits": {"rdma/hca": 1},
+        "requests": {"cpu": "4", "memory": "2048Mi"},
+        "limits": {"memory": "32Gi", "rdma/hca": 1},
     }
     assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert container["securityContext"]["runAsUser"] == 1000

@@ -70,7 +70,6 @@ def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     assert container["image"] == "flux:0.88.0"
     assert container["env"] == [{"name": "A", "value": "1"}]
     assert container["args"] == ["192.0.2.7", "30093", "flux", "python"]
-    assert "limits" not in container["resources"]
 
 
 def test_it_bears_our_labels_so_that_gc_finds_it(lead: LeadIdentity) -> None:
@@ -81,15 +80,22 @@ def test_it_bears_our_labels_so_that_gc_finds_it(lead: LeadIdentity) -> None:
         assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
 
 
+def test_it_has_the_labels_that_a_policy_demands(lead: LeadIdentity) -> None:
+    job = render(lead, object_labels={"app": "flux", "account": "{bank}"})
+    for thing in (job, job["spec"]["template"]):
+        labels = thing["metadata"]["labels"]
+        assert (labels["app"], labels["account"]) == ("flux", "none")
+        assert labels[OWNER] == "owner"
+
+
 def test_nobody_waits_for_ever(lead: LeadIdentity) -> None:
     job = render(lead, schedule=Seconds(float("inf")))
     assert job["spec"]["activeDeadlineSeconds"] == 660
 
 
 def test_where_a_quota_asks_for_limits_it_has_some(lead: LeadIdentity) -> None:
-    table = replace(SETTINGS.offers["nodes"], memory="4Gi")
-    container = pod_of(render(lead, offers={"nodes": table}))["containers"][0]
-    assert container["resources"]["limits"] == {"memory": "64Mi"}
+    container = pod_of(render(lead))["containers"][0]
+    assert container["resources"]["limits"] == {"memory": "256Mi"}
 
 
 def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -> None:

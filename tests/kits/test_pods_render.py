@@ -179,10 +179,32 @@ def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec, settings: PodSettings) -> N
     }
     assert pod["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
     secret = next(v["secret"] for v in pod["volumes"] if v["name"] == "secret")
     assert secret["defaultMode"] == 0o400
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
+    spec: BurstSpec, settings: PodSettings, form: Any
+) -> None:
+    """By its cores. Its volumes in memory are no larger than all of it."""
+    parent = render(spec, replace(settings, form=form), TAGS, 0)[-1]["spec"]
+    pod = parent["template"]["spec"] if form == "job" else parent
+    assert settings.offers["nodes"].cores == 4
+    assert pod["containers"][0]["resources"] == {
+        "requests": {"cpu": "4", "memory": "2048Mi"},
+        "limits": {"memory": "32Gi"},
+    }
+    listed = pod.get("volumes", ())
+    sizes = [v["emptyDir"].get("sizeLimit") for v in listed if in_memory(v)]
+    assert sizes == (["32Gi"] if form == "job" else [])
+
+
+def in_memory(volume: dict[str, Any]) -> bool:
+    return bool(volume.get("emptyDir", {}).get("medium") == "Memory")
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])

@@ -57,6 +57,7 @@ def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
     assert init["resources"]["limits"] == {"memory": "8Gi"}
     assert init["securityContext"] == {
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
 

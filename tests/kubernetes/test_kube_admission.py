@@ -14,8 +14,10 @@ from burst_kube import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import SpecRefused
+from burst.kits.kube.kinds import labels_of
 from burst.kits.pods import PodBursts
-from burst.provider import BurstStatus, Failure, Phase
+from burst.kits.pods.names import OWNER
+from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
@@ -23,6 +25,8 @@ from tests.kubernetes.proxy import Proxy
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
+DENIED = "users cannot be here"
+"""What the policies of these tests say."""
 
 
 def running(status: BurstStatus) -> bool:
@@ -73,8 +77,13 @@ def test_a_quota_that_is_used_up(bursts: Bursts) -> None:
 
 
 @contextlib.contextmanager
-def policy(bursts: Bursts, kinds: str, reason: str) -> Iterator[str]:
-    """Have a ValidatingAdmissionPolicy deny all of a kind in the namespace."""
+def policy(
+    bursts: Bursts, kinds: str, reason: str, unless: str = "false"
+) -> Iterator[str]:
+    """Have a ValidatingAdmissionPolicy deny all of a kind in the namespace.
+
+    `unless` is an expression (CEL) of what it lets in.
+    """
     name = f"{bursts.namespace}-{kinds}"
     group = "batch" if kinds == "jobs" else ""
     here = {"matchLabels": {"kubernetes.io/metadata.name": bursts.namespace}}
@@ -83,7 +92,7 @@ def policy(bursts: Bursts, kinds: str, reason: str) -> Iterator[str]:
         "namespaceSelector": here,
         "resourceRules": [{**rule, "resources": [kinds]}],
     }
-    says = {"expression": "false", "message": "users cannot be here", "reason": reason}
+    says = {"expression": unless, "message": DENIED, "reason": reason}
     path = "/apis/admissionregistration.k8s.io/v1"
     meta = {"metadata": {"name": name}}
     made = {"matchConstraints": matches, "validations": [says]}
@@ -128,6 +137,59 @@ def test_a_policy_that_denies_the_pods(bursts: Bursts) -> None:
         words = "denied request: users cannot be here"
         status = check_refused(bursts, bursts.provider(), words)
     assert f"ask who maintains {name} for an exception" in status.why
+
+
+def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None:
+    """A site's labels are on both, and say who pays."""
+    key = "example.org/account"
+    demand = (
+        "has(object.metadata.labels) &&"
+        f" object.metadata.labels[?'{key}'].orValue('').startsWith('chem')"
+    )
+    spec = msgspec.structs.replace(bursts.spec, banks=("bio",))
+    labelled = bursts.provider(object_labels={key: "chem & {bank}"})
+    with (
+        policy(bursts, "jobs", "Forbidden", demand),
+        policy(bursts, "secrets", "Forbidden", demand) as name,
+    ):
+        wait_until(lambda: bool(refuses_secret(bursts)), lambda: name)
+        wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
+        assert DENIED in wrongs(bursts.provider(), bursts)
+        assert DENIED not in wrongs(labelled, bursts)
+        labelled.provision(spec)
+        wait_status(labelled, lambda seen: seen.phase is Phase.RUNNING)
+        for kind in ("jobs", "pods", "configmaps", "secrets"):
+            made = [o for o in bursts.objects(kind) if OWNER in labels_of(o)]
+            assert made
+            assert {labels_of(thing)[key] for thing in made} == {"chem-bio"}
+        reap_all(labelled, spec)
+
+
+def wrongs(provider: KubeProvider, bursts: Bursts) -> str:
+    """Return what the doctor finds wrong."""
+    found = provider.examine(bursts.lead)
+    return "".join(str(each) for each in found if each.level is Level.WRONG)
+
+
+def refused_by(bursts: Bursts, spec: BurstSpec) -> str:
+    """Return why a burst without labels is refused; empty if it is not."""
+    provider = bursts.provider()
+    try:
+        provider.provision(spec)
+    except SpecRefused as error:
+        return error.what
+    reap_all(provider, spec)
+    return ""
+
+
+def refuses_secret(bursts: Bursts) -> str:
+    """Return why a Secret without labels would be denied; empty if it would not."""
+    made = ("create", "secret", "generic", "tried", "--dry-run=server")
+    try:
+        bursts.lab.kubectl(*made, "-n", bursts.namespace)
+    except RuntimeError as error:
+        return str(error)
+    return ""
 
 
 def refuses(bursts: Bursts) -> str:

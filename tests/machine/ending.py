@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 
+from burst.core.placement.demand import nodes_needed
 from burst.core.placement.slots import ends_with_lease, find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.lead import JobState
-from tests.builders import whole
+from tests.builders import NODE, whole
+from tests.builders import OWN as OWN_NODE
 from tests.machine.steps import CONSTRAINTS, Steps, enabling, taking_down
 from tests.machine.world import OWN
 
@@ -140,7 +142,8 @@ def servable(steps: Steps, job) -> bool:
     if job.request is None or not _may_be_served(steps, job):
         return False
     admitted = lead.admitted(job)
-    if not job.queue and len(admitted & set(OWN)) >= job.request.nodes:
+    own = admitted & set(OWN) if nodes_needed(job.request, OWN_NODE) else set()
+    if not job.queue and len(own) >= job.request.nodes:
         return True
     return any(
         _served_by(steps, job, admitted, name, site)
@@ -159,7 +162,8 @@ def _may_be_served(steps: Steps, job) -> bool:
     stopped = job.queue and settings.intake.mode != "queue"
     bound = job.queue and job.request.constraint
     elsewhere = job.preferences.mode == "isolated"
-    return not (held_by_user or too_long or stopped or bound or elsewhere)
+    wide = not nodes_needed(job.request, NODE)
+    return not (held_by_user or too_long or stopped or bound or elsewhere or wide)
 
 
 def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:

@@ -15,7 +15,7 @@ once      no demand is bursted twice, no isolated job runs twice; two bursts of 
 money     nothing bought takes a budget past its limit, of all, a user or a bank; each
           burst is settled once; no job is failed for a budget that may run without
 trial     what had failed is tried by one burst at a time
-told      each pending job has a verdict
+told      each pending job has a verdict; one that fits no node is told of none
 standing  a refusal that was not looked at again is what it would be if it were
 
 What must hold in the end (liveness, and that nothing is left) is in `ending.py`.
@@ -53,6 +53,11 @@ AT_ONCE = 4
 IN_VAIN = 400.0
 _COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 _ENDING = (State.DRAIN, State.REAP)
+# What a job is told for which there are nodes, or will be.
+_PROMISES = (
+    *(Reason.LOCAL, Reason.PROPOSED, Reason.ASSIGNED, Reason.GROWING, Reason.COMING),
+    *(Reason.RELEASED, Reason.RESERVED, Reason.ISOLATED_ACTIVE),
+)
 
 
 class Broken(AssertionError):
@@ -347,6 +352,17 @@ class Invariants:
             if job.state is JobState.SCHED and job.id not in snapshot.decisions
         ]
         self.must("told", not silent, f"jobs {silent} have no verdict")
+        shapes = set(self.world.lead.known.shapes)
+        promised = [
+            job
+            for job, decision in snapshot.decisions.items()
+            if decision.reason in _PROMISES
+            and (request := view.jobs[job].request) is not None
+            and not any(nodes_needed(request, shape) for shape in shapes)
+        ]
+        self.must(
+            "told", not promised, f"jobs {promised} fit no node, and are to start"
+        )
 
     def _limits(self):
         world = self.world
@@ -403,7 +419,12 @@ class Invariants:
                     and (b.state in _ENDING or b.quarantined or b.leaving)
                     for b in world.bursts
                 )
+                displaced = any(
+                    job in self._before.get(b.id, ()) and self._taken(b, job)
+                    for b in world.live
+                )
                 enough = self._help.get(job, 0) >= need and not ended
+                enough = enough and not displaced
                 self.must("once", not enough, f"{burst.id} is a second for job {job}")
             vain = burst.id not in self._before and burst.jobs
             vain = (
@@ -585,7 +606,8 @@ class Invariants:
                 continue
             job = world.lead.jobs[JobId(entry[1])]
             assert job.request is not None
-            here = len(world.lead.admitted(job) & set(OWN)) >= job.request.nodes
+            own = world.lead.admitted(job) & set(OWN)
+            here = sum(world.lead.holds(job, r) for r in own) >= job.request.nodes
             fails = not here and world.scenario.get("policy")
             self.must("money", fails, f"job {job.id} was failed: {entry[2]}")
 
@@ -598,7 +620,7 @@ class Invariants:
         for burst in self.world.live:
             if burst.state in _COUNTED_ON:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
-                most = burst.lease.nodes - lost - len(self._taken(burst))
+                most = burst.lease.nodes - lost
                 # Of two that are raced it will have one.
                 side = burst.lease.race if burst.racing else burst.id
                 for job in burst.jobs:
@@ -607,10 +629,11 @@ class Invariants:
                     its[side] = max(its.get(side, 0), help_)
         return {job: sum(its.values()) for job, its in sides.items()}
 
-    def _taken(self, burst):
-        """The ranks of a burst on which jobs run that it is not for."""
-        jobs = self.world.lead.jobs
-        others = [job.ranks for number, job in jobs.items() if number not in burst.jobs]
+    def _taken(self, burst, job):
+        """The ranks of a burst that a job has lost to others that it is not for."""
+        ours = burst.jobs | {job}
+        jobs = self.world.lead.jobs.items()
+        others = [other.ranks for number, other in jobs if number not in ours]
         return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
 
     def _races(self):

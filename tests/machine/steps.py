@@ -163,6 +163,18 @@ class Steps:
             whole(nodes), 1, preferences=wish, urgency=urgency, duration=duration
         )
 
+    @step(2, nodes=[1, 2], cores=[3, 9], whole_nodes=[True, False])
+    def submit_wide(self, nodes, cores, *, whole_nodes):
+        """`-N nodes -c cores`, or as many slots of a core on each of so many nodes.
+
+        No own node has 3 cores, and none at all has 9.
+        """
+        request = whole(nodes, cores_per_slot=cores)
+        if not whole_nodes:
+            slots = nodes * cores
+            request = whole(nodes, slots=slots, exclusive=False)
+        self._submit(request, 1, preferences=BurstPreferences())
+
     @step(2, kind=sorted(JOBSPECS), user=[1, 2])
     def submit_hostile(self, kind, user):
         """A jobspec that Flux accepts, and that is made to harm."""

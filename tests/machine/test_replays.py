@@ -557,3 +557,25 @@ def test_a_job_over_its_budget_does_not_wait_for_a_planned_burst_over_it_too() -
             ),
         ],
     )
+
+
+def test_a_refusal_does_not_stand_where_a_burst_gives_back_to_its_budget() -> None:
+    """A lost record of an isolated one, that is taken down, is one of no nodes."""
+    offer = {"modes": ["joined", "isolated"], "price": 1.0, "starts_after": 0}
+    job = {"duration": 0.0, "held": False}
+    replay(
+        {
+            "budget": [{"limit": 4.5, "per": "week"}],
+            "providers": {
+                "a": {**offer, "max_nodes": 3},
+                "b": {**offer, "max_nodes": 4, "place": "a"},
+            },
+            "standing": True,
+        },
+        [
+            ("submit_isolated", {**job, "nodes": 4}),
+            ("tick", {"seconds": 1.0}),
+            ("submit_isolated", {**job, "nodes": 3}),
+            ("record_is_spoiled", {"burst": 2, "text": "{"}),
+        ],
+    )

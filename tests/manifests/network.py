@@ -15,6 +15,15 @@ import msgspec
 
 Manifest = Mapping[str, Any]
 NAME = "kubernetes.io/metadata.name"
+# With their ports: AWS, Azure and Google; GKE with Workload Identity; Azure's wire
+# server; Alibaba.
+METADATA = (
+    *(("169.254.169.254", port) for port in (80, 443, 988)),
+    *(("169.254.169.252", port) for port in (987, 988)),
+    *(("168.63.129.16", port) for port in (80, 32526)),
+    ("100.100.100.200", 80),
+    ("fd00:ec2::254", 80),
+)
 
 
 class Peer(msgspec.Struct, frozen=True):

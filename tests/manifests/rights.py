@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from burst.kits.kube.kinds import EVENT
 from burst.kits.pods.examine import needed_rights
 from burst.kits.pods.settings import PodForm
 
@@ -14,7 +15,7 @@ def needed(form: PodForm) -> set[Right]:
     """Return what the daemon asks in a namespace into which it bursts."""
     return {
         (kind.group, f"{kind.plural}/{part}" if part else kind.plural, verb)
-        for verb, kind, part in needed_rights(form)
+        for verb, kind, part in (*needed_rights(form), ("create", EVENT, ""))
     }
 
 

@@ -124,7 +124,8 @@ def test_the_daemon_is_reached_by_agents_only() -> None:
         for each in document("lead/kustomization.yaml")["patches"]
         if each.get("target", {}).get("kind") == "NetworkPolicy"
     )
-    base = yaml.safe_load((MANIFESTS / "base" / "networkpolicy.yaml").read_text())
+    text = (MANIFESTS / "base" / "networkpolicy.yaml").read_text()
+    _, base = yaml.safe_load_all(text)
     assert patch[0]["path"] == "/spec/ingress/-"
     base["spec"]["ingress"].append(patch[0]["value"])
     lead = Policies([base], "burst")

@@ -12,7 +12,7 @@ from burst_kube import KubeSettings
 
 from burst.config import convert, load
 from burst.kits.pods.names import OWNER
-from tests.manifests.network import Peer, Policies
+from tests.manifests.network import METADATA, Peer, Policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 FAR = "burst-far"
@@ -22,15 +22,6 @@ OTHER = {"app": "other"}
 DNS = Peer("kube-system", {"k8s-app": "kube-dns"})
 LEAD_POD = Peer("burst", {"job-name": "lead"})
 LEAD_NODE = Peer(address="203.0.113.7")
-# With their ports: AWS, Azure and Google; GKE with Workload Identity; Azure's wire
-# server; Alibaba.
-METADATA = (
-    *(("169.254.169.254", port) for port in (80, 443, 988)),
-    *(("169.254.169.252", port) for port in (987, 988)),
-    *(("168.63.129.16", port) for port in (80, 32526)),
-    ("100.100.100.200", 80),
-    ("fd00:ec2::254", 80),
-)
 
 
 def documents(*parts: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from burst_gke.settings import GkeSettings
 from google.auth import identity_pool
 
 from burst.config import convert, load
+from tests.manifests.network import METADATA, Peer, Policies
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "manifests" / "overlays" / "gke"
@@ -41,6 +42,29 @@ def test_only_the_daemons_container_gets_the_token() -> None:
     (mount,) = container["volumeMounts"]
     assert mount["name"] == pod()["volumes"][0]["name"]
     assert mount["readOnly"]
+
+
+def test_the_lead_reaches_cloud_dns_and_no_metadata_server() -> None:
+    text = (ROOT / "manifests" / "base" / "networkpolicy.yaml").read_text()
+    deny, base = yaml.safe_load_all(text)
+    overlay = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text())
+    (patch,) = (
+        yaml.safe_load(each["patch"])
+        for each in overlay["patches"]
+        if each.get("target", {}).get("kind") == "NetworkPolicy"
+    )
+    ports = base["spec"]["egress"][1]["ports"]
+    assert (patch[0]["path"], patch[0]["value"]) == (
+        "/spec/egress/1/ports/0/port",
+        ports[0]["port"],
+    )
+    assert patch[1]["path"] == "/spec/egress/1/to/-"
+    base["spec"]["egress"][1]["to"].append(patch[1]["value"])
+    network, lead = Policies([deny, base], "burst"), {"job-name": "lead"}
+    dns = Peer(address="169.254.169.254")
+    assert network.may("Egress", lead, dns, 53, "UDP")
+    for address, port in METADATA:
+        assert not network.may("Egress", lead, Peer(address=address), port), address
 
 
 def test_no_service_account_is_bound_to_an_identity_for_the_whole_pod() -> None:

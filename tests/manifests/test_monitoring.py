@@ -116,6 +116,11 @@ def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> N
     )
     objects = list(yaml.safe_load_all(done.stdout))
     by_kind = {each["kind"]: each for each in objects}
+    (network,) = (
+        each["spec"]
+        for each in objects
+        if (each["kind"], each["metadata"]["name"]) == ("NetworkPolicy", "burst-lead")
+    )
     (job,) = (each for each in objects if each["kind"] == "Job")
     pod = job["spec"]["template"]["spec"]
     (daemon,) = (c for c in pod["initContainers"] if c["name"] == "burst")
@@ -125,11 +130,10 @@ def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> N
     assert {"burst-http-token"} <= {
         volume.get("secret", {}).get("secretName") for volume in pod["volumes"]
     }
-    policy = by_kind["NetworkPolicy"]["spec"]
-    ports = [rule["ports"][0]["port"] for rule in policy["ingress"]]
+    ports = [rule["ports"][0]["port"] for rule in network["ingress"]]
     assert ports == [8050, 9779]
     selected = by_kind["PodMonitor"]["spec"]["selector"]["matchLabels"]
-    assert selected == policy["podSelector"]["matchLabels"]
+    assert selected == network["podSelector"]["matchLabels"]
     (dashboard,) = (
         each for each in objects if each["metadata"]["name"] == "burst-dashboard"
     )

@@ -51,6 +51,8 @@ class Seed:
     """Where its R and burst.toml are."""
     far_parts: tuple[str, ...] = ()
     """Of manifests/parts, what is added to `far`."""
+    parent = "Job"
+    """The kind of what makes a burst's pods."""
     made = frozenset({"Secret", "Job", "Pod", "ConfigMap"})
     """Kinds of which a burst has objects that bear our labels."""
 
@@ -63,6 +65,7 @@ class Seed:
         # Each process of the tests has a port of its own on the nodes.
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
         self.port = 30093 + int(worker.removeprefix("gw"))
+        self._lead: dict[str, Any] = {}
 
     def apply(self, idle: str = "1s") -> None:
         """Apply manifests/far, the certificate, and the lead with its daemon."""
@@ -93,7 +96,39 @@ class Seed:
             "configMapGenerator": [settings],
             "patches": [*patches, *fields.get("patches", ())],
         }
+        self._lead = lead
         self._apply(self.overlay, lead)
+
+    def apply_again(self, *patches: dict[str, Any]) -> None:
+        """Apply the overlay as before, with these changes."""
+        changed = [*self._lead["patches"], *patches]
+        self._apply(self.overlay, {**self._lead, "patches": changed})
+
+    def image_of_the_daemon(self, image: str) -> dict[str, Any]:
+        """Return the patch by which the daemon's container has another image."""
+        daemon = {"name": "burst", "image": image}
+        spec = {"template": {"spec": {"initContainers": [daemon]}}}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "lead"}}
+        return {"patch": json.dumps({**job, "spec": spec})}
+
+    def evict(self) -> str:
+        """Ask for the eviction of the lead's pod, as a drain does; return why not."""
+        name = self.pod()
+        meta = {"name": name, "namespace": self.near}
+        wish = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+        path = f"/api/v1/namespaces/{self.near}/pods/{name}/eviction"
+        try:
+            self.cluster.kubectl("create", "--raw", path, "-f", "-", manifest=wish)
+        except RuntimeError as error:
+            return str(error)
+        return ""
+
+    def has_other_pod(self, name: str) -> bool:
+        """Return whether a pod of the lead is there, and not the one of this name."""
+        where = ("-l", "job-name=lead", "-n", self.near)
+        path = "jsonpath={.items[*].metadata.name}"
+        names = self.cluster.kubectl("get", "pods", *where, "-o", path).split()
+        return bool(names) and name not in names
 
     def flux(self, *words: str) -> str:
         """Run flux in the lead's container, as its user does."""
@@ -414,7 +449,22 @@ def run_experiment(seed: Seed) -> None:
     # A broker that was killed is missed by the lead a while later.
     down = ("resource", "list", "-s", "down", "-no", "{nnodes}")
     wait_until(lambda: seed.flux(*down).strip() == "8", seed.look)
+    _check_events(seed)
     _check_secret(seed, made)
+
+
+def _check_events(seed: Seed) -> None:
+    """Who has kubectl alone sees what became of the burst."""
+    expected = {"BurstPlanned", "BurstOnline", "BurstDraining", "BurstReaped"}
+    where = ("events", "-n", seed.far, "-o", "json")
+
+    def told() -> bool:
+        items = json.loads(seed.cluster.kubectl("get", *where))["items"]
+        ours = [item for item in items if item["source"].get("component") == "burst"]
+        assert {item["involvedObject"]["kind"] for item in ours} <= {seed.parent}
+        return {item["reason"] for item in ours} >= expected
+
+    wait_until(told, seed.look)
 
 
 def _check_doctor(seed: Seed) -> None:

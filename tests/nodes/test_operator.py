@@ -144,6 +144,7 @@ class OperatorSeed(Seed):
 
     overlay = "overlays/kind"
     far_parts = ("miniclusters",)
+    parent = "MiniCluster"
     made = frozenset({"Secret", "Job", "Pod"})
 
     def followers(self) -> dict[str, Any]:

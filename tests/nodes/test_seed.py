@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
 from tests.nodes.waiting import wait_until
@@ -43,6 +44,33 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
         seed.burst("down", burst, check=False)
         wait_until(lambda: not seed.bursts(), seed.look)
         wait_until(lambda: seed.archived() == [burst], seed.log)
+
+
+def test_its_node_is_drained_and_a_new_image_applied(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """As manifests/README.md says. Jobs that wait are kept over both."""
+    with planted(Seed, cluster, tmp_path) as seed:
+        seed.apply()
+        wait_until(lambda: " serves flux " in seed.log(), seed.look)
+        held = seed.flux("submit", "--urgency=hold", "--cwd=/tmp", "true").strip()
+        first = seed.pod()
+        seed.flux("queue", "stop", "--all", "--quiet")
+        seed.flux("queue", "idle", "--timeout=60s", "--quiet")
+        assert "disruption budget" in seed.evict()
+        seed.delete_pod()
+        wait_until(lambda: seed.has_other_pod(first) and seed.status(), seed.look)
+        seed.flux("queue", "start", "--all", "--quiet")
+        change = seed.image_of_the_daemon(NEXT_IMAGE)
+        with pytest.raises(RuntimeError, match="field is immutable"):
+            seed.apply_again(change)
+        delete = ("delete", "job/lead", "-n", seed.near, "--cascade=foreground")
+        cluster.kubectl(*delete)
+        seed.apply_again(change)
+        wait_until(lambda: seed.status() != {}, seed.look)
+        assert seed.containers()["burst"]["image"] == NEXT_IMAGE
+        seed.flux("job", "urgency", held, "default")
+        wait_until(lambda: "clean" in seed.flux("job", "eventlog", held), seed.look)
 
 
 def live(seed: Seed) -> list[str]:

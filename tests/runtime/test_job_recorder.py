@@ -2,7 +2,11 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,15 @@ def write(path: Path, *events: RecordedEvent, **options: Any) -> None:
     for each in events:
         recorder.record(each)
     recorder.close()
+
+
+@contextmanager
+def ignored(signum: signal.Signals) -> Iterator[None]:
+    before = signal.signal(signum, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signum, before)
 
 
 def test_a_line_for_each_event_that_only_its_owner_can_read(tmp_path: Path) -> None:
@@ -61,9 +74,9 @@ def test_what_is_in_the_file_is_not_written_again(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"cut')
     write(path, event(1.0), event(2.0), event(3.0))
-    text = path.read_text()
-    assert text.count('"timestamp":1.0') == 1
-    assert text.count('"timestamp":3.0') == 1
+    lines = path.read_text().splitlines()
+    assert lines.pop(2) == '{"cut'  # that line is lost, and no other
+    assert [json.loads(line)["timestamp"] for line in lines] == [1.0, 2.0, 3.0]
 
 
 def test_what_happens_after_the_clock_was_set_back_is_recorded(tmp_path: Path) -> None:
@@ -93,6 +106,27 @@ def test_a_file_that_cannot_be_written_is_an_error_of_the_settings(
 ) -> None:
     with pytest.raises(ConfigError, match=r"daemon\.record"):
         JobRecorder(tmp_path / "none" / "jobs")
+
+
+def test_a_line_that_a_disk_has_room_for_in_part_ends_the_recording(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is written after it would be lost with it."""
+    path = tmp_path / "jobs"
+    write(path, event(1.0))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    room = path.stat().st_size + 10
+    with ignored(signal.SIGXFSZ):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limit[1]))
+        try:
+            write(path, event(2.0), event(3.0))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "jobs are recorded no more" in caplog.text
+    assert path.stat().st_size == room
+    write(path, event(4.0))
+    first, _, last = path.read_text().splitlines()
+    assert [json.loads(line)["timestamp"] for line in (first, last)] == [1.0, 4.0]
 
 
 def test_a_full_disk_ends_the_recording_and_is_told(

@@ -18,6 +18,7 @@ from burst.core.ensemble.job_rows import urgency_of
 from burst.core.ensemble.member_size import StepTime
 from burst.core.ensemble.read_members import bursts_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.placement.job_accounts import with_accounts
 from burst.core.placement.plan import Demand, Plan, PlanRequest
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.records import Records, Transaction
@@ -93,7 +94,9 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
             room -= proposal.lease.nodes
             if room >= 0:
                 submitted = {job: lead.jobs[job].t_submit for job in proposal.jobs}
-                tx.plan_burst(proposal.lease, submitted)
+                its = (lead.jobs[job] for job in proposal.jobs)
+                banks = at.world.banks
+                tx.plan_burst(with_accounts(proposal.lease, its, banks), submitted)
         keep_accounts(tx, at.world, at.settings)
         return result_of(tx), _refusal(plan, demands)
 

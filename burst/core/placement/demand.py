@@ -149,10 +149,10 @@ class NodePool:
         return {}
 
     def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
-        # A whole node is given whatever its cores, as Rv1Pool does; GPUs are counted.
+        # All its cores are free; and as `nodes_needed`, which says what never fits.
         free = self.free[rank]
         whole = free.cores == self.whole[rank].cores
-        return whole and free.gpus >= request.gpus_per_slot
+        return whole and bool(nodes_needed(request, free))
 
     def _by_slots(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
         shares: dict[int, Shape] = {}

@@ -20,6 +20,7 @@ from burst.core.records import Transaction
 from burst.core.world import World
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
@@ -73,6 +74,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Those of ensembles that take jobs here."""
     has_room: bool = False
     """Whether some live burst may have room for a further job."""
+    reserved: Mapping[BurstId, Money] = {}
+    """What of the budgets is reserved for each burst; empty where there are none."""
 
     def no_larger(self, before: RefusalInputs) -> bool:
         """Tell whether what is impossible without a constraint still is.
@@ -109,6 +112,11 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
             and self.unreadable == before.unreadable
             # One that is gone gives back its slot and its share of the limits.
             and self.bursts.keys() >= before.bursts.keys()
+            # A burst that has fewer nodes than before gives back to the budgets.
+            and all(
+                self.reserved.get(burst, 0) >= amount
+                for burst, amount in before.reserved.items()
+            )
         )
 
     def _gives_no_more(
@@ -165,6 +173,9 @@ def refusal_inputs(
         times=dict(tx.times),
         members=members_with_jobs_here(tx),
         has_room=any(_may_have_room(burst, lead) for burst in live),
+        reserved={name: entry.reserved for name, entry in tx.entries.items()}
+        if settings.budget
+        else {},
     )
 
 

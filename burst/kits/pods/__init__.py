@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from burst.kits.pods.multi_user_table import MultiUserTable
 from burst.kits.pods.names import Tags
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.pod_bursts import PodBursts
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.pod_provider import Bursts, PodProvider, check_burst
 from burst.kits.pods.resizer import can_resize
 from burst.kits.pods.settings import (
     CommandsTable,
-    OfferTable,
     PodSettings,
     Toleration,
-    offers,
 )
 from burst.kits.pods.storage import known_directories
 from burst.kits.pods.volume_table import VolumeTable

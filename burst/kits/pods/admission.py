@@ -26,7 +26,9 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, MINICLUSTER, POD, Manifest
 from burst.kits.pods import job, operator, pod
 from burst.kits.pods.names import Tags
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.object_labels import add_labels, labels_for
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
@@ -54,6 +56,7 @@ def judge_admission(
     for name, table in settings.offers.items():
         try:
             made = _render(name, table, settings, lead)
+            made = add_labels(made, labels_for(settings.object_labels))
             for manifest in (made, _pod_of(made)) if with_pods else (made,):
                 warnings |= dict.fromkeys(cluster.rehearse(manifest))
         except InsufficientCapacity as error:

@@ -27,8 +27,8 @@ def socket_mounts(settings: PodSettings) -> list[Manifest]:
     return [{"name": SOCKET_VOLUME, "mountPath": SOCKET_PATH}]
 
 
-def socket_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return a pod's volumes of it, in memory as the run directory is else."""
+def socket_volumes(settings: PodSettings, memory: Manifest) -> list[Manifest]:
+    """Return a pod's volumes of it, in `memory` as the run directory is else."""
     if not settings.share_socket:
         return []
-    return [{"name": SOCKET_VOLUME, "emptyDir": {"medium": "Memory"}}]
+    return [{"name": SOCKET_VOLUME, "emptyDir": memory}]

@@ -25,6 +25,8 @@ from burst.kits.kube.kinds import (
 from burst.kits.pods.admission import judge_admission, standard_of
 from burst.kits.pods.multi_user import check_lead, config_data
 from burst.kits.pods.munge import munge_data
+from burst.kits.pods.owned import judge_owners
+from burst.kits.pods.pod import memory_limit
 from burst.kits.pods.render import refuse_systemd
 from burst.kits.pods.settings import PodForm, PodSettings
 from burst.model.finding import Finding, Level, note, ok, wrong
@@ -77,6 +79,8 @@ def examine_cluster(
             yield from _judge_operator(cluster)
         yield from _judge_nodes(cluster)
         if has_namespace and rights.level is Level.OK:
+            if lead is not None:
+                yield judge_owners(cluster, settings, lead.owner)
             yield from judge_admission(cluster, settings, lead)
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
@@ -93,6 +97,7 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
     except Refused as error:
         yield wrong(error.what, error.advice)
     yield from _judge_guests(settings, lead)
+    yield from _tell_memory(settings)
 
 
 def needed_rights(form: PodForm) -> list[tuple[str, Kind, str]]:
@@ -193,6 +198,16 @@ def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
             "set image to one with the lead's version of Flux",
         )
     return ok(f"{image} has the lead's Flux, {match[1]}")
+
+
+def _tell_memory(settings: PodSettings) -> Iterator[Finding]:
+    """Tell of limits that nobody has set."""
+    for name, table in settings.offers.items():
+        if not table.memory:
+            yield ok(
+                f"a follower of offer {name} may use {memory_limit(table)} of memory,"
+                " by its cores, as the offer does not say how much"
+            )
 
 
 def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]:

@@ -36,9 +36,10 @@ from burst.kits.pods.multi_user import (
 )
 from burst.kits.pods.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.names import KUEUE_QUEUE
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.overlay import merge_pod
 from burst.kits.pods.pod import CERTIFICATE
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import (
     make_directories,
     storage_mounts,
@@ -167,7 +168,7 @@ def render_template(
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
-    before = first_containers(table, settings) + view_containers(table, settings)
+    before = first_containers(settings) + view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
@@ -176,7 +177,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
         **pod.spread(settings, meta["labels"]),
         **({"initContainers": before} if before else {}),
         "containers": [_container(table, settings)],
-        "volumes": volumes(meta["name"], settings),
+        "volumes": volumes(meta["name"], table, settings),
     }
 
 
@@ -207,17 +208,19 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
     }
 
 
-def volumes(name: str, settings: PodSettings) -> list[Manifest]:
+def volumes(name: str, table: OfferTable, settings: PodSettings) -> list[Manifest]:
     """Return the volumes of a pod; `name` is that of ConfigMap and Secret."""
+    # Jobs' own files are in the run directory too, so it may fill the pod's memory.
+    memory = {"medium": "Memory", "sizeLimit": pod.memory_limit(table)}
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},
         {"name": "secret", "secret": secret},
         # In memory: the certificate's copy is never on a node's disk.
-        {"name": "run", "emptyDir": {"medium": "Memory"}},
+        {"name": "run", "emptyDir": memory},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
-        *socket_volumes(settings),
+        *socket_volumes(settings, memory),
         *munge_volumes(settings),
         *pod.host_volumes(settings),
         *storage_volumes(settings),

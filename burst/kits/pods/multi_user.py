@@ -44,10 +44,10 @@ from burst.kits.pods.mount_paths import (
     SHM_PATH,
     USERS_PATH,
 )
-from burst.kits.pods.munge import FIND_MUNGED, KEY, munge_mounts
+from burst.kits.pods.munge import FIND_MUNGED, KEY, KEY_MEMORY, munge_mounts
 from burst.kits.pods.pod import CERTIFICATE
 from burst.kits.pods.pod_users import GROUP, PASSWD, users_data
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import storage_mounts
 from burst.model.lead import LeadIdentity
 
@@ -59,9 +59,14 @@ _ROOT = {
     "runAsGroup": 0,
     "runAsNonRoot": False,
     "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER"]},
 }
-_NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_NO_RIGHTS = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 # The image's line of a name or a number that ours have would be another user.
 _MERGE = f"""\
 merge() {{
@@ -129,12 +134,12 @@ def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
     return {key: tomli_w.dumps(table) for key, table in tables.items()}
 
 
-def first_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
+def first_containers(settings: PodSettings) -> list[Manifest]:
     """Return the init containers, the last of which runs on; none without it."""
     if settings.multi_user is None:
         return []
     prepare = {
-        **_small(table, settings),
+        **_small(settings),
         "name": PREPARE,
         "command": ["/bin/sh", "-c", prepare_script(settings)],
         "securityContext": _ROOT,
@@ -145,7 +150,7 @@ def first_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]
     if not settings.munge_key:
         return [prepare]
     munged = {
-        **_small(table, settings),
+        **_small(settings),
         "name": MUNGED,
         "command": ["/bin/sh", "-c", munged_script(settings)],
         "restartPolicy": "Always",
@@ -226,7 +231,7 @@ def multi_user_volumes(settings: PodSettings) -> list[Manifest]:
     """Return a pod's volumes of it, in memory where they hold a key."""
     found: list[Manifest] = []
     if settings.multi_user and settings.munge_key:
-        found.append({"name": _KEY_VOLUME, "emptyDir": {"medium": "Memory"}})
+        found.append({"name": _KEY_VOLUME, "emptyDir": KEY_MEMORY})
     if _has_users(settings):
         found.append({"name": _USERS_VOLUME, "emptyDir": {}})
     return found
@@ -288,15 +293,11 @@ def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
     return [*found, *pod.host_mounts(settings)]
 
 
-def _small(table: OfferTable, settings: PodSettings) -> Manifest:
+def _small(settings: PodSettings) -> Manifest:
     """Return image and resources of a container that does little."""
-    resources: Manifest = {"requests": {"cpu": "10m"}}
-    if table.memory:
-        # A quota may require limits, which followers then have too.
-        resources["limits"] = {"memory": "64Mi"}
     return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
         "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
-        "resources": resources,
+        "resources": pod.small_resources(),
     }

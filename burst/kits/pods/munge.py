@@ -17,6 +17,8 @@ from burst.kits.pods.settings import PodSettings
 
 KEY = "munge.key"
 """Its name in the burst's Secret, beside the certificate."""
+KEY_MEMORY: Manifest = {"medium": "Memory", "sizeLimit": "16Mi"}
+"""An empty directory for a key, and what a munged writes."""
 FIND_MUNGED = """\
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 if ! command -v munged >/dev/null; then
@@ -82,4 +84,4 @@ def munge_volumes(settings: PodSettings) -> list[Manifest]:
     """Return a pod's volumes of it, in memory, as they hold the key's copy."""
     if not settings.munge_key:
         return []
-    return [{"name": "munge", "emptyDir": {"medium": "Memory"}}]
+    return [{"name": "munge", "emptyDir": KEY_MEMORY}]

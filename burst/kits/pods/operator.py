@@ -125,7 +125,11 @@ def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
 
 
 def _init_container(settings: PodSettings) -> Manifest:
-    found = {"image": settings.view or settings.image, **_security(settings)}
+    found = {
+        "image": settings.view or settings.image,
+        "resources": pod.small_resources(),
+        **_security(settings),
+    }
     return found if settings.view else {**found, "disable": True}
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
+from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
 from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, parse_lease_end
 from burst.kits.pods.reaper import find_ours
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
+from burst.model.finding import Finding, ok, wrong
 from burst.provider import OwnedBurst
 
 
@@ -18,6 +19,25 @@ def list_owned(cluster: Cluster, settings: PodSettings) -> Sequence[OwnedBurst]:
     """Return the bursts of all owners in the namespace of the settings."""
     labels = {OWNER: "", PROVIDER: "", ID: ""}
     return group_by_owner(find_ours(cluster, settings, labels))
+
+
+def judge_owners(cluster: Cluster, settings: PodSettings, owner: str) -> Finding:
+    """Check that nobody but this owner has bursts in the namespace.
+
+    By their Jobs, which MiniClusters have too. Raises Transient, Refused.
+    """
+    labels = {OWNER: "", PROVIDER: "", ID: ""}
+    found = cluster.find(JOB, settings.namespace, labels, metadata_only=True)
+    others = sorted({labels_of(item)[OWNER] for item in found} - {owner})
+    where = f"namespace {settings.namespace}"
+    if not others:
+        return ok(f"nobody else has bursts in {where}")
+    return wrong(
+        f"{where} has bursts of another owner, too: {', '.join(others)}",
+        "give each lead a namespace of its own (manifests/far): network policies,"
+        " quotas and rights do not tell owners apart. If that lead is gone, `burst gc"
+        " --provider NAME --any-owner` says what it left",
+    )
 
 
 def group_by_owner(objects: Iterable[Manifest]) -> list[OwnedBurst]:

@@ -8,14 +8,18 @@ import os
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import OWNER
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
 """Its name in the Secret, and that of its copy."""
 # What flux-imp uses: it becomes the user, and signals the user's processes.
 _OF_IMP = ("KILL", "SETGID", "SETUID")
-_LEFT_ALONE = {
+# Of memory, for each core, where an offer names none: what the smallest machines of
+# clouds have to give, and all that usual ones have for a core of two vCPUs.
+_REQUEST_MI, _LIMIT_GI = 512, 8
+LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
@@ -24,7 +28,7 @@ _LEFT_ALONE = {
 
 def pod_annotations(meta: Manifest) -> dict[str, str]:
     """Return the annotations of a follower's pod."""
-    return {**meta["annotations"], **_LEFT_ALONE}
+    return {**meta["annotations"], **LEFT_ALONE}
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
@@ -58,16 +62,31 @@ def user_of(settings: PodSettings) -> int:
 
 def resources(table: OfferTable, settings: PodSettings) -> Manifest:
     """Return a pod's resource requests and limits."""
-    requests: dict[str, str | int] = {"cpu": table.cpu or str(table.cores)}
-    limits: dict[str, str | int] = {}
-    if table.memory:
-        requests["memory"] = limits["memory"] = table.memory
+    request = table.memory or f"{table.cores * _REQUEST_MI}Mi"
+    requests: dict[str, str | int] = {
+        "cpu": table.cpu or str(table.cores),
+        "memory": request,
+    }
+    limits: dict[str, str | int] = {"memory": memory_limit(table)}
     if settings.scratch:
         requests["ephemeral-storage"] = settings.scratch
     if table.gpus:
         requests[settings.gpu_resource] = limits[settings.gpu_resource] = table.gpus
-    found: Manifest = {"requests": requests}
-    return {**found, "limits": limits} if limits else found
+    return {"requests": requests, "limits": limits}
+
+
+def memory_limit(table: OfferTable) -> str:
+    """Return the most memory of a follower, which its volumes in memory count to."""
+    return table.memory or f"{table.cores * _LIMIT_GI}Gi"
+
+
+def small_resources() -> Manifest:
+    """Return requests and limits of a container that does little.
+
+    A quota may demand limits of each container.
+    """
+    requests = {"cpu": "10m", "memory": "32Mi"}
+    return {"requests": requests, "limits": {"memory": "256Mi"}}
 
 
 def node_choice(table: OfferTable, settings: PodSettings) -> Manifest:
@@ -140,6 +159,8 @@ def container_security(settings: PodSettings) -> Manifest:
     if settings.security == "baseline":
         return {}
     context: Manifest = {"allowPrivilegeEscalation": False}
+    if settings.form == "job":  # the operator's scripts write to theirs
+        context["readOnlyRootFilesystem"] = True
     # Root without capabilities could not even read what others own on a host path.
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import NAMESPACE
 from burst.kits.kube.manifests import install
+from burst.kits.pods.burst_events import BurstEvents
 from burst.kits.pods.creator import Creator, OtherHosts
 from burst.kits.pods.examine import examine_cluster
 from burst.kits.pods.guest_probe import find_guest
@@ -37,6 +38,7 @@ from burst.kits.pods.resizer import Resizer
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.watched_bursts import WatchedBursts
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, OwnedBurst
@@ -73,6 +75,7 @@ class PodBursts:
         self._creator = Creator(cluster, settings.namespace, tags)
         self._resizer = Resizer(cluster, settings, tags, self._creator)
         self._reaper = Reaper(cluster, settings, tags)
+        self._events = BurstEvents(cluster, settings)
         self._has_namespace = not own_cluster
         self._has_operator = settings.form != "operator" or not settings.operator_yaml
 
@@ -120,6 +123,14 @@ class PodBursts:
     def force_reap(self, burst_id: BurstId) -> None:
         """As `reap`, but delete pods that do not end; see `Forced`."""
         self._reaper.reap(burst_id, self._clock(), force=True)
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write an event of the burst's Job or MiniCluster; see `Noted`."""
+        self._events.record(burst_id, event, text)
+
+    def examine_events(self) -> Finding:
+        """Check whether `record_event` may write any."""
+        return self._events.examine()
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the cluster, our rights in it, the image and the lead's address."""

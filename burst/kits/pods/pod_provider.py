@@ -11,9 +11,10 @@ from typing import Protocol
 
 from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.names import Tags
+from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.render import render
 from burst.kits.pods.resizer import can_resize
-from burst.kits.pods.settings import PodSettings, offers
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.finding import Finding

@@ -22,8 +22,10 @@ from burst.kits.pods.mount_paths import RESULT_PATH
 from burst.kits.pods.multi_user import first_containers, multi_user_mounts
 from burst.kits.pods.munge import munge_mounts
 from burst.kits.pods.names import HOSTS, Tags
+from burst.kits.pods.object_labels import labels_for
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.overlay import merge_pod, without_containers
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import storage_mounts
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
@@ -54,7 +56,7 @@ def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
     return {
         "name": name,
         "namespace": settings.namespace,
-        "labels": tags.labels(name),
+        "labels": {**labels_for(settings.object_labels), **tags.labels(name)},
         "annotations": {HOSTS: PROBE},
     }
 
@@ -109,10 +111,10 @@ def _for_guest(
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]
-    kept = job.volumes(name, settings)
+    kept = job.volumes(name, table, settings)
     return {
         **spec,
-        "initContainers": first_containers(table, settings),
+        "initContainers": first_containers(settings),
         "containers": [{**container, "command": command, "volumeMounts": mounts}],
         "volumes": [*kept, *guest_probe.credential_volume(name, guest)],
     }
@@ -123,7 +125,7 @@ def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> M
     python = [settings.python] if embedded else [settings.flux, "python"]
     flux = "" if embedded else settings.flux
     # With a view it is an init container that looks for Flux, in the view's image.
-    container = _container(table, settings, "" if settings.view else flux)
+    container = _container(settings, "" if settings.view else flux)
     made: Manifest = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -139,18 +141,14 @@ def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> M
     return made
 
 
-def _container(table: OfferTable, settings: PodSettings, flux: str) -> Manifest:
-    resources: Manifest = {"requests": {"cpu": "10m"}}
-    if table.memory:
-        # A quota may require limits, which followers then have too.
-        resources["limits"] = {"memory": "64Mi"}
+def _container(settings: PodSettings, flux: str) -> Manifest:
     return {
         "name": PROBE,
         **pod.container(settings),
         "command": ["/bin/sh", "-c", _script(flux) + tcp.SCRIPT, "sh"],
         # Its output is then in the pod's status also without that file.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "resources": resources,
+        "resources": pod.small_resources(),
         "volumeMounts": pod.host_mounts(settings),
     }
 

@@ -26,7 +26,9 @@ from burst.kits.pods.names import (
     describe_spec,
     part_name,
 )
-from burst.kits.pods.settings import PodSettings, is_spot
+from burst.kits.pods.object_labels import add_labels, labels_for
+from burst.kits.pods.pod_offers import is_spot
+from burst.kits.pods.settings import PodSettings
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 
@@ -67,7 +69,16 @@ def render(
         "annotations": {**describe_spec(spec), **noted},
     }
     if spec.program is not None:
-        return render_isolated(meta, spec, settings, seconds)
+        made = render_isolated(meta, spec, settings, seconds)
+    else:
+        made = _render_joined(meta, spec, settings, seconds)
+    labels = labels_for(settings.object_labels, spec)
+    return [add_labels(manifest, labels) for manifest in made]
+
+
+def _render_joined(
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
+) -> list[Manifest]:
     refuse_systemd(spec.lead)
     try:
         if settings.form == "operator":

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from burst.config import Price, Seconds
+from burst.config import Seconds
 from burst.kits.pods.mount_paths import (
     MUNGE_PATH,
     SHM_PATH,
@@ -19,6 +19,8 @@ from burst.kits.pods.mount_paths import (
 )
 from burst.kits.pods.multi_user_table import MultiUserTable, check_multi_user
 from burst.kits.pods.names import is_label_value
+from burst.kits.pods.object_labels import check_labels
+from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.operator_overlay import check_for_operator
 from burst.kits.pods.overlay import check_overlay
 from burst.kits.pods.overlay_rules import ENVIRONMENT
@@ -31,48 +33,10 @@ from burst.kits.pods.volume_table import (
     check_volumes,
 )
 from burst.model.request import BurstMode
-from burst.model.shape import Shape
-from burst.provider import Offer
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
 PodForm = Literal["job", "operator"]
-_SPOT_LABELS = {
-    "cloud.google.com/gke-spot": "true",
-    "cloud.google.com/gke-preemptible": "true",
-    "eks.amazonaws.com/capacityType": "SPOT",
-    "karpenter.sh/capacity-type": "spot",
-    "kubernetes.azure.com/scalesetpriority": "spot",
-}
-
-
-class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[providers.NAME.offers.OFFER]`: one kind of nodes that the cluster has."""
-
-    cores: _AtLeast1
-    """Of each follower, and its pod's request. At least as many as in the lead's R."""
-    max_nodes: _AtLeast1
-    """The most followers of one burst."""
-    gpus: _AtLeast0 = 0
-    """Of each follower, and its pod's request and limit of `gpu_resource`."""
-    price: Price = 0.0
-    """Per node and hour. Free by default, as the cluster exists anyway."""
-    join_time: Seconds = Seconds(10)
-    """From provision to join, as far as is known; 2 s if the nodes have the image."""
-    cpu: str = ""
-    """The pod's CPU request, such as "7500m"; default: `cores`. A node reserves some
-    for itself, so a pod that is to have a whole node requests less."""
-    memory: str = ""
-    """Request and limit, such as "28Gi". None by default, as R has no memory."""
-    node_selector: Mapping[str, str] = {}
-    """Labels of such nodes, added to those of the provider: an instance type, a node
-    pool, spot."""
-    spot: bool = False
-    """Whether the cloud may take such nodes back. Known by itself where the nodes are
-    selected by a label that GKE, EKS, AKS or Karpenter gives spot nodes."""
-    pod: Mapping[str, Any] = {}
-    """As `pod` of the provider, and merged over it."""
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,7 +100,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The Pod Security Standard that followers keep to. baseline: programs in the image
     may gain privileges, such as those that are setuid, and containers have the
     capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
-    privileged: a namespace that enforces more denies the pods."""
+    privileged: a namespace that enforces more denies the pods. With restricted the root
+    filesystem of a Job's pod is read-only, too, unless `pod` has it otherwise."""
     node_selector: Mapping[str, str] = {}
     """Labels that a node must have to get followers."""
     tolerations: tuple[Toleration, ...] = ()
@@ -222,6 +187,11 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
+    object_labels: Mapping[str, str] = {}
+    """Labels of all that a burst is made of: Job or MiniCluster, pods, Secret,
+    ConfigMap, Services. In a value {user}, {bank} and {queue} are those of the jobs
+    that the burst is made for, "several" where they differ, "none" where there is
+    none; what a label cannot have becomes a "-"."""
     pod: Mapping[str, Any] = {}
     """A part of a pod's template, in its own words (`metadata` and `spec`), merged over
     the one that is made: labels, annotations, environment from Secrets, volumes, init
@@ -250,6 +220,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
             *_wrong_pods(self),
             *_wrong_storage(self),
             *_wrong_view(self),
+            *check_labels(self.object_labels),
         )
         for wrong in wrongs:
             raise ValueError(wrong)
@@ -319,27 +290,3 @@ def _wrong_view(settings: PodSettings) -> Iterator[str]:
         mounted |= {f"cwd ({path})": path for path in settings.cwd}
         mounted |= _storage_paths(settings)
         yield from check_view_paths(settings.view_paths, mounted)
-
-
-def is_spot(table: OfferTable, settings: PodSettings) -> bool:
-    """Tell whether the cloud may take nodes of an offer back at any time."""
-    selector = {**settings.node_selector, **table.node_selector}
-    return table.spot or any(selector.get(k) == v for k, v in _SPOT_LABELS.items())
-
-
-def offers(settings: PodSettings) -> Sequence[Offer]:
-    """Return the offers of the tables."""
-    return [
-        Offer(
-            name=name,
-            shape=Shape(table.cores, table.gpus),
-            max_nodes=table.max_nodes,
-            price=table.price,
-            join_time=table.join_time,
-            modes=settings.modes,
-            own_images=settings.own_images,
-            spot=is_spot(table, settings),
-            guests=settings.multi_user is not None,
-        )
-        for name, table in settings.offers.items()
-    ]

@@ -12,7 +12,8 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.containers import VIEW
 from burst.kits.pods.mount_paths import VIEW_COPY_PATH
-from burst.kits.pods.settings import OfferTable, PodSettings
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.view_paths import split_view_path, targets_of
 
 _OF_A_COPY = ("cpu", "memory")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""What became of a burst, as events of its Job or MiniCluster.
+
+`kubectl describe job` and `kubectl get events` show them to who has no access to the
+daemon. Kubernetes keeps them for an hour.
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime
+
+from burst.errors import NotFound, ProviderError
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, Manifest
+from burst.kits.pods.settings import PodSettings
+from burst.model.burst import BurstId
+from burst.model.event import Event
+from burst.model.finding import Finding, note, ok
+
+_REASONS = {
+    "submit": "BurstPlanned",
+    "drain": "BurstDraining",
+    "exception": "BurstFailed",
+    "finish": "BurstFinished",
+    "quarantine": "BurstQuarantined",
+}
+"""Of all other events it is the name itself."""
+_WARNINGS = frozenset({"lost", "reclaimed", "exception", "overdue", "quarantine"})
+_MOST = 1000
+# maxLength of an event's message (events.k8s.io).
+_LONGEST = 1024
+
+
+class BurstEvents:
+    """Writes events of one provider's bursts. For one thread."""
+
+    def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
+        self._cluster = cluster
+        self._namespace = settings.namespace
+        self._kind = MINICLUSTER if settings.form == "operator" else JOB
+        self._known: dict[BurstId, Manifest] = {}
+        """What an event is of, which may be deleted before its last events."""
+
+    def record(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write one, if it is not there. Raises NotFound before the Job was seen.
+
+        Raises Transient and Refused too.
+        """
+        about, name = self._known.get(burst_id) or self._find(burst_id), event.name
+        at = datetime.fromtimestamp(event.timestamp, UTC)
+        when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._cluster.create(
+            {
+                "apiVersion": EVENT.api,
+                "kind": EVENT.name,
+                "metadata": {
+                    "name": _name_of(burst_id, event),
+                    "namespace": self._namespace,
+                },
+                "involvedObject": about,
+                "reason": _REASONS.get(name, f"Burst{name.capitalize()}"),
+                "message": text[:_LONGEST],
+                "type": "Warning" if name in _WARNINGS else "Normal",
+                "source": {"component": "burst"},
+                "firstTimestamp": when,
+                "lastTimestamp": when,
+                "count": 1,
+            }
+        )
+        if name == "reaped":
+            self._known.pop(burst_id, None)
+
+    def examine(self) -> Finding:
+        """Check whether events may be written; where they may not, all else works."""
+        try:
+            if self._cluster.may("create", EVENT, self._namespace):
+                return ok(f"may write events of bursts in namespace {self._namespace}")
+        except ProviderError as error:
+            return note(f"cannot ask about events: {error.what}", error.advice)
+        return note(
+            "may not create events: kubectl does not show what became of a burst",
+            "apply manifests/role anew, if people are to see it there",
+        )
+
+    def _find(self, burst_id: BurstId) -> Manifest:
+        kind = self._kind
+        found = self._cluster.get(kind, self._namespace, burst_id, metadata_only=True)
+        if found is None:
+            raise NotFound(f"there is no {kind.name} {burst_id} yet")
+        about = {
+            "apiVersion": kind.api,
+            "kind": kind.name,
+            "namespace": self._namespace,
+            "name": burst_id,
+            "uid": found["metadata"]["uid"],
+        }
+        if len(self._known) >= _MOST:
+            del self._known[next(iter(self._known))]
+        self._known[burst_id] = about
+        return about
+
+
+def _name_of(burst_id: BurstId, event: Event) -> str:
+    """Return the name of its object, the same each time that it is written."""
+    when, what = event.timestamp * 1e6, zlib.crc32(event.line().encode())
+    return f"{burst_id}.{when:.0f}.{what:08x}"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Which banks and queues a burst is made for."""
+
+from __future__ import annotations
+
+from burst.core.placement.job_accounts import with_accounts
+from burst.model.banks import NOT_VERIFIED, Associations, Banks
+from burst.model.burst import BurstId, Lease
+from tests.builders import NODE, job, whole
+
+LEASE = Lease(
+    id=BurstId("burst-0-0a1b2c"),
+    provider="far",
+    offer="nodes",
+    slot="burst-0",
+    hosts=("burst-0-0",),
+    ranks=(1,),
+    shape=NODE,
+)
+
+
+def test_each_bank_and_queue_of_its_jobs_once() -> None:
+    jobs = [
+        job(1, whole(1), bank="chem", queue="batch"),
+        job(2, whole(1), bank="bio", queue="batch"),
+        job(3, whole(1), bank="bio"),
+    ]
+    found = with_accounts(LEASE, jobs, NOT_VERIFIED)
+    assert (found.banks, found.queues) == (("bio", "chem"), ("batch",))
+
+
+def test_the_default_bank_pays_and_that_of_others_does_not() -> None:
+    its = Associations(banks={7: frozenset({"chem"})}, defaults={7: "chem"})
+    default = job(1, whole(1), userid=7)
+    others = job(2, whole(1), userid=7, bank="bio")
+    found = with_accounts(LEASE, [default, others], Banks(its))
+    assert (found.banks, found.queues) == (("chem",), ())
+
+
+def test_a_request_ahead_of_jobs_has_none() -> None:
+    assert with_accounts(LEASE, [], NOT_VERIFIED) == LEASE

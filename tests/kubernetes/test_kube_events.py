@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What became of a burst is seen by `kubectl describe`."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from burst_kube import KubeProvider
+
+from burst.errors import NotFound, Refused
+from burst.provider import Event, Noted
+from tests.kubernetes.bursts import Bursts, reap_all
+from tests.kubernetes.rights import grant
+
+pytestmark = pytest.mark.kubernetes
+WITHOUT = "may not create events"
+
+
+def at(name: str) -> Event:
+    return Event(time.time(), name)
+
+
+PLANNED = at("submit")
+
+
+def test_events_are_shown_with_the_job_and_after_its_end(bursts: Bursts) -> None:
+    provider, name = bursts.provider(), bursts.spec.burst_id
+    assert isinstance(provider, Noted)
+    with pytest.raises(NotFound):
+        provider.record_event(name, PLANNED, "it was planned")
+    provider.provision(bursts.spec)
+    for _ in range(2):  # whoever does not know whether it was written writes it again
+        provider.record_event(name, PLANNED, "it was planned for job ƒA")
+    provider.record_event(name, at("lost"), "ranks were lost: its node is gone")
+    said = bursts.lab.kubectl("describe", f"job/{name}", "-n", bursts.namespace)
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    planned = [line for line in lines if "BurstPlanned" in line]
+    assert [line.endswith("burst it was planned for job ƒA") for line in planned]
+    assert [line for line in lines if line.startswith("Warning BurstLost")]
+    reap_all(provider, bursts.spec)
+    provider.record_event(name, at("reaped"), "its provider has nothing of it left")
+    ours = [
+        event["reason"]
+        for event in bursts.objects("events")
+        if event["source"].get("component") == "burst"
+    ]
+    assert sorted(ours) == ["BurstLost", "BurstPlanned", "BurstReaped"]
+    # An event alone is no burst.
+    assert provider.observe() == []
+
+
+def test_the_daemons_rights_are_enough_and_without_them_a_burst_goes_on(
+    bursts: Bursts, account: KubeProvider
+) -> None:
+    grant(bursts, account)
+    account.provision(bursts.spec)
+    account.record_event(bursts.spec.burst_id, at("online"), "it is online")
+    assert WITHOUT not in str(account.examine(None))
+    role = ("role/burst-daemon", "-n", bursts.namespace, "--type=json", "-p")
+    rules = bursts.lab.kubectl(
+        "get", *role[:3], "-o", "jsonpath={.rules[*].resources[0]}"
+    ).split()
+    path = f"/rules/{rules.index('events')}/verbs"
+    change = f'[{{"op": "replace", "path": "{path}", "value": ["list"]}}]'
+    bursts.lab.kubectl("patch", *role, change)
+    bursts.lab.wait_for("the role", lambda: WITHOUT in str(account.examine(None)))
+    with pytest.raises(Refused):
+        account.record_event(bursts.spec.burst_id, at("drain"), "idle")
+    reap_all(account, bursts.spec)
+
+
+def test_a_namespace_of_two_owners_is_told_by_the_doctor(bursts: Bursts) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    assert "another owner" not in str(provider.examine(bursts.lead))
+    job = f"job/{bursts.spec.burst_id}"
+    label = "burst.flux-framework.org/owner=somebody"
+    bursts.lab.kubectl("label", "--overwrite", job, label, "-n", bursts.namespace)
+    (told,) = (f for f in provider.examine(bursts.lead) if "another owner" in f.what)
+    assert told.what.endswith(": somebody")
+    bursts.lab.kubectl("delete", job, "-n", bursts.namespace)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""The lead is kept from what would end it, and reaches no more than it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from burst_kube import KubeSettings
+
+from burst.config import convert, load
+from burst.kits.pods.pod import LEFT_ALONE
+from tests.manifests.network import METADATA, Peer, Policies
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+LEAD = {"job-name": "lead", "batch.kubernetes.io/job-completion-index": "0"}
+DNS = Peer("kube-system", {"k8s-app": "kube-dns"})
+
+
+def documents(*parts: str) -> list[dict[str, Any]]:
+    texts = ((MANIFESTS / part).read_text() for part in parts)
+    return [thing for text in texts for thing in yaml.safe_load_all(text)]
+
+
+def job() -> dict[str, Any]:
+    (found,) = documents("parts/lead-job/lead.yaml")
+    return found
+
+
+def minicluster() -> dict[str, Any]:
+    (found,) = documents("parts/lead-minicluster/lead.yaml")
+    return found
+
+
+def containers() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every container of manifests/, with where it is."""
+    for path in sorted(MANIFESTS.rglob("*.yaml")):
+        for thing in yaml.safe_load_all(path.read_text()):
+            spec = thing.get("spec") if isinstance(thing, dict) else None
+            if not isinstance(spec, dict) or thing["kind"] == "Component":
+                continue
+            spec = spec.get("jobTemplate", {}).get("spec", spec)
+            pod = spec.get("template", {}).get("spec", spec)
+            flux = pod.get("flux", {}).get("container")
+            listed = [*pod.get("initContainers", ()), *pod.get("containers", ())]
+            # A patch of a container has no image.
+            for each in [*listed, *([flux] if flux else [])]:
+                if "image" in each:
+                    yield f"{path.name} {each.get('name', '')}", each
+
+
+def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
+    noted = job()["spec"]["template"]["metadata"]["annotations"]
+    assert noted == LEFT_ALONE
+    assert minicluster()["spec"]["pod"]["annotations"] == LEFT_ALONE
+
+
+def test_the_budget_selects_the_pod_of_either_lead() -> None:
+    """The label is the Job controller's; the operator makes a Job of the same name."""
+    (budget,) = documents("base/disruption.yaml")
+    assert budget["spec"]["selector"]["matchLabels"].items() <= LEAD.items()
+    assert {job()["metadata"]["name"], minicluster()["metadata"]["name"]} == {"lead"}
+    assert budget["spec"]["minAvailable"] == 1
+
+
+@pytest.mark.parametrize(("where", "container"), list(containers()))
+def test_each_container_says_what_it_needs_and_has_a_limit(
+    where: str, container: dict[str, Any]
+) -> None:
+    resources = container["resources"]
+    assert resources["requests"].keys() == {"cpu", "memory"}, where
+    assert "memory" in resources["limits"], where
+
+
+def test_each_volume_in_memory_has_a_size() -> None:
+    volumes = job()["spec"]["template"]["spec"]["volumes"]
+    made = [volume["emptyDir"] for volume in volumes if "emptyDir" in volume]
+    in_memory = [each for each in made if each.get("medium") == "Memory"]
+    assert in_memory
+    assert all("sizeLimit" in each for each in in_memory)
+
+
+def test_nothing_is_written_to_the_root_of_a_leads_container() -> None:
+    pod = job()["spec"]["template"]["spec"]
+    for container in [*pod["initContainers"], *pod["containers"]]:
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.fixture
+def network() -> Policies:
+    return Policies(documents("base/networkpolicy.yaml"), "burst")
+
+
+def test_the_lead_reaches_api_servers_itself_and_dns(network: Policies) -> None:
+    for peer, port, protocol in (
+        (Peer(address="10.96.0.1"), 443, "TCP"),
+        (Peer(address="203.0.113.9"), 6443, "TCP"),
+        (Peer(address="203.0.113.7"), 30093, "TCP"),
+        (Peer(address="203.0.113.7"), 8050, "TCP"),
+        (DNS, 53, "UDP"),
+    ):
+        assert network.may("Egress", LEAD, peer, port, protocol), peer
+
+
+def test_it_reaches_nothing_else(network: Policies) -> None:
+    for peer, port in (
+        (Peer("another", {"app": "database"}), 5432),
+        (Peer(address="203.0.113.7"), 22),
+        (Peer(address="203.0.113.7"), 25),
+    ):
+        assert not network.may("Egress", LEAD, peer, port), peer
+    for address, port in METADATA:
+        assert not network.may("Egress", LEAD, Peer(address=address), port), address
+
+
+def test_another_pod_of_its_namespace_reaches_nothing(network: Policies) -> None:
+    other = {"app": "other"}
+    assert not network.may("Egress", other, Peer(address="10.96.0.1"), 443)
+    assert not network.may("Ingress", other, Peer("burst", LEAD), 80)
+
+
+def test_the_ports_that_it_may_reach_are_those_of_its_service(
+    network: Policies,
+) -> None:
+    (service,) = documents("base/service.yaml")
+    (port,) = service["spec"]["ports"]
+    for number in (port["nodePort"], port["port"]):
+        assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)
+
+
+def test_the_quota_bounds_memory_and_secrets() -> None:
+    (quota,) = documents("parts/quota/quota.yaml")
+    hard = quota["spec"]["hard"]
+    table = load(MANIFESTS / "base/lead/burst.toml").providers["kube"]
+    settings = convert(KubeSettings, table.options, "providers.kube")
+    (offer,) = settings.offers.values()
+    cores = 2 * offer.max_nodes * offer.cores
+    assert hard["requests.memory"] == f"{cores // 2 + 1}Gi"
+    assert hard["limits.memory"] == f"{cores * 8 + 1}Gi"
+    assert int(hard["secrets"]) > int(hard["count/jobs.batch"])
