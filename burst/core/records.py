@@ -295,14 +295,12 @@ class Transaction:
         self.set_health(provider, health)
 
     def explain_cooldown(self, burst: Burst, why: str) -> None:
-        """Note why the offer of a burst that failed is set aside."""
+        """Note why the offer of a burst that failed was set aside just now."""
+        replace, offer = msgspec.structs.replace, burst.lease.offer
         health = self.health_of(burst.lease.provider)
-        aside = health.offers.get(burst.lease.offer)
-        if aside is not None:
-            noted = msgspec.structs.replace(aside, why=cut(why, cooldowns.LONGEST_WHY))
-            offers = {**health.offers, burst.lease.offer: noted}
-            health = msgspec.structs.replace(health, offers=offers)
-            self.set_health(burst.lease.provider, health)
+        noted = replace(health.offers[offer], why=cut(why, cooldowns.LONGEST_WHY))
+        health = replace(health, offers={**health.offers, offer: noted})
+        self.set_health(burst.lease.provider, health)
 
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool

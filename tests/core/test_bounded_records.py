@@ -175,6 +175,14 @@ def test_ranks_that_come_one_by_one_and_flap_do_not_make_a_record_grow():
     assert timeline(burst)["joined"] == T0 + 2
 
 
+@pytest.mark.parametrize("name", ["rank-drain", "undrain"])
+def test_ranks_that_are_drained_one_by_one_do_not_make_a_record_grow(name):
+    events: tuple[Event, ...] = ()
+    for rank in range(2, 9):
+        events = kept(events, Event(T0 + rank, name, {"ranks": str(rank)}))
+    assert [event.context["ranks"] for event in events] == ["2", "3-8"]
+
+
 def test_many_jobs_at_a_time_do_not_make_the_burst_s_record_grow():
     burst = run("provision-start", "provision-finish", "online")
     alone = len(encode_record(burst))
