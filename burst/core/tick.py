@@ -184,7 +184,9 @@ def _decide_on_jobs(
     before = cache or RefusalCache(inputs=inputs)
     valid = valid_refusals(cache, same, inputs, world.lead, tx.now)
     placer = _JobPlacer(tx, world, settings, before, rules)
-    triage, plan, still_refused, backlog = placer.place(same, valid)
+    triage, plan, still_refused, backlog = placer.place(
+        same, valid, has_room=inputs.has_room
+    )
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
@@ -259,12 +261,16 @@ class _JobPlacer:
         self.bursts_by_job = tx.bursts_by_job()
 
     def place(
-        self, same: Mapping[JobId, Decision], valid: Mapping[JobId, Decision]
+        self,
+        same: Mapping[JobId, Decision],
+        valid: Mapping[JobId, Decision],
+        *,
+        has_room: bool,
     ) -> _JobsPlaced:
         """Place all jobs but those that are still refused.
 
         `same` are the refusals of jobs that are as they were, `valid` those of them
-        that hold.
+        that hold. `has_room` as of `lasting_refusals`.
         """
         lead, before = self._world.lead, self._before
         assert lead is not None
@@ -272,7 +278,7 @@ class _JobPlacer:
         triage, plan = self._place_others(refused)
         if plan.reservation != before.kept.reservation and refused:
             # What was refused on account of the slots that were kept may be had now.
-            lasting = lasting_refusals(refused, lead)
+            lasting = lasting_refusals(refused, lead, has_room=has_room)
             refused, backlog = take_turns(refused, lasting, backlog, lead.jobs)
             triage, plan = self._place_others(refused)
         return _JobsPlaced(triage, plan, refused, backlog)

@@ -42,17 +42,6 @@ def test_usage_refuses_what_is_too_much():
     assert usage.refuse_user("o", 2, 100) is None
 
 
-def test_nodes_that_are_there_may_keep_a_job_below_its_users_limit():
-    limits = {"max_nodes": 10, "max_nodes_per_user": 4}
-    usage = Usage(settings(limits=limits).limits, [])
-    never = {"key": "limits.max_nodes_per_user", "limit": 4, "need": 5}
-    assert usage.why_never(5, 100) == never
-    assert usage.why_never(5, 100, coming=1) is None
-    assert usage.why_never(5, None) is None
-    in_all = {"key": "limits.max_nodes", "limit": 10, "need": 11}
-    assert usage.why_never(11, 100, coming=9) == in_all
-
-
 def test_no_limit_is_no_limit():
     usage = Usage(settings().limits, [])
     usage.add("local/small", 10**6, 10**6, [1])

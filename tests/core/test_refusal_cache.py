@@ -18,6 +18,7 @@ from burst.core.placement.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
+    lasting_refusals,
     unchanged_jobs_refusals,
     valid_refusals,
 )
@@ -226,6 +227,14 @@ def test_only_the_impossible_stand_where_the_first_job_is_less_urgent() -> None:
     """What is refused for the slots that were kept for it may be the first now."""
     before = msgspec.structs.replace(standing(), reordered=True)
     assert still_refused(before, but()) == {ONE: REFUSED}
+
+
+def test_a_refusal_by_the_users_limit_may_fall_where_a_live_burst_has_room() -> None:
+    """Of nodes that somebody requested it would bear none."""
+    over = Decision(Reason.OVER_LIMIT, {"key": "k", "limit": 4, "need": 5})
+    for has_room, left in ((False, {ONE}), (True, set())):
+        found = lasting_refusals({ONE: over}, LEAD_VIEW, has_room=has_room)
+        assert found.keys() == left
 
 
 def test_in_the_first_tick_none_stands_yet() -> None:

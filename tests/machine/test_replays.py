@@ -694,3 +694,30 @@ def test_no_work_is_booked_in_unread_time_of_a_burst_that_grows_after_it() -> No
             ("coast", {"seconds": 3.0}),
         ],
     )
+
+
+def test_a_refusal_by_the_users_limit_is_final_whoever_has_the_requested_nodes() -> (
+    None
+):
+    offer = {"modes": ["joined", "isolated"], "price": 1.0}
+    job = {"wish": 0, "constraint": 0, "held": False}
+    replay(
+        {
+            "intake": {"mode": "scheduler"},
+            "limits": {"max_nodes_per_user": 4},
+            "providers": {
+                "a": {**offer, "max_nodes": 3, "starts_after": 5},
+                "b": {**offer, "max_nodes": 4, "place": "a", "starts_after": 0},
+            },
+            "standing": True,
+        },
+        [
+            ("submit_plain", {"nodes": 2}),
+            ("submit_wide", {"nodes": 1, "cores": 3, "whole_nodes": True}),
+            ("request", {"nodes": 2, "provider": ""}),
+            ("person_drains", {"rank": 9, "drains": True}),
+            ("submit", {**job, "nodes": 5, "user": 2, "duration": 300.0}),
+            ("submit", {**job, "nodes": 3, "user": 3, "duration": 30.0}),
+            ("request_isolated", {"kind": "interactive"}),
+        ],
+    )

@@ -73,20 +73,14 @@ class Usage:
         """How many nodes one burst may have; math.inf for any number."""
         return self._limits.max_nodes_per_burst or math.inf
 
-    def why_never(
-        self, nodes: int, userid: int | None, coming: int = 0
-    ) -> dict[str, object] | None:
-        """Return the limit that alone keeps anybody from so many nodes for a user.
-
-        Of `coming`, which are there, somebody else may bear the cost, or nobody.
-        """
+    def why_never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
+        """Return the limit that alone keeps anybody from so many nodes for a user."""
         limits = self._limits
-        per_user = 0 if userid is None else limits.max_nodes_per_user
-        for key, limit, bought in (
-            ("max_nodes", limits.max_nodes, nodes),
-            ("max_nodes_per_user", per_user, nodes - coming),
+        for key, limit in (
+            ("max_nodes", limits.max_nodes),
+            ("max_nodes_per_user", 0 if userid is None else limits.max_nodes_per_user),
         ):
-            if 0 < limit < bought:
+            if 0 < limit < nodes:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 

@@ -250,7 +250,7 @@ class Planner:
         """Return why nothing could ever serve a demand, None if something could."""
         request, wanted = demand.request, self._sorter.wanted(demand.preferences)
         least = self._index.least_nodes(request)
-        limit = self._usage.why_never(least, demand.userid, demand.coming)
+        limit = self._usage.why_never(least, demand.userid)
         if limit:
             return Reason.OVER_LIMIT, limit
         if wanted.unread:

@@ -137,7 +137,7 @@ def valid_refusals(
     ordered = not (before.reordered or _is_first_changed(before, lead))
     if ordered and now < before.inputs.until and inputs.no_better(before.inputs):
         return {} if _room_may_be_left(before, inputs, lead) else same
-    return lasting_refusals(same, lead)
+    return lasting_refusals(same, lead, has_room=inputs.has_room)
 
 
 def _without_worthwhile(
@@ -191,14 +191,20 @@ def _without_forecast(
 
 
 def lasting_refusals(
-    same: Mapping[JobId, Decision], lead: LeadView
+    same: Mapping[JobId, Decision], lead: LeadView, *, has_room: bool
 ) -> Mapping[JobId, Decision]:
-    """Return the refusals that hold whatever becomes free."""
+    """Return the refusals that hold whatever becomes free.
+
+    Where live bursts have room, as `RefusalInputs.has_room`, a job may need fewer nodes
+    of its own than its user's limit: nobody bears those that somebody requested.
+    """
     jobs = lead.jobs
     return {
         job: decision
         for job, decision in same.items()
-        if decision.reason.about_job.lasting and _is_plain(jobs[job])
+        if decision.reason.about_job.lasting
+        and _is_plain(jobs[job])
+        and not (has_room and decision.reason is Reason.OVER_LIMIT)
     }
 
 
