@@ -70,8 +70,6 @@ def test_a_deadline_that_cannot_be_acted_on_makes_no_spin(coming, trouble) -> No
     assert coming.burst.live
     assert ticks_within(coming, 600.0) < 200
     if trouble == "unreadable":
-        # What is left of the deadline runs from then on.
         coming.lead.unreadable = False
-        coming.tick(2)
-        assert not coming.bursts[0].result
-        coming.until(lambda: bool(coming.bursts[0].result))
+        # No deadline ran meanwhile: what was left of it is left.
+        coming.until(lambda: coming.bursts[0].result is not None)
