@@ -36,11 +36,15 @@ def _is_long(item: pytest.Item) -> bool:
     return _LONGEST in item.nodeid
 
 
-# How long an example takes says how busy the machine is, nothing of a test.
+# How long an example takes says how busy the machine is, nothing of a test. A change is
+# judged by the same examples as the one before it.
 settings.register_profile(
-    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "ours",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("busy")
+settings.load_profile("ours")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
