@@ -51,7 +51,8 @@ def test_a_certificate_that_is_not_the_leads_ends_the_burst_and_is_named(
         assert "put that one back, or restart the lead with this one" in row["note"]
         story = site.explain(job)
         assert NOT_ACCEPTED in story
-        assert "did not come up; set aside until" in story
+        assert "did not come up: 0 of 4 nodes joined within 1s" in story
+        assert "; set aside until" in story
         assert site.jobs("{user.burst.state} {urgency}", job) == "waiting 0"
         assert not site.followers()
 
