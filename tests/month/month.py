@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from tests.cli.cli_harness import DaemonProcess
+from tests.cli.cli_harness import CommandResult, DaemonProcess
 from tests.flux.site import Site
 from tests.month import faulty
 from tests.month.jobs import Jobs, Killing
@@ -183,19 +183,30 @@ class Month:
             file = self._faults / f"{name}.json"
             if file.exists():
                 file.unlink()
-                done = self.site.cli.run("enable", name)
+                done = self._command("enable", name)
                 # It may have gone on by itself, or not have met its fault.
                 assert done.status == 0 or "no failures to" in done.stderr, done
 
+    def _command(self, *words: str) -> CommandResult:
+        """Run a command, again until the daemon is back at a lead that was killed."""
+        found: list[CommandResult] = []
+
+        def is_served() -> bool:
+            found[:] = [self.site.cli.run(*words)]
+            return "no daemon serves" not in found[0].stderr
+
+        wait_until(is_served, lambda: f"the daemon: {found}", pause=0.2)
+        return found[0]
+
     def _reload(self) -> None:
         self._write()
-        done = self.site.cli.run("reload")
+        done = self._command("reload")
         assert done.status == 0, done
 
     def _reload_bad_file(self) -> None:
         good = self.site.cli.config.read_text()
         self.site.cli.config.write_text(good.replace("[limits]", "[limit]"))
-        done = self.site.cli.run("reload")
+        done = self._command("reload")
         self.site.cli.config.write_text(good)
         assert done.status == 1, done
         assert "limit: no such key" in done.stderr, done
