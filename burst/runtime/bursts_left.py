@@ -65,7 +65,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         )
         log.say(
             "live bursts: %s; they go on if the lead is back within %s"
-            " (lead.reconnect), else they %s",
+            " (lead.reconnect), else %s",
             names,
             limit,
             late,
