@@ -253,6 +253,10 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
         burst_id = site.wait_for_burst("online")
         before = site.followers()
         assert len(before) == 2
+        # A lead that is killed loses what it has not written: it would know of no start
+        # of the job, and still keep its nodes for it.
+        site.flux("job", "wait-event", job, "start")
+        site.flux("kvs", "put", "--sync", "written=true")
         site.instance.kill()
         if daemon_is_killed:
             daemon.end(signal.SIGKILL)
