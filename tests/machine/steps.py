@@ -332,13 +332,7 @@ class Steps:
 
         `again`: its provider is to start another one (`cloud_restores`).
         """
-        made = [
-            (provider, name, found)
-            for provider in self.world.providers.values()
-            for name, found in provider._mine().items()
-            if not found.spec.program and found.ends_in is None
-        ]
-        chosen = self._one(made, burst)
+        chosen = self._one(self._joined(), burst)
         if chosen:
             provider, name, found = chosen
             hosts = found.spec.hosts
@@ -351,13 +345,7 @@ class Steps:
     @step(2, burst=_ANY, host=[None, 0, 1], ends=[True, False])
     def cloud_reclaims(self, burst, host, ends):
         """The cloud takes back all nodes of a burst or one, as those of spot offers."""
-        made = [
-            (provider, name, found)
-            for provider in self.world.providers.values()
-            for name, found in provider._mine().items()
-            if not found.spec.program and found.ends_in is None
-        ]
-        chosen = self._one(made, burst)
+        chosen = self._one(self._joined(), burst)
         if chosen:
             provider, name, found = chosen
             hosts = () if host is None else found.spec.hosts[host : host + 1]
@@ -607,6 +595,15 @@ class Steps:
 
     def _queue(self) -> str:
         return "burst" if self.world.settings.intake.mode == "queue" else ""
+
+    def _joined(self):
+        """Return what there is of joined bursts: provider, name, and what it made."""
+        return [
+            (provider, name, found)
+            for provider in self.world.providers.values()
+            for name, found in provider._mine().items()
+            if not found.spec.program and found.ends_in is None
+        ]
 
     def _one(self, found: Sequence[Any], index: int) -> Any:
         return found[index % len(found)] if found else None

@@ -12,7 +12,7 @@ from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
-from burst.model.ranks import format_idset, parse_idset
+from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -35,8 +35,7 @@ def find_hindrance(
         return None
     if not job.priority:
         return Decision(Reason.PRIORITY_ZERO, facts)
-    ranks = frozenset().union(*(burst.expected for burst in bursts)) & lead.usable
-    found = _on_its_nodes(job.request, ranks, lead, identity)
+    found = _on_its_nodes(job.request, _ranks_of(bursts, lead), lead, identity)
     if found is not None:
         reason, there = found
         more = {**facts, "ranks": format_idset(there)}
@@ -62,11 +61,13 @@ def is_displaced(
     """
     assert world.lead is not None
     lead, identity = world.lead, world.identity
-    found = find_hindrance(job, bursts, lead, identity, {})
-    if found is None or found.reason is not Reason.NODES_TAKEN:
-        return False
     assert job.request is not None
-    ranks = parse_idset(found.facts["ranks"])
+    if job.state is not JobState.SCHED or not (job.urgency and job.priority):
+        return False
+    found = _on_its_nodes(job.request, _ranks_of(bursts, lead), lead, identity)
+    if found is None or found[0] is not Reason.NODES_TAKEN:
+        return False
+    ranks = found[1]
     on = [other for other in lead.jobs.values() if other.ranks & ranks]
     # It may have started on the others itself, and the lead has not told us yet.
     unexplained = ranks.difference(*(other.ranks for other in on))
@@ -77,6 +78,11 @@ def is_displaced(
     free = {rank: lead.free[rank] for rank in whole if rank in lead.free}
     sole = lead.scheduler.whole_nodes
     return not NodePool(free, whole, whole_nodes=sole).fit(job.request)
+
+
+def _ranks_of(bursts: Sequence[Burst], lead: LeadView) -> frozenset[int]:
+    """Return the ranks of bursts on which a job can start."""
+    return frozenset().union(*(burst.expected for burst in bursts)) & lead.usable
 
 
 def _on_its_nodes(
