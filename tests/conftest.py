@@ -29,11 +29,22 @@ _MARKED: dict[str, Counter[str]] = {
     mark: Counter() for mark in (*STAGES, "prometheus", "chromium")
 }
 
-_LONGEST = "tests/machine/test_machine.py"
+# Files that take longest, the longest first: one that began last would have all other
+# workers wait for it.
+_LONGEST = (
+    "tests/machine/test_machine.py",
+    "tests/flux/test_crash.py",
+    "tests/intake/test_lead_batch.py",
+    "tests/flux/test_needless.py",
+    "tests/contract/test_flux_lead.py",
+    "tests/flux/test_silent.py",
+)
 
 
-def _is_long(item: pytest.Item) -> bool:
-    return _LONGEST in item.nodeid
+def _place(item: pytest.Item) -> int:
+    """Return a test's place in the order: that of its file, if it takes long."""
+    places = (n for n, name in enumerate(_LONGEST) if name in item.nodeid)
+    return next(places, len(_LONGEST))
 
 
 # How long an example takes says how busy the machine is, nothing of a test. A change is
@@ -109,14 +120,14 @@ def _missing() -> dict[str, str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
-    items.sort(key=lambda item: not _is_long(item))
+    items.sort(key=_place)
     for item in items:
         # Of pytest-xdist: a file's tests share instances, and these one control plane,
         # unless the stage has made one for all.
         shared = item.get_closest_marker("kubernetes")
         group = "kubernetes" if shared else item.path.as_posix()
         on_nodes = item.get_closest_marker("nodes")
-        alone = _is_long(item) or on_nodes or (shared and SHARED in os.environ)
+        alone = _place(item) == 0 or on_nodes or (shared and SHARED in os.environ)
         group = item.nodeid if alone else group
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(group))

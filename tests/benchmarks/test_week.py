@@ -33,6 +33,7 @@ def test_what_nodes_that_are_always_there_make_of_jobs():
     assert other.worst_wait == 3.0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_what_is_paid_is_used_and_no_size_waits_for_ever(layout):
     jobs = make_jobs(60, 3)
@@ -45,6 +46,7 @@ def test_what_is_paid_is_used_and_no_size_waits_for_ever(layout):
     assert done.worst_wait <= 2.5
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("layout", LAYOUTS[:4], ids=lambda layout: layout.name)
 def test_what_takes_long_to_come_is_not_given_back_while_jobs_wait(layout):
     jobs = make_jobs(60, 3)

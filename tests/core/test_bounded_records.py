@@ -48,6 +48,7 @@ def through(burst: Burst, jobs: list[JobId], at: float):
     yield Event(at + 2, "idle", {})
 
 
+@pytest.mark.no_cover
 def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_end():
     store = MeasuredStore()
     ledger = RecordStore(store)

@@ -199,6 +199,7 @@ class Site:
         self._jobs[number] = msgspec.structs.replace(self._jobs[number], **changes)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("mode", MODES)
 @given(
     impossible=st.sampled_from(["hold", "fail"]),
@@ -220,6 +221,7 @@ def test_a_tick_with_what_stands_is_one_without(
         site.tick_once()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 @given(
     bursts=st.sampled_from([0, 1]),

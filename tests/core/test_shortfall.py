@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.shortfall import update_shortfalls
@@ -64,6 +65,7 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     assert gave.result.value == "canceled"
 
 
+@pytest.mark.no_cover
 def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     sim, big = spread()
     paid = 0.0

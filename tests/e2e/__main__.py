@@ -95,7 +95,7 @@ _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_syste
 STAGES = (
     Stage("machine", _run_here({}), where="tests/machine"),
     Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
-    Stage("flux", _run_here({}), ("flux",)),
+    Stage("flux", _run_here({}), ("flux",), workers=5),
     Stage("multiuser", _run_here({}), _USERS, where="tests/multiuser"),
     Stage("site", _run_here({}), _SITE, ("fluxion",), "tests/site"),
     Stage("kubernetes", _run_with_kubernetes, _LAB, (), "tests/kubernetes", 6),

@@ -89,6 +89,7 @@ RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize(("seed", "users"), [(1, 5), (2, 1_000_000)])
 def test_a_replay_decides_as_the_daemon_did(
@@ -100,6 +101,7 @@ def test_a_replay_decides_as_the_daemon_did(
 
 # By the third rules the daemon ends an idle burst that is in the way of a job, which
 # the replay does not know.
+@pytest.mark.no_cover
 @pytest.mark.parametrize("rules", ["half an hour", "two hours"])
 def test_idle_bursts_are_kept_for_as_long_as_the_daemon_does(
     rules: str, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def check(site: EnsembleSite) -> None:
     assert len(site.lead.names) <= 6
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=60)
 @given(STEPS)
 def test_no_job_twice_no_node_too_many_and_nothing_left(
@@ -145,6 +147,7 @@ class FarStory:
         assert len(self.site.lead.names) <= 8
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=60)
 @given(FAR_STEPS)
 def test_isolated_no_job_twice_no_node_too_many_and_nothing_left(

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
+
+import pytest
 
 from tests.runtime.hostile_guests import HostileGuests
 
 WEEK_S = 7 * 86400.0
-SEED = int(os.environ.get("BURST_GUESTS_SEED") or random.SystemRandom().getrandbits(32))
+SEED = int(os.environ.get("BURST_GUESTS_SEED") or 1)
+"""The same in each run: a gate is not to depend on a draw; a soak test sets others."""
 
 
+@pytest.mark.no_cover
 def test_a_week_of_hostile_guests() -> None:
     # Shown where it fails.
     sys.stdout.write(f"BURST_GUESTS_SEED={SEED}\n")
