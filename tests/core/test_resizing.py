@@ -601,9 +601,6 @@ def test_what_is_resized_is_known_online_and_joined():
         site.ask(3, resizable=frozenset())
     with pytest.raises(BurstError, match="the daemon stops"):
         site.ask(3, closing=True)
-    raced = msgspec.structs.replace(LEASE, race="burst-1-b")
-    with pytest.raises(BurstError, match="is raced"):
-        Site(msgspec.structs.replace(online(), lease=raced)).ask(3)
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="interactive"))
     with pytest.raises(BurstError, match="isolated, and keeps its size"):
         Site(msgspec.structs.replace(online(), lease=isolated)).ask(3)

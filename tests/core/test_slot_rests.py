@@ -84,10 +84,6 @@ def test_a_job_gets_the_hosts_that_it_names_wherever_they_stand_in_a_slot():
     (kind,) = found.free_classes("local")
     last = next(found.fitting(kind, 1, only("burst-0-3")))
     assert (last.name, last.ranks, last.hosts) == ("burst-0", (5,), ("burst-0-3",))
-    found.take(kind, last)
-    found.leave(last, 1)
-    rest = [slot.ranks for slot in found.fitting(kind, 2, "")]
-    assert rest == [(6, 7, 8, 9), (2, 3, 4)]
     ends = only("burst-0-0", "burst-0-2", "burst-1-3")
     assert found.split_over_slots(kind, 3, ends, 8) == [
         (narrowed(SLOTS[1], frozenset({9})), 1),

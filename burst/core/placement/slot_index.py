@@ -53,7 +53,6 @@ class SlotIndex:
         self._rests = SlotRests(rests, self._providers)
         self._free_kinds: dict[str, list[SlotClass]] = {}
         self._counts: dict[str, Mapping[str, int]] = {}
-        self._taken: dict[str, RankSlot] = {}
         """What was free of slots that were taken in this plan, by name."""
         self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
 
@@ -180,26 +179,13 @@ class SlotIndex:
     def take(self, slot_class: SlotClass, slot: RankSlot) -> None:
         """Lease the slot: nothing of it is free any more in this plan."""
         self._free_kinds.clear()
-        rest = self._rests.remove(slot.name)
-        self._taken[slot.name] = rest or self._named[slot.name]
-        if rest:
+        if self._rests.remove(slot.name):
             return
         slots = self._free[slot_class]
         slots.remove(self._named[slot.name])
         self._names[slot_class].remove(slot.name)
         if not slots:
             del self._free[slot_class]
-
-    def leave(self, slot: RankSlot, nodes: int) -> None:
-        """Make free what a burst of so many nodes leaves of a slot that it leased.
-
-        Only once the burst does not grow any more.
-        """
-        before = self._taken[slot.name]
-        left = frozenset(before.ranks).difference(slot.ranks[:nodes])
-        if slot.divisible and left:
-            self._rests.add(narrowed(before, left))
-            self._free_kinds.clear()
 
     def _found(
         self, slot_class: SlotClass, nodes: int, constraint: str

@@ -35,24 +35,18 @@ class SlotRests:
         self.withholds = False
         """Whether there are rests that are not found."""
 
-    def add(self, rest: RankSlot) -> None:
-        """Take in what is left of a slot of which there is no rest."""
-        self._by_name[rest.name] = rest
-        group = self._sorted.setdefault(self._slot_class(rest), [])
-        bisect.insort(group, rest, key=by_size)
-
-    def remove(self, name: str) -> RankSlot | None:
-        """Take the rest of a slot and return it; None if there is none."""
+    def remove(self, name: str) -> bool:
+        """Take the rest of a slot; tell whether there was one."""
         rest = self._by_name.pop(name, None)
         if rest is None:
-            return None
+            return False
         slot_class = self._slot_class(rest)
         group = self._sorted[slot_class]
         del group[bisect.bisect_left(group, by_size(rest), key=by_size)]
         if not group:
             del self._sorted[slot_class]
         self.withhold(self._kept)
-        return rest
+        return True
 
     def withhold(self, names: Set[str]) -> None:
         """Find no rest of these slots from now on."""
