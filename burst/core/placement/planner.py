@@ -274,7 +274,7 @@ class Planner:
             )
             if too_much is None:
                 for slot, _ in shares:
-                    self._index.take(slot_class, slot)
+                    self._index.take(slot)
                 self._planned.open(candidate, demand, key, shares)
                 return None
             refusal = too_much
