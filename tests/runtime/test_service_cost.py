@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
@@ -19,6 +20,9 @@ from burst.runtime.service_answers import plan
 from burst.runtime.side_threads import SideThreads
 from tests.builders import identity, settings, whole
 from tests.runtime.asking import GUEST, Asking
+
+if TYPE_CHECKING:
+    from burst.runtime.bank_reader import BankReader
 
 LENT = whole(3, constraint='{"properties":["burst"]}')
 MONEY = {
@@ -77,7 +81,7 @@ class Accounts:
 
 def test_it_is_told_how_lent_nodes_count():
     asking = Asking()
-    asking.sim.beside = SideThreads(banks=Accounts())
+    asking.sim.beside = SideThreads(banks=cast("BankReader", Accounts()))
     asking.sim.boot()
     asking.sim.tick(2)
     asking.sim.joins = False
