@@ -8,6 +8,7 @@ has started the follower again.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,8 +20,15 @@ from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
-from burst.model.ranks import format_hostlist, format_idset, parse_idset
+from burst.model.ranks import (
+    format_hostlist,
+    format_idset,
+    parse_hostlist,
+    parse_idset,
+)
 from burst.provider import Phase
+
+_HostsByCause = Mapping[str, Sequence[str]]
 
 LATE_S = 60.0
 """The lead may see that a job failed so many seconds before its provider says why."""
@@ -34,12 +42,11 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_loss(burst) if burst.lost_since is not None else None
     if known is None:
-        note = "; ".join(told or seen)
+        note = cut(_joined("", told or seen))
     else:
         before = known.context.get("note", "")
         # What took one away is kept when that one is back.
-        more = [words for words in told if words not in before]
-        note = cut("; ".join(filter(None, (before, *more))) or "; ".join(seen))
+        note = cut(_joined(before, told) or _joined("", seen))
         if note == before and gone <= parse_idset(known.context.get("ranks", "")):
             return
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
@@ -53,11 +60,11 @@ def last_loss(burst: Burst) -> Event | None:
 
 def _why_lost(
     burst: Burst, ranks: AbstractSet[int], world: World
-) -> tuple[list[str], list[str]]:
+) -> tuple[_HostsByCause, _HostsByCause]:
     """Return what took these ranks away: as their provider tells, and as it is seen."""
     status = status_of(burst, world)
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
-        return [], []
+        return {}, {}
     followers = {follower.host: follower for follower in status.followers}
     told: dict[str, list[str]] = defaultdict(list)
     seen: dict[str, list[str]] = defaultdict(list)
@@ -71,11 +78,28 @@ def _why_lost(
             seen["is being deleted, and not by burst"].append(host)
         elif follower.lost:
             told[follower.lost].append(host)
-    return _by_host(told), _by_host(seen)
+    return told, seen
 
 
-def _by_host(words: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{format_hostlist(hosts)} {why}" for why, hosts in words.items()]
+def _joined(before: str, causes: _HostsByCause) -> str:
+    """Return a note with these causes; hosts join those that it names for the same."""
+    for why, hosts in causes.items():
+        known = re.search(rf"(?:(?<=; )|\A)(\S+) {re.escape(why)}(?=;|\Z)", before)
+        named = _hosts_in(known[1]) if known else []
+        told = f"{format_hostlist(dict.fromkeys([*named, *hosts]))} {why}"
+        if known and named:
+            before = f"{before[: known.start()]}{told}{before[known.end() :]}"
+        else:
+            before = f"{before}; {told}" if before else told
+    return before
+
+
+def _hosts_in(text: str) -> list[str]:
+    """Return the hosts of a hostlist; none if it is another text."""
+    try:
+        return list(parse_hostlist(text))
+    except ValueError:
+        return []
 
 
 def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:

@@ -147,6 +147,29 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
     assert (said["ranks"], said["since"]) == ("3-4", since)
 
 
+def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once():
+    sim, _ = running()
+    first, second, third, _ = sim.burst.lease.hosts
+    for host, why in ((first, WHY), (second, f"{WHY} too"), (third, WHY)):
+        sim.provider.evict(sim.burst.id, host, why)
+        sim.tick(2)
+    prefix = first.rpartition("-")[0]
+    assert the_loss(sim).context["note"] == (
+        f"{prefix}-[0,2] {WHY}; {second} {WHY} too"
+    )
+
+
+def test_words_of_a_provider_that_look_like_hosts_are_none():
+    sim, _ = running()
+    first, second, *_ = sim.burst.lease.hosts
+    for host, why in ((first, "has ended; [ was taken"), (second, "was taken")):
+        sim.provider.evict(sim.burst.id, host, why)
+        sim.tick(2)
+    assert the_loss(sim).context["note"] == (
+        f"{first} has ended; [ was taken; {second} was taken"
+    )
+
+
 @pytest.mark.parametrize(
     ("follower", "words"),
     [
