@@ -34,11 +34,17 @@ LATE_S = 60.0
 """The lead may see that a job failed so many seconds before its provider says why."""
 
 
+_LEAD_ANEW = "had to join anew, as the lead was started again"
+_ANEW_S = 600.0
+"""So long after a start of the lead at most that is what its followers were lost by:
+longer than the daemon looks for a lead that is away."""
+
+
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     """Record which ranks of an online burst are lost, and why, if that is new."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
-    told, seen = _why_lost(burst, gone, world)
+    told, seen = _why_lost(burst, gone, world, tx.now)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_loss(burst) if burst.lost_since is not None else None
     if known is None:
@@ -59,15 +65,18 @@ def last_loss(burst: Burst) -> Event | None:
 
 
 def _why_lost(
-    burst: Burst, ranks: AbstractSet[int], world: World
+    burst: Burst, ranks: AbstractSet[int], world: World, now: float
 ) -> tuple[_HostsByCause, _HostsByCause]:
     """Return what took these ranks away: as their provider tells, and as it is seen."""
     status = status_of(burst, world)
+    seen: dict[str, list[str]] = defaultdict(list)
+    if _lost_its_lead(burst, world.identity.started, now):
+        hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
+        seen[_LEAD_ANEW] = [host for rank, host in hosts if rank in ranks]
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
-        return {}, {}
+        return {}, seen
     followers = {follower.host: follower for follower in status.followers}
     told: dict[str, list[str]] = defaultdict(list)
-    seen: dict[str, list[str]] = defaultdict(list)
     for rank, host in zip(burst.lease.ranks, burst.lease.hosts, strict=True):
         follower = followers.get(host)
         if rank not in ranks:
@@ -79,6 +88,15 @@ def _why_lost(
         elif follower.lost:
             told[follower.lost].append(host)
     return told, seen
+
+
+def _lost_its_lead(burst: Burst, started: float, now: float) -> bool:
+    """Tell whether a burst was online as the lead started, and was not back since."""
+    whole = max(
+        (event.timestamp for event in burst.events if event.name in ("online", "back")),
+        default=burst.since,
+    )
+    return whole < started and now < started + _ANEW_S
 
 
 def _joined(before: str, causes: _HostsByCause) -> str:
