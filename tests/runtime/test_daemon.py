@@ -63,6 +63,13 @@ class GoingLead(FakeLead):
         raise LeadGone("the connection is lost")
 
 
+class ShutDownLead(GoingLead):
+    """It said that it shuts down, and is gone."""
+
+    def shuts_down(self):
+        return True
+
+
 def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     """Return a daemon that finds one lead after the other, and the last for ever."""
     left = iter(leads)
@@ -96,6 +103,14 @@ def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
     with pytest.raises(LeadGone):
         daemon_of([lead]).run()
     assert lead.closed
+
+
+def test_a_lead_that_was_shut_down_is_not_waited_for() -> None:
+    again = LeadAtListen()
+    again.at_listen = lambda: pytest.fail("it was looked for")
+    daemon = daemon_of([ShutDownLead(), again])
+    with pytest.raises(LeadError, match=r"shut down; start the daemon with the lead"):
+        daemon.run()
 
 
 def test_a_lead_that_another_daemon_has_is_left_to_it() -> None:
