@@ -143,6 +143,24 @@ def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
     )
 
 
+def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
+    said: Callable[[], str],
+) -> None:
+    with pytest.raises(ServiceTaken):
+        on(TakenLead()).run()
+    assert "provider" not in said()
+    lead = LeadAtListen()
+    daemon = on(lead)
+    lead.at_listen = daemon.stop
+    daemon.run()
+    assert "no settings file was read; name one with -c" in said()
+    lead = LeadAtListen()
+    daemon = on(lead, "/x/burst.toml")
+    lead.at_listen = daemon.stop
+    daemon.run()
+    assert "no burst can be made: enable one in /x/burst.toml" in said()
+
+
 def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
     lead = WatchedLead()
     daemon = on(lead)
