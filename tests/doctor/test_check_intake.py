@@ -116,7 +116,8 @@ def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
     one = check_intake(instance, installed, Settings())[-1]
     assert levels([one]) == [NOTE]
     assert (
-        "flux submit --burst and flux jobs -o burst in this shell, as FLUX" in one.what
+        "flux submit --burst and flux jobs -o burst in this shell: the files"
+        in one.what
     )
     assert f"export FLUX_CLI_PLUGINPATH={lead}/cli/plugins{then}; export" in one.advice
     # What is typed is all that was missing.
