@@ -159,7 +159,7 @@ def _check_commands(installed: InstalledFacts) -> Iterator[Finding]:
             for _, variable in lacking
         )
         yield note(
-            f"Flux does not know {commands} in this shell: the files of this lead are not"
-            f" in {variables}",
+            f"Flux does not know {commands} in this shell: the files of this lead are"
+            f" not in {variables}",
             f"type, in each shell that submits: {lines}",
         )
