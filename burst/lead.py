@@ -372,6 +372,19 @@ class NewJob(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
+class OrderlyEnd(Protocol):
+    """An optional interface: a lead that tells its shutdown from a crash."""
+
+    def shuts_down(self) -> bool:
+        """Return whether the lead has said, since `listen`, that it shuts down.
+
+        Whoever starts it again starts the daemon with it. False where it is not known.
+        May be called when the lead is gone.
+        """
+        ...
+
+
+@runtime_checkable
 class JobSubmitter(Protocol):
     """An optional interface: submits jobs as the user who calls it.
 

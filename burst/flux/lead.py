@@ -14,6 +14,7 @@ from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
+from burst.flux.broker_state import BrokerState
 from burst.flux.confine import confine_jobs
 from burst.flux.ended_jobs import read_ended
 from burst.flux.finish_job import finish_job
@@ -119,6 +120,7 @@ class FluxLead:
         self._queue: tuple[
             QueueListener | None, MayBurst | None, RecordEvent | None
         ] = None, None, None
+        self._state: BrokerState | None = None
         self._service: FluxService | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _do_nothing
@@ -140,6 +142,8 @@ class FluxLead:
         if ended := sorted(set(known) - journal.job_views().keys()):
             journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
+        self._state = BrokerState(loop)
+        self._state.start()
         self._journal = journal
 
     def observe(self) -> LeadView:
@@ -357,6 +361,10 @@ class FluxLead:
     ) -> dict[str, Any]:
         """See `burst.lead.Lead`."""
         return call_service(self._client, method, payload, timeout)
+
+    def shuts_down(self) -> bool:
+        """See `burst.lead.OrderlyEnd`."""
+        return self._state is not None and self._state.ends
 
     def close(self) -> None:
         """See `burst.lead.Lead`. May be called twice."""
