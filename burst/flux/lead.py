@@ -32,6 +32,7 @@ from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
 from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
+from burst.flux.unqueued import enqueue_jobs
 from burst.lead import (
     JobFailures,
     MayBurst,
@@ -114,6 +115,8 @@ class FluxLead:
         self._events_seen = 0
         self._store = FluxStore(self._client)
         self._housekeeping = Housekeeping()
+        self._has_enqueued = False
+        """Named queues come with a restart of the instance, which ends this."""
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -228,6 +231,9 @@ class FluxLead:
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """See `burst.lead.Queues`."""
         prepare_queues(self._client, intake)
+        if not self._has_enqueued:
+            enqueue_jobs(self._client)
+            self._has_enqueued = True
 
     def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
         """See `burst.lead.Lead`."""
