@@ -24,6 +24,7 @@ from burst.flux.identity import parse_access, parse_queues, read_identity
 from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
+from burst.flux.queue_changes import enqueue_jobs
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
@@ -32,7 +33,6 @@ from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore
 from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
-from burst.flux.unqueued import enqueue_jobs
 from burst.lead import (
     JobFailures,
     MayBurst,

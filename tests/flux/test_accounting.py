@@ -220,13 +220,17 @@ def test_a_plugin_that_was_given_no_data_yet_knows_nothing(known: Any) -> None:
 
 
 def test_what_it_noted_before_it_was_given_data_limits_nobody() -> None:
-    """Of a job that waited at a restart; beside it is the bank that the job has."""
+    """Such as for a job that waited at a restart of Flux."""
     noted = {**_ENTRY, "bank_name": "DNE", "active": 1, "max_sched_jobs": 32767}
-    users = [{"userid": 5001, "banks": [noted, *MAP[1]["banks"]]}]
+    users = [*MAP, {"userid": 5002, "banks": [noted]}]
     found = read_associations(with_plugin({"mf_priority_map": users}), 1.0)
     assert found is not None
     assert found.facts == AccountingFacts(
-        associations={(5001, "maths"): LIMITS, (5001, "art"): LIMITS}
+        associations={
+            (0, "root"): AssociationLimits(),
+            (5001, "maths"): LIMITS,
+            (5001, "art"): LIMITS,
+        }
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from burst.config import IntakeSettings, Mode
 from burst.errors import ConfigError
 from burst.flux import FluxLead
+from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tables
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState
@@ -63,7 +64,6 @@ def look(lead: FluxLead, job: str) -> Any:
     return lead.observe().jobs[parse_jobid(job)]
 
 
-_PLACES = ("plugins", "modprobe", "own", "formats", "config")
 NEVER_LENT = {"or": [{"properties": ["^burst"]}]}
 
 
@@ -343,16 +343,24 @@ def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
     waits, held = user.submit("true"), user.submit("--urgency=hold", "true")
     first = user.submit(f"--dependency=afterany:{waits}", "true")
     kept = user.submit("--requires=^nosuch", "true")
-    places = FluxDirectories(**dict.fromkeys(_PLACES, instance.directory))
+    places = FluxDirectories(
+        plugins=(here := instance.directory),
+        modprobe=here,
+        own=here,
+        formats=here,
+        config=here,
+    )
     intake = IntakeSettings(mode="queue")
     choice = IntakeChoice(intake=intake, local_queue="batch")
     added = lead_tables(places, choice)
     instance.reload_config({name: added[name] for name in ("queues", "policy")})
-    user.do("queue", "start", "--all")
     # Flux has no command for it.
     assert "named queue is required" in user.type("update", waits, "queue=batch").error
     with closing(instance.lead()) as lead:
         lead.prepare_queues(intake)
+    there = {parse_jobid(job) for job in (waits, held, first, kept)}
+    assert set(read_jobs_in(instance.uri, added["queues"])) == there
+    user.do("queue", "start", "--queue=batch")
     user.do("job", "urgency", held, "default")
     for job in (waits, held, first, kept):
         user.do("job", "wait-event", "-t60", job, "clean")

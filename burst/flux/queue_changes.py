@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that were there before the instance had named queues.
+"""Jobs that were there before the queues that setup makes, or would be after them.
 
 `burst setup --mode queue` gives an instance without named queues one for its ordinary
 jobs. Those that wait for nodes meanwhile are in no queue, and Flux never starts them.
+Nor does it start those whose queue is gone, so they have to leave it before that.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterator
 
 from burst import log
 from burst.flux.confine import enter_queue
@@ -28,7 +30,7 @@ def enqueue_jobs(client: RpcClient) -> None:
     queue = default_queue(config)
     if config.get("queues", {}).get(queue, {}).get("requires") != [f"^{LENT}"]:
         return
-    jobs = _without_queue(client)
+    jobs = [job for job, name in _waiting(client) if not name]
     failures = enter_queue(client, jobs, queue)
     moved = len(jobs) - len(failures)
     if moved:
@@ -47,11 +49,17 @@ def enqueue_jobs(client: RpcClient) -> None:
         )
 
 
-def _without_queue(client: RpcClient) -> list[JobId]:
+def jobs_in_queues(client: RpcClient, queues: Collection[str]) -> list[JobId]:
+    """Return the jobs of all users that wait in these queues. Raises LeadError."""
+    return [job for job, queue in _waiting(client) if queue in queues]
+
+
+def _waiting(client: RpcClient) -> Iterator[tuple[JobId, str]]:
+    """Yield each job that waits, and its queue, empty for none. By job-list.list."""
     asked = {
         "max_entries": 0,
         "attrs": ["queue"],
         "constraint": {"states": ["pending"]},
     }
-    listed = client.ask("job-list.list", asked)["jobs"]
-    return [JobId(job["id"]) for job in listed if not job.get("queue")]
+    for job in client.ask("job-list.list", asked)["jobs"]:
+        yield JobId(job["id"]), str(job.get("queue") or "")
