@@ -67,11 +67,11 @@ class Given:
 class Waiting:
     """A daemon with many jobs that wait for own nodes."""
 
-    def __init__(self, mode: str, preset: str) -> None:
+    def __init__(self, mode: str, worth: float) -> None:
         self._lead = Still()
         intake = {"mode": mode, "impossible": "hold"}
         limits = {"max_bursts": 1}
-        plan = {"preset": preset}
+        plan = {"worth": worth}
         self._sim = Sim(self._lead, intake=intake, limits=limits, plan=plan)
         self._given = Given()
         sim, known = self._sim, self._sim.engine.snapshot.world
@@ -85,7 +85,7 @@ class Waiting:
         sim.engine = Engine(sim.lead, self._config, sim.executor, sim.now, beside)
         for number in range(JOBS):
             self._lead.submit(REQUESTS[number % 8], duration=_HOUR, name=f"n{number}")
-        if preset != "eager":
+        if worth:
             self.foresee(120.0)
         self._sim.tick(SETTLES)
         self._lead.seen = self._lead.observe()
@@ -169,10 +169,10 @@ def measure() -> list[Measure]:
     relax_garbage_collector()
     found = []
     for mode in ("hold", "scheduler"):
-        eager = Waiting(mode, "eager")
+        eager = Waiting(mode, 0.0)
         eager.reload()
         without = max(eager.ticks())
-        frugal = Waiting(mode, "frugal")
+        frugal = Waiting(mode, 0.1)
         longest, together = judged(frugal)
         estimated = frugal.time_pass()
         goal = Goal("<", TICK_GOAL_S * 1e3)

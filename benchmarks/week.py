@@ -12,7 +12,7 @@ In virtual time by default, with followers that join after 1 s, and after 60 s; 
     python -m benchmarks.week [--json] [--jobs 200] [--seed 1] [--real 1] [--layout 0]
         [--frugal 1]
 
---frugal 1 is the preset of that name, in virtual time: an idle burst is given back once
+--frugal 1 is a worth of 0.1, in virtual time: an idle burst is given back once
 keeping it costs more than making it again.
 """
 
@@ -53,6 +53,8 @@ class Layout(msgspec.Struct, frozen=True):
         return f"{self.mode}, slots of {self.size}, idle {self.idle}"
 
 
+FRUGAL = 0.1
+
 LAYOUTS = (
     Layout("hold", 4, "2s"),
     Layout("scheduler", 4, "2s"),
@@ -82,17 +84,16 @@ def measure(jobs: int, seed: int, real: int, layout: int, frugal: int) -> list[M
             found += tell(chosen.name, done, first)
             continue
         for boot in (LOCAL_BOOT_S, CLOUD_BOOT_S):
-            preset = "frugal" if frugal else "eager"
-            done = run_layout(made, chosen, boot, preset)
+            done = run_layout(made, chosen, boot, FRUGAL if frugal else 0.0)
             found += tell(f"{chosen.name}, boot {boot:g}s", done, first)
     return found
 
 
 def run_layout(
-    jobs: Sequence[WeekJob], layout: Layout, boot: float, preset: str = "eager"
+    jobs: Sequence[WeekJob], layout: Layout, boot: float, worth: float = 0.0
 ) -> RunResult:
     """Run a layout in virtual time."""
-    tables = {"deadlines": {"idle": layout.idle}, "plan": {"preset": preset}}
+    tables = {"deadlines": {"idle": layout.idle}, "plan": {"worth": worth}}
     return run_model(jobs, layout.mode, layout.size, boot, **tables)
 
 
@@ -119,5 +120,5 @@ if __name__ == "__main__":
         seed=(1, "of the jobs"),
         real=(0, "1: on real Flux"),
         layout=(0, "number of one layout, 0 for all"),
-        frugal=(0, "1: the preset frugal, in virtual time"),
+        frugal=(0, "1: a worth of 0.1, in virtual time"),
     )

@@ -262,10 +262,10 @@ def test_a_wrong_rule_is_told_by_its_place_and_key(policy, text):
     assert str(caught.value) == text
 
 
-def test_rules_have_a_name_and_a_worth_and_end_with_the_preset():
+def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
     found = parse(
         {
-            "plan": {"preset": "balanced"},
+            "plan": {"worth": 0.05},
             "policy": [{"name": "big", "worth": 0.3}, {"match": {"nodes": 1}}],
         },
         "x",
@@ -275,21 +275,49 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_preset():
 
     assert names == [("big", 0.3), ("policy-2", 0.05), ("default", 0.05)]
     assert parse({}, "x").rules == (PolicyRule(name="default", worth=0.0),)
-    assert parse({"plan": {"preset": "frugal"}}, "x").rules[0].worth == 0.1
+    assert parse({"plan": {"worth": 0.1}}, "x").rules[0].worth == 0.1
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        (
+            {"plan": {"preset": "frugal"}},
+            "x: plan.preset: is gone; write worth in its place: eager is 0, balanced"
+            " 0.05, frugal 0.1",
+        ),
+        (
+            {"policy": [{"race": True}]},
+            "x: policy 1: race: is gone; remove it: one burst is made, of the first"
+            " offer that may be had",
+        ),
+        (
+            {"policy": [{"over_budget": "wait"}]},
+            "x: policy 1: over_budget: is gone; remove it: what would pass a budget"
+            " waits, and is told why",
+        ),
+        (
+            {"providers": {"gke": {"type": "gke", "usage_factor": 3}}},
+            "x: providers.gke: usage_factor: is gone; remove it: it changed nothing but"
+            " a line that users were shown",
+        ),
+    ],
+)
+def test_a_key_that_went_says_what_to_write(tables, told):
+    with pytest.raises(ConfigError) as caught:
+        parse(tables, "x")
+
+    assert str(caught.value) == told
+
+
+def test_the_default_worth_is_in_range():
+    assert parse({"plan": {"worth": 1}}, "x").rules[-1].worth == 1.0
+    with pytest.raises(ConfigError, match=r"plan\.worth: -1\.0 is out of range"):
+        parse({"plan": {"worth": -1.0}}, "x")
 
 
 def test_a_file_of_rules_only_may_name_providers_that_are_elsewhere():
     assert parse({"policy": [{"providers": ["gke"]}]}, "x").policy[0].providers
-
-
-def test_two_providers_are_raced_only_where_a_rule_says_so():
-    raced, other = parse({"policy": [{"race": True}, {"name": "b"}]}, "x").policy
-
-    assert raced.race
-    assert not other.race
-    assert not parse({}, "x").rules[-1].race
-    with pytest.raises(ConfigError, match="policy 1"):
-        parse({"policy": [{"race": "kube"}]}, "x")
 
 
 def test_jobs_are_marked_in_mode_hold_only():
@@ -305,17 +333,6 @@ def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
     path.write_bytes(b'\xef\xbb\xbf[intake]\nmode = "queue"\n')
 
     assert load(path).intake.mode == "queue"
-
-
-def test_a_rule_may_fail_jobs_unless_the_site_has_all_wait():
-    failing = {"policy": [{"name": "a", "over_budget": "fail"}]}
-
-    assert parse(failing, "x").policy[0].over_budget == "fail"
-    assert parse({"policy": [{}]}, "x").policy[0].over_budget == "wait"
-    with pytest.raises(ConfigError, match="a has over_budget"):
-        parse({**failing, "intake": {"impossible": "hold"}}, "x")
-    with pytest.raises(ConfigError, match="over_budget"):
-        parse({"policy": [{"over_budget": "no"}]}, "x")
 
 
 def test_effective_settings_have_the_rules():

@@ -45,7 +45,6 @@ _PRICES = (
     Column("PRICE", lambda row: money(row["price"])),
     Column("FROM", lambda row: _SOURCES[row["from"]]),
     Column("RECLAIMED", lambda row: f"{row['reclaimed']} of {row['ended']}"),
-    Column("RACED", lambda row: f"{row['raced']} of {row['ended']}"),
 )
 _BUDGETS = (
     Column("BUDGET", lambda row: row["budget"]),

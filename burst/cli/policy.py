@@ -51,7 +51,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
     """Show which rule takes which job that waits, and what would happen now.
 
     With JOB, only that job. With FILE, by that file in place of the daemon's settings:
-    by [plan] preset, [[policy]] and [[budget]] where it has no [providers], else by all
+    by [plan] worth, [[policy]] and [[budget]] where it has no [providers], else by all
     that it says of jobs. It is checked without a lead, too. Nothing is changed.
     """
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None

@@ -8,7 +8,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -34,6 +34,9 @@ class SecondsOrOff(Seconds):
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of tables that have tables or durations in them."""
+
+    retired: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions, each with what to do about it."""
 
 
 class KeyProblem(ConfigError):
@@ -111,6 +114,8 @@ def _refuse_unknown(
     fields = _keys_of(kind)
     for key, value in table.items():
         path = f"{inside}{key}"
+        if key in (retired := getattr(kind, "retired", {})):
+            raise KeyProblem(where, path, "is gone", retired[key])
         if key not in fields:
             close = difflib.get_close_matches(key, fields, 1)
             advice = f"did you mean {close[0]}?" if close else "known keys are "

@@ -106,19 +106,12 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()
     }
-    rules = parse_policy(policy, settings.plan.preset, tuple(found), where)
+    rules = parse_policy(policy, settings.plan.worth, tuple(found), where)
     if settings.intake.mode != "hold" and any(rule.mark for rule in rules):
         raise ConfigError(
             f"{where}: policy: mark = true, but [intake] mode is"
             f" {settings.intake.mode}, where only the attribute makes a job burstable",
             "leave mark out, or choose mode hold",
-        )
-    failing = next((rule for rule in rules if rule.over_budget == "fail"), None)
-    if failing and settings.intake.impossible == "hold":
-        raise ConfigError(
-            f'{where}: policy: {failing.name} has over_budget = "fail", but [intake]'
-            ' impossible = "hold" keeps all jobs from being failed',
-            "leave out one of the two",
         )
     return msgspec.structs.replace(
         settings, providers=found, policy=rules, budget=budgets, prices=prices
@@ -209,8 +202,9 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
             f"{where}: not a name for a provider",
             "use lower-case letters, digits and -, as it becomes part of labels",
         )
-    own = ("type", "enabled", "provision", "usage_factor")
-    common = {key: table[key] for key in own if key in table}
+    own = ("type", "enabled", "provision")
+    known = (*own, *ProviderTable.retired)
+    common = {key: table[key] for key in known if key in table}
     if "type" not in common:
         raise ConfigError(f"{where}.type: is missing", 'such as type = "local"')
     parsed = convert(ProviderTable, common, where)
@@ -224,6 +218,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "daemon.cadence": (0.05, 3600),
     "daemon.observe": (0.05, 3600),
     "daemon.forecast": (0.05, math.inf),
+    "plan.worth": (0, 1e6),
     "limits.max_nodes": (0, math.inf),
     "limits.max_bursts": (0, math.inf),
     "limits.max_nodes_per_burst": (0, math.inf),

@@ -2,7 +2,7 @@
 """`[[policy]]`: the rules that decide when a job bursts, in the order of the file.
 
 The first rule that matches a job decides on it. A job that none matches is decided on
-by the rule `default`, which `[plan] preset` gives.
+by the rule `default`, whose worth is `[plan] worth`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
 from burst.config.convert import Seconds, Table, convert
 from burst.config.intervals import parse_durations, parse_hours, parse_nodes
 from burst.errors import ConfigError
-
-Preset = Literal["eager", "balanced", "frugal"]
-
-PRESETS: Mapping[Preset, float] = {"eager": 0.0, "balanced": 0.05, "frugal": 0.1}
-"""The `worth` of the rule `default` by each preset: docs/policy.md says why."""
 
 DEFAULT_RULE = "default"
 """Name of the rule for all jobs that no rule of the file matches."""
@@ -70,7 +65,7 @@ class PolicyRule(Table, frozen=True):
     """Which jobs it is for; without it, all."""
     worth: float | None = None
     """Make a burst if it saves at least so many hours for each node-hour that it buys;
-    0: for whatever must wait. Default: as the preset."""
+    0: for whatever must wait. Default: `[plan] worth`."""
     providers: tuple[str, ...] = ()
     """Bursts of these only; default: of any."""
     max_price: float | None = None
@@ -78,21 +73,18 @@ class PolicyRule(Table, frozen=True):
     wait: Seconds | None = None
     """Try the own nodes for at least so long before a burst is made. Default: as long
     as the job's user or `[intake] local_wait` says, where they are free."""
-    over_budget: Literal["wait", "fail"] = "wait"
-    """What becomes of a job that would pass a budget of `[[budget]]`: it waits until
-    the money is there, or is failed with the reason, unless own nodes could run it.
-    Waiting is the default, as a new month or a burst that cost less than was reserved
-    may help it."""
-    race: bool = False
-    """Whether bursts are made at two providers for such a job: the first that is online
-    keeps it, and the other is ended. What that has cost is wasted."""
     mark: bool = False
     """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
     users know whether their jobs can run elsewhere."""
 
+    retired: ClassVar[Mapping[str, str]] = {
+        "race": "remove it: one burst is made, of the first offer that may be had",
+        "over_budget": "remove it: what would pass a budget waits, and is told why",
+    }
+
 
 def parse_policy(
-    tables: object, preset: Preset, providers: Sequence[str], where: str
+    tables: object, worth: float, providers: Sequence[str], where: str
 ) -> tuple[PolicyRule, ...]:
     """Return the rules of `[[policy]]`, each with a name and a worth.
 
@@ -109,14 +101,14 @@ def parse_policy(
         rule = _named(convert(PolicyRule, table, at), number, rules, at)
         _check_match(rule.match, at)
         _check_rule(rule, providers, at)
-        worth = PRESETS[preset] if rule.worth is None else rule.worth
-        rules.append(msgspec.structs.replace(rule, worth=worth))
+        found = worth if rule.worth is None else rule.worth
+        rules.append(msgspec.structs.replace(rule, worth=found))
     return tuple(rules)
 
 
-def default_rule(preset: Preset) -> PolicyRule:
+def default_rule(worth: float) -> PolicyRule:
     """Return the rule for jobs that no rule of the file matches."""
-    return PolicyRule(name=DEFAULT_RULE, worth=PRESETS[preset])
+    return PolicyRule(name=DEFAULT_RULE, worth=worth)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from burst.config.ensemble_settings import EnsembleSettings
 from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
 from burst.config.notify import NotifySettings
-from burst.config.policy import PolicyRule, Preset, default_rule
+from burst.config.policy import PolicyRule, default_rule
 
 Mode = Literal["hold", "queue", "scheduler"]
 
@@ -161,11 +161,15 @@ class PlanSettings(Table, frozen=True):
     further burst of the same offer; and one whose last nodes are idle for `[deadlines]
     idle`, while others work, shrinks. Only where its provider can do that. On, as no
     further fee and no whole burst is paid for a part."""
-    preset: Preset = "eager"
-    """What a burst has to be worth for jobs that no rule of `[[policy]]` says it of.
-    eager: whatever must wait bursts. balanced: where it saves 0.05 hours for each
-    node-hour bought. frugal: 0.1. Eager, as nobody waits longer than he has to before
-    a site has said what its money is to buy (docs/policy.md)."""
+    worth: float = 0.0
+    """What a burst has to be worth for jobs that no rule of `[[policy]]` says it of:
+    the hours that it saves for each node-hour that it buys. 0: whatever must wait
+    bursts, as nobody waits longer than needed before a site has said what its money is
+    to buy. docs/policy.md says what 0.05 and 0.1 do."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "preset": "write worth in its place: eager is 0, balanced 0.05, frugal 0.1"
+    }
 
 
 class LimitSettings(Table, frozen=True):
@@ -273,7 +277,7 @@ class DeadlineSettings(Table, frozen=True):
     a second; past this it hangs, and what it said last holds for an hour."""
     forecast: Seconds = Seconds(60)
     """How long a job waits for the forecast of its start on own nodes, if its rule asks
-    what a burst saves. Past this it is decided without, as by preset eager. As long as
+    what a burst saves. Past this it is decided without, as by worth 0. As long as
     a job is left to the scheduler (`[intake] local_wait`), and many times what a
     forecast takes."""
     agent: Seconds = Seconds(60)
@@ -292,10 +296,11 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     provision: Seconds | None = None
     """In place of `[deadlines] provision` for bursts of this one: processes start in a
     second, clusters in minutes, and a job of another scheduler waits its turn."""
-    usage_factor: Annotated[float, msgspec.Meta(ge=0, le=1000)] | None = None
-    """How many node-hours of own nodes the site counts for one of its nodes in the
-    usage of banks. Users are told; flux-accounting itself has no such factor."""
     options: Mapping[str, Any] = {}
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "usage_factor": "remove it: it changed nothing but a line that users were shown"
+    }
 
 
 class Settings(Table, frozen=True):
@@ -324,7 +329,7 @@ class Settings(Table, frozen=True):
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
         """The rules of the file in their order, then the one for all other jobs."""
-        return (*self.policy, default_rule(self.plan.preset))
+        return (*self.policy, default_rule(self.plan.worth))
 
     @property
     def uses_banks(self) -> bool:

@@ -21,7 +21,6 @@ from burst.core import burst_jobs, sizes
 from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
     NOT_HELD,
-    RACED,
     RECLAIMED,
     Burst,
     JobTimes,
@@ -61,6 +60,7 @@ EDGES: dict[tuple[State, str], State] = {
 # Events that change no state, and the states in which they may happen.
 NOTES: dict[str, tuple[State, ...]] = {
     "assign": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
+    # In records of earlier versions.
     "race": (State.NEW, State.PROVISION),
     "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
     "job-leave": tuple(State),
@@ -99,9 +99,10 @@ _RENAMED = {"acquit": "unquarantine"}
 RESULTS = {
     "canceled": Result.CANCELED,
     NOT_HELD: Result.CANCELED,
-    RACED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
+    # In records of earlier versions.
+    "raced": Result.CANCELED,
 }
 """Types of `exception` that are a result of their own; all others are a failure."""
 
@@ -292,7 +293,6 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "undrain": _undrain,
     "finish": _finish,
     "exception": _exception,
-    "raced": lambda _, __: {"race_over": True},
     "lost": lambda _, event: {
         # Records of earlier versions do not say.
         "lost_since": event.context.get("since", event.timestamp)

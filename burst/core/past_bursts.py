@@ -106,14 +106,14 @@ class PastBursts(msgspec.Struct, frozen=True):
 
 def _settled_row(row: SettledBurst) -> Row:
     """Return what is known of a burst whose record is gone."""
-    reclaimed, raced = row.reclaimed and "reclaimed", row.raced and "raced"
+    reclaimed = row.reclaimed and "reclaimed"
     return {
         "id": row.burst,
         "provider": row.provider,
         "offer": row.offer,
         "nodes": row.nodes,
         "state": "inactive",
-        "result": reclaimed or raced or None,
+        "result": reclaimed or None,
         "note": "",
         "states": [],
         "made": row.made,

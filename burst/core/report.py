@@ -66,7 +66,6 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "per_hour": round(per_hour(burst), 4),
         "cost": round(cost(burst, now), 4),
         "priced_by": lease.priced_by,
-        "race": lease.race,
         "resize": _resize(burst),
         "note": burst_note(burst, world),
         "t_submit": begin_time(burst),
@@ -222,8 +221,6 @@ def _last_note(burst: Burst, world: World) -> str:
     if moving and not failed and (words := provider_message(burst, world)):
         return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
-    if burst.racing:
-        noted = (*noted, "race")
     if burst.lost_since is not None:
         noted = (*noted, "lost")
     for event in reversed(burst.events):

@@ -116,10 +116,6 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
             f"{burst.id} is {state}, and a burst is resized while it is online",
             f"burst explain {burst.id}",
         )
-    if burst.racing:
-        raise BurstError(
-            f"{burst.id} is raced with another burst", "ask again once that is decided"
-        )
     if provider not in world.resizable:
         raise BurstError(
             f"provider {provider} cannot resize its bursts",

@@ -32,7 +32,6 @@ from burst.core.placement.refusal_cache import (
 )
 from burst.core.placement.refusal_inputs import refusal_inputs
 from burst.core.placement.shortfall import update_shortfalls
-from burst.core.races import settle_races
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
 from burst.core.select.assignments import expire_assignments
@@ -109,7 +108,6 @@ def run_tick(
     sync(tx, world, settings, same)
     decided: JobDecisions | None = None
     if world.lead is not None:
-        settle_races(tx, world.lead)
         decided = _decide_on_jobs(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
         # For a burst that is planned in this tick, the provider is called already.
@@ -307,8 +305,6 @@ def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}
         its = (jobs[job] for job in proposal.jobs)
         tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
-        if proposal.race:
-            tx.record(proposal.lease.id, "race", {"note": proposal.race})
     for growth in plan.growths:
         more = FurtherRanks(growth.hosts, growth.ranks)
         note = f"for job {format_f58(growth.job)}"

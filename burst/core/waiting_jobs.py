@@ -79,13 +79,8 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         return max(start.expected, self.now), "here"
 
     def _all_online(self, bursts: Iterable[Burst]) -> float | None:
-        """Return when they are expected to be online; of a race the first counts."""
-        due: dict[str, float] = {}
-        for burst in bursts:
-            key = burst.lease.race or burst.id
-            online = self._online_at(burst)
-            due[key] = min(due.get(key, math.inf), online)
-        latest = max(due.values())
+        """Return when all of them are expected to be online."""
+        latest = max(self._online_at(burst) for burst in bursts)
         return None if math.isinf(latest) else round(latest, 3)
 
     def _online_at(self, burst: Burst) -> float:

@@ -127,10 +127,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
     the like. Empty in records that are older."""
-    race: str = ""
-    """What two bursts of two providers have in common that are made for the same jobs,
-    of which the first that is online keeps them; empty for all others."""
-
     member: Membership | None = None
     """Of which ensemble it is: it runs the jobs of that member and no others, and the
     ensemble decides how long it is kept. None for all others."""
@@ -261,8 +257,6 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Of what ran in it, if it is isolated and that has ended."""
     quarantined: str = ""
     """Why nothing is done to it any more until a person decides; empty if not."""
-    race_over: bool = False
-    """Whether it is decided who has the jobs for which it was raced with another."""
     resize: Resize | None = None
     """How it grows or shrinks; None while it does neither."""
     growth_failed: bool = False
@@ -282,11 +276,6 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether something of it may still exist: its rank slot is not free."""
         return self.state is not State.INACTIVE
-
-    @property
-    def racing(self) -> bool:
-        """Whether another burst may get its jobs, or it those of the other."""
-        return bool(self.lease.race) and not self.race_over
 
     @property
     def idle_since(self) -> float | None:
@@ -331,8 +320,5 @@ RECLAIMED = "reclaimed"
 """Type of exception of a burst of which the cloud took nodes back."""
 SPEC = "spec"
 """Type of exception of a burst that its provider refused, and of no other."""
-RACED = "raced"
-"""Type of exception of a burst that is not needed, as one of another provider was
-online before it."""
 NOT_HELD = "not-held"
 """Type of exception of an isolated burst whose job Flux can start."""

@@ -153,7 +153,6 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.EXCLUDED: _user("submits it with other constraints"),
     Reason.DAEMON_STOPPING: _admin("starts the daemon again"),
     Reason.TURNED_DOWN: _daemon("tries again as soon as one of the offers may be had"),
-    Reason.FAILED_BY_BUDGET: _daemon("fails the job at once"),
     Reason.INCOMPLETE: _daemon("tries again at {until!t}"),
     Reason.OTHER_PROVIDER: _OTHER_OFFER,
     Reason.OTHER_OFFER: _OTHER_OFFER,

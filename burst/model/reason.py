@@ -203,7 +203,7 @@ class Reason(enum.Enum):
 
     # About a job that is being helped.
     PROPOSED = _not_refused(
-        "{nodes} nodes of {offer} for it as {burst}{price}{race}", memo="requested"
+        "{nodes} nodes of {offer} for it as {burst}{price}", memo="requested"
     )
     ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
     GROWING = _not_refused(
@@ -336,17 +336,6 @@ class Reason(enum.Enum):
     TURNED_DOWN = _waits(
         "every offer was turned down",
         lasting=False,
-    )
-
-    # Money comes back as bursts are settled, so it is not lasting.
-    FAILED_BY_BUDGET = JobReason(
-        text="rule {rule} fails jobs that would pass a budget: {offer}: {why}",
-        memo="over-budget",
-        left_alone=False,
-        refused=True,
-        lasting=False,
-        final=True,
-        by_rule=True,
     )
 
     # Judged anew in each tick: it ends by time.

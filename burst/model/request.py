@@ -91,11 +91,6 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     """Providers that the site's rule allows; empty for any. Never read of a jobspec."""
     rule: str = ""
     """Name of the site's rule that narrowed what the user says; empty if none did."""
-    over_budget: Literal["wait", "fail"] = "wait"
-    """What the site's rule says of a job that would pass a budget. Never read of a
-    jobspec."""
-    race: bool = False
-    """Whether the site's rule has two providers raced. Never read of a jobspec."""
     offer: str = ""
     """Of its provider; empty for any. Never read of a jobspec."""
     guest: bool = False

@@ -16,15 +16,13 @@ class Due(enum.IntEnum):
     """A job ends; the number is the job's, as of ASK and MONEY."""
     IDLE = 1
     """A burst may have been idle for long enough; the number is the burst's."""
-    LOST = 2
-    """Another burst was online before this one, which raced with it."""
-    GONE = 3
+    GONE = 2
     """Nothing of a burst is left."""
-    MONEY = 4
+    MONEY = 3
     """The next day, week or month of a budget begins."""
-    ASK = 5
+    ASK = 4
     """A job has tried own nodes for long enough."""
-    LATE = 6
+    LATE = 5
     """Some job should have started; the number is that of the judgement before."""
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -32,11 +31,6 @@ class Asks(msgspec.Struct, frozen=True):
     """Seconds that it takes to come online; None for as long as any."""
     sold: ProviderOffer | None = None
     """The offer that is bought; None where none is known."""
-    rival: ProviderOffer | None = None
-    """That of another provider, which races with it."""
-    fails: bool = False
-    """Whether a job is failed for which no budget has the money, and that own nodes
-    could never run."""
 
 
 class Policy(Protocol):
@@ -116,7 +110,7 @@ class FilePolicy:
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
         self._rules = rules
         self._sold = sold
-        self._first: dict[str, Sequence[ProviderOffer]] = {}
+        self._first: dict[str, ProviderOffer | None] = {}
         self._offset = offset
         self._machine = machine
 
@@ -139,33 +133,24 @@ class FilePolicy:
         rule = self._rules.find(facts, self._offset + now)
         self._used.add(rule.name)
         worth, wait = rule.worth or 0.0, rule.wait or 0.0
-        fails = rule.over_budget == "fail"
         if not self._sold.offers:
             dear = rule.max_price is not None and rule.max_price < self._sold.price
-            return Asks(math.inf) if dear else Asks(worth, wait, fails=fails)
+            return Asks(math.inf) if dear else Asks(worth, wait)
         if rule.name not in self._first:
-            self._first[rule.name] = self._first_offers(rule)
-        if not self._first[rule.name]:
+            self._first[rule.name] = self._first_offer(rule)
+        first = self._first[rule.name]
+        if first is None:
             return Asks(math.inf)
-        first, *others = self._first[rule.name]
         return Asks(
             worth=worth,
             wait=wait,
             price=first.offer.price,
             boot=first.offer.join_time or None,
             sold=first,
-            rival=others[0] if others else None,
-            fails=fails,
         )
 
-    def _first_offers(self, rule: PolicyRule) -> Sequence[ProviderOffer]:
-        """Return the offer that the daemon would try first for a job of a rule.
-
-        Where the rule races, the first of another provider, too.
-        """
+    def _first_offer(self, rule: PolicyRule) -> ProviderOffer | None:
+        """Return the offer that the daemon would try first for a job of a rule."""
         wish = narrowed(BurstPreferences(), rule)
-        wanted = [each for each in self._sold.offers if not why_unwanted(wish, each)]
-        if not rule.race:
-            return wanted[:1]
-        rivals = [each for each in wanted if each.provider != wanted[0].provider]
-        return [*wanted[:1], *rivals[:1]]
+        wanted = (each for each in self._sold.offers if not why_unwanted(wish, each))
+        return next(wanted, None)

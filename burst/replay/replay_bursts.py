@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The bursts of a replay: made, used, raced, kept while idle, taken down, and paid."""
+"""The bursts of a replay: made, used, kept while idle, taken down, and paid."""
 
 from __future__ import annotations
 
@@ -102,27 +102,17 @@ class ReplayBursts:
         return True
 
     def buy(self, job: int, asks: Asks, now: float) -> float | None:
-        """Make a burst for a job, two where its rule races.
+        """Make a burst for a job.
 
-        Return when the job starts; None where no budget has the money. Of two bursts,
-        the one that is online first runs the job, and the other is taken down.
+        Return when the job starts; None where no budget has the money.
         """
-        plans = [self._plan(job, asks.sold, asks.price, self._site.boot_of(asks))]
-        if asks.rival is not None:
-            offer = asks.rival.offer
-            boot = offer.join_time or self._site.boot
-            plans.append(self._plan(job, asks.rival, offer.price, boot))
-        if not self._has_money(job, plans, now):
+        plan = self._plan(job, asks.sold, asks.price, self._site.boot_of(asks))
+        if not self._has_money(job, plan, now):
             return None
-        first = min(plans, key=lambda plan: plan.boot)
-        online = now + first.boot
-        for plan in plans:
-            number = self._make(job, plan, now, online)
-            if plan is first:
-                self.made[job] = plan.nodes
-                self._run(job, number, online, asks)
-            else:
-                self._events.push(online, Due.LOST, number)
+        online = now + plan.boot
+        number = self._make(job, plan, now, online)
+        self.made[job] = plan.nodes
+        self._run(job, number, online, asks)
         return online
 
     def end(self, job: int, now: float) -> bool:
@@ -149,7 +139,7 @@ class ReplayBursts:
         burst = self._live.get(number)
         if burst is None:
             return False
-        if what is Due.LOST or burst.busy_until + self._idle(burst) <= now:
+        if burst.busy_until + self._idle(burst) <= now:
             self._take_down(number, now)
         return False
 
@@ -181,10 +171,10 @@ class ReplayBursts:
             price += sold.offer.fee / nodes
         return BurstPlan(nodes, price, boot, lasts, sold)
 
-    def _has_money(self, job: int, plans: Sequence[BurstPlan], now: float) -> bool:
+    def _has_money(self, job: int, plan: BurstPlan, now: float) -> bool:
         if self._spending is None:
             return True
-        again = self._spending.may_make(self._jobs[job], plans, now)
+        again = self._spending.may_make(self._jobs[job], plan, now)
         if again is None:
             return True
         self.turned_down.add(job)

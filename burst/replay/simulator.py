@@ -163,7 +163,7 @@ class _Replay:
         """
         if what is Due.LATE:
             return number == self._judged
-        if what in (Due.IDLE, Due.LOST, Due.GONE):
+        if what in (Due.IDLE, Due.GONE):
             return self._bursts.handle(what, number, now)
         if what is Due.ASK:
             ripe.append(number)
@@ -182,7 +182,7 @@ class _Replay:
             pays = asks.worth < math.inf and self._pays(
                 self._purchase(job, asks), math.inf, asks.worth, now
             )
-            if pays and not self._buy(job, asks, now) and not asks.fails:
+            if pays and not self._buy(job, asks, now):
                 left.append(job)
         self._too_large = left
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -70,16 +70,14 @@ class Spending:
         self._used: defaultdict[BurstId, dict[Payer, float]] = defaultdict(dict)
         self._known: tuple[float, Budgets] | None = None
 
-    def may_make(
-        self, job: TraceJob, plans: Iterable[BurstPlan], now: float
-    ) -> float | None:
-        """Return None if there is money for these bursts together.
+    def may_make(self, job: TraceJob, plan: BurstPlan, now: float) -> float | None:
+        """Return None if there is money for this burst.
 
         Else when there may be anew, as the next day, week or month of the budget that
         lacks it begins; math.inf if that does not help.
         """
-        bought = [self._commitment(job, plan, now) for plan in plans]
-        refusing = self._budgets(now).refusing(bought)
+        bought = self._commitment(job, plan, now)
+        refusing = self._budgets(now).refusing([bought])
         if refusing is None:
             return None
         state, need = refusing

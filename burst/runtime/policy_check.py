@@ -39,17 +39,17 @@ def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Set
     """Return the settings with what another file's tables have in their place.
 
     A file with providers is one of a daemon: it is judged by all that it says, and by
-    defaults where it says nothing. Of one without, the preset and the rules count, and
-    the budgets if it has some. Raises ConfigError.
+    defaults where it says nothing. Of one without, `[plan] worth` and the rules count,
+    and the budgets if it has some. Raises ConfigError.
     """
     replace = msgspec.structs.replace
     if tables.get("providers"):
         found = parse(tables, where)
         return replace(settings, **{name: getattr(found, name) for name in JUDGED})
     other = parse({"plan": tables.get("plan", {})}, where)
-    plan = replace(settings.plan, preset=other.plan.preset)
+    plan = replace(settings.plan, worth=other.plan.worth)
     providers = settings.providers
-    rules = parse_policy(tables.get("policy", ()), plan.preset, tuple(providers), where)
+    rules = parse_policy(tables.get("policy", ()), plan.worth, tuple(providers), where)
     budgets = settings.budget
     if "budget" in tables:
         budgets = parse_budgets(tables["budget"], providers, where)

@@ -28,7 +28,6 @@ from burst.core.guest_view import (
 from burst.core.past_bursts import PastBursts
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import run_tick
-from burst.core.usage_factor import usage_line, usage_lines
 from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import (
@@ -41,6 +40,7 @@ from burst.core.worth.forecast import kind_of
 from burst.core.worth.grades import ALL, grade_of
 from burst.core.worth.periods import midnight
 from burst.core.worth.start_text import grade_row, start_row
+from burst.core.worth.usage import usage_line, usage_lines
 from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
@@ -153,7 +153,7 @@ def _usage(snapshot: Snapshot, job_id: JobId) -> list[str]:
     if job is None:
         return []
     bursts = (burst for burst in snapshot.records.live if job_id in burst.jobs)
-    return usage_lines(bursts, world.banks.bank_of(job), world, snapshot.settings)
+    return usage_lines(bursts, world.banks.bank_of(job), world)
 
 
 def _here(snapshot: Snapshot, waits: ActiveJob | None) -> Row | None:
@@ -224,9 +224,7 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
         "left_out": archived.left_out,
         "banks_unverified": unverified_banks(snapshot),
         "usage": (
-            usage_lines(theirs, "", snapshot.world, snapshot.settings)
-            if asked.by == "bank"
-            else []
+            usage_lines(theirs, "", snapshot.world) if asked.by == "bank" else []
         ),
         "prices": report.prices(),
         "budgets": [
@@ -312,7 +310,7 @@ def plan(snapshot: Snapshot) -> Row:
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
                 "price": cost.rate(burst),
-                "usage": usage_line(burst.lease, "", snapshot.world, snapshot.settings),
+                "usage": usage_line(burst.lease, "", snapshot.world),
             }
             for burst in new
         ],

@@ -52,7 +52,7 @@ def test_rules_are_tried_on_the_jobs_that_wait(cli: CliHarness) -> None:
 def test_a_file_of_rules_is_checked_without_a_lead(tmp_path: Path) -> None:
     rules = tmp_path / "new.toml"
     rules.write_text(
-        '[plan]\npreset = "frugal"\n[[policy]]\nname = "all"\nworth = 0.2\n'
+        '[plan]\nworth = 0.1\n[[policy]]\nname = "all"\nworth = 0.2\n'
         '[[policy]]\nname = "late"\nmatch = { queue = "gpu" }\n'
     )
     nowhere = ("--uri", f"embedded://{tmp_path}/nowhere", "-c", str(empty(tmp_path)))
@@ -78,18 +78,17 @@ def test_a_file_of_rules_is_checked_without_a_lead(tmp_path: Path) -> None:
 def test_a_file_is_judged_by_its_own_budgets_and_providers(tmp_path: Path) -> None:
     file = tmp_path / "new.toml"
     nowhere = ("--uri", f"embedded://{tmp_path}/nowhere", "-c", str(empty(tmp_path)))
-    strict = '[[policy]]\nover_budget = "fail"\n'
     provider = '[providers.local]\ntype = "local"\n'
-    warns = "fails jobs that would pass a budget, and there is no [[budget]]"
-    for text, warned in [
-        (strict, True),
-        (strict + "[[budget]]\nlimit = 5\n", False),
-        (provider + strict, True),
-        (provider + strict + "[[budget]]\nlimit = 5\n", False),
+    lasting = "[[budget]]\nlimit = 5\n"
+    for text, refused in [
+        (lasting, False),
+        (lasting + lasting, True),
+        (provider + lasting, False),
+        (provider + lasting + lasting, True),
     ]:
         file.write_text(text)
         done = burst("policy", "check", str(file), *nowhere)
-        assert (warns in done.stdout) is warned, text
+        assert (done.status != 0) is refused, text
     file.write_text(provider + '[[policy]]\nproviders = ["local"]\n')
     assert burst("policy", "check", str(file), *nowhere).status == 0
 

@@ -18,7 +18,7 @@ from burst.model.reason import Reason
 from tests.builders import T0, job, settings, view, whole, world
 
 ONE = JobId(1)
-FRUGAL = settings(plan={"preset": "frugal"})
+FRUGAL = settings(plan={"worth": 0.1})
 WAITING = job(1, whole(2))
 
 

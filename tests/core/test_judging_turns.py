@@ -26,7 +26,7 @@ from burst.model.reason import Reason
 from tests.builders import T0, job, offer, settings, view, whole, world
 
 HOUR = 3600.0
-FRUGAL: Settings = settings(plan={"preset": "frugal"})
+FRUGAL: Settings = settings(plan={"worth": 0.1})
 QUICK = Records(times={"local": ProviderTimes().learn("small/2", online=1.0)})
 REQUEST = whole(2)
 NOT_WORTH = Decision(Reason.NOT_WORTH)
@@ -130,7 +130,7 @@ def test_rules_are_read_once_for_the_same_settings_and_users() -> None:
     assert rules(seen(jobs)) is first.rules
     users = msgspec.structs.replace(seen(jobs), userids={"eve": 1002})
     assert rules(users) is not first.rules
-    other = settings(plan={"preset": "balanced"})
+    other = settings(plan={"worth": 0.05})
     assert rules(seen(jobs), other) is not first.rules
 
 

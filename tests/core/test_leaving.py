@@ -18,7 +18,7 @@ from burst.model.reason import Reason
 from tests.builders import T0, job, offer, settings, view, whole, world
 
 HOUR = 3600.0
-FRUGAL: dict[str, Any] = {"plan": {"preset": "frugal"}}
+FRUGAL: dict[str, Any] = {"plan": {"worth": 0.1}}
 # Two nodes for an hour: a burst pays from 12.2 minutes on.
 ONE = job(1, whole(2), duration=HOUR)
 LATER = T0 + HOUR
@@ -96,7 +96,7 @@ def test_a_burst_does_not_pay_where_there_can_be_none_or_no_rule_asks() -> None:
 
     assert pays(**FRUGAL)
     assert not pays(**FRUGAL, offers=())
-    assert not pays(plan={"preset": "eager"})
+    assert not pays(plan={"worth": 0})
     assert not pays(policy=[{"worth": 0, "wait": "1m"}])
     unreadable = job(1, None, duration=HOUR)
     assert not pays(unreadable, **FRUGAL)

@@ -31,7 +31,7 @@ from tests.lifecycles import LEASE
 NOW = T0 + 1000
 HOUR = 3600.0
 ONE, TWO = JobId(1), JobId(2)
-FRUGAL: dict[str, Any] = {"plan": {"preset": "frugal"}}
+FRUGAL: dict[str, Any] = {"plan": {"worth": 0.1}}
 LENT = '{"properties":["burst"]}'
 
 
@@ -250,10 +250,11 @@ def idle_burst(nodes: int) -> Burst:
 
 
 def on_idle(
-    nodes: int, wait: float, idle: str = "100s", duration: float = HOUR
+    nodes: int, wait: float, idle: str = "100s", duration: float = HOUR, **wish: Any
 ) -> TickResult:
     """Decide on a job of one node, with such a burst up; 0.1 h for a node-hour."""
-    one = job(1, whole(1), duration=duration)
+    preferences = BurstPreferences(**wish)
+    one = job(1, whole(1), duration=duration, preferences=preferences)
     burst = idle_burst(nodes)
     seen_now = seen(one, forecasts={ONE: starts(wait)})
     assert seen_now.lead is not None
@@ -272,6 +273,11 @@ def test_a_live_burst_is_kept_for_a_job_only_if_that_pays() -> None:
     assert reason(on_idle(1, 6.1 * 60)) is Reason.ASSIGNED
     assert reason(on_idle(4, 23.9 * 60)) is Reason.PROPOSED  # one node of its own
     assert reason(on_idle(4, 24.1 * 60)) is Reason.ASSIGNED
+
+
+def test_a_live_burst_is_kept_for_a_job_whose_user_asked_for_one() -> None:
+    assert reason(on_idle(4, 1)) is Reason.NOT_WORTH
+    assert reason(on_idle(4, 1, wanted=True)) is Reason.ASSIGNED
 
 
 def test_a_live_burst_that_is_kept_anyway_is_had_for_nothing() -> None:

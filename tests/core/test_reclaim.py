@@ -84,7 +84,6 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
         "from": "offer",
         "ended": 1,
         "reclaimed": 1,
-        "raced": 0,
     }
 
 

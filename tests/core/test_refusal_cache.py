@@ -64,6 +64,7 @@ ID = LEASE.id
 OTHER = BurstId("burst-1-bbbbbb")
 ONE, TWO = JobId(1), JobId(2)
 REFUSED = Decision(Reason.TOO_LARGE, {"need": 9, "most": 8})
+FIRST, SECOND = (frozenset(slot.ranks) for slot in find_slots(LEAD))
 BEFORE = RefusalInputs(
     health={},
     settings=SETTINGS,
@@ -71,7 +72,7 @@ BEFORE = RefusalInputs(
     slots=find_slots(LEAD),
     offers={"local": (offer(),)},
     free_in_time=frozenset({"burst-0", "burst-1"}),
-    free_slots=frozenset({"burst-1"}),
+    free_ranks=SECOND,
     bursts={ID: (CapacityPhase.UP, frozenset({ONE}))},
     free={0: OWN, 2: Shape(2)},
     unreadable=frozenset(),
@@ -88,7 +89,7 @@ def but(**changes: object) -> RefusalInputs:
     "now",
     [
         pytest.param(but(), id="all as it was"),
-        pytest.param(but(free_slots=frozenset()), id="a slot was taken"),
+        pytest.param(but(free_ranks=frozenset()), id="a slot was taken"),
         pytest.param(
             but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.GOING, frozenset())}),
             id="a burst is on record to be taken down",
@@ -120,12 +121,8 @@ def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
         pytest.param(but(slots=find_slots(LEAD)), id="other slots"),
         pytest.param(but(offers={"local": (offer(price=2.0),)}), id="an offer"),
         pytest.param(but(offers={**BEFORE.offers, "new": ()}), id="a provider"),
-        pytest.param(
-            but(free_slots=frozenset({"burst-0", "burst-1"})), id="a slot became free"
-        ),
-        pytest.param(
-            but(free_slots=frozenset({"burst-0"})), id="another slot is free instead"
-        ),
+        pytest.param(but(free_ranks=FIRST | SECOND), id="a slot became free"),
+        pytest.param(but(free_ranks=FIRST), id="another slot is free instead"),
         pytest.param(but(bursts={}), id="a burst is gone, and its nodes count no more"),
         pytest.param(
             but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.COMING, frozenset())}),
@@ -152,7 +149,7 @@ def test_a_refusal_falls_with_what_it_rests_on(now: RefusalInputs) -> None:
 
 def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> None:
     going = but(bursts={ID: (CapacityPhase.GOING, frozenset())})
-    gone = but(bursts={}, free_slots=frozenset({"burst-0", "burst-1"}))
+    gone = but(bursts={}, free_ranks=FIRST | SECOND)
     assert gone.no_larger(going)
     assert not gone.no_better(going)
     assert not gone.no_larger(BEFORE), "it was up"
@@ -217,7 +214,7 @@ def test_none_does_where_a_job_with_own_nodes_got_a_burst_that_it_waits_for() ->
 
 
 def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> None:
-    free = but(free_slots=frozenset({"burst-0", "burst-1"}))
+    free = but(free_ranks=FIRST | SECOND)
     assert still_refused(standing(), free) == {ONE: REFUSED}
     assert still_refused(standing(until=T0), but(), T0 - 0.1) is VERDICTS
     assert still_refused(standing(until=T0), but(), T0) == {ONE: REFUSED}
@@ -303,12 +300,12 @@ def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> N
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:
     found = grounds(Records(bursts={ID: run(*WHOLE_WAY)}))
     assert found.bursts == {}
-    assert found.free_slots == {"burst-0", "burst-1"}
+    assert found.free_ranks == FIRST | SECOND
 
 
 def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
     records = Records(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
-    assert grounds(records).free_slots == frozenset()
+    assert grounds(records).free_ranks == FIRST.difference(LEASE.ranks)
 
 
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:

@@ -380,13 +380,12 @@ def test_it_grows_once_in_a_plan():
     assert len(plan.proposals) == 1
 
 
-@pytest.mark.parametrize("what", ["jobs", "race", "isolated", "twice"])
+@pytest.mark.parametrize("what", ["jobs", "isolated", "twice"])
 def test_what_is_not_one_burst_for_one_job_stays_as_it_is(what):
     (one,) = _proposals()
     isolated = msgspec.structs.replace(one.lease, isolated=Isolated(kind="interactive"))
     changed = {
         "jobs": (Proposal(one.lease, (JobId(7), JobId(8))),),
-        "race": (Proposal(one.lease, (JobId(7),), race="with another"),),
         "isolated": (Proposal(isolated, (JobId(7),)),),
         "twice": (one, one),
     }[what]

@@ -601,9 +601,6 @@ def test_what_is_resized_is_known_online_and_joined():
         site.ask(3, resizable=frozenset())
     with pytest.raises(BurstError, match="the daemon stops"):
         site.ask(3, closing=True)
-    raced = msgspec.structs.replace(LEASE, race="burst-1-b")
-    with pytest.raises(BurstError, match="is raced"):
-        Site(msgspec.structs.replace(online(), lease=raced)).ask(3)
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="interactive"))
     with pytest.raises(BurstError, match="isolated, and keeps its size"):
         Site(msgspec.structs.replace(online(), lease=isolated)).ask(3)
@@ -622,6 +619,7 @@ def test_a_shrink_leaves_some_node_that_is_online():
         ({"limits": {"max_nodes_per_burst": 3}}, "limit"),
         ({"limits": {"max_nodes_per_user": 3}}, "user"),
         ({"budget": [{"per": "day", "limit": 100.0}]}, "budget"),
+        ({"budget": [{"limit": 0.01}]}, "; its limit is less than that$"),
     ],
 )
 def test_limits_and_budgets_hold_for_a_growth(tables, why):

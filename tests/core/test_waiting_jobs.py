@@ -122,17 +122,13 @@ def test_of_the_first_burst_counts_what_its_provider_says():
     assert expected(burst_for(ONE, provider="gone")) == (None, "burst")
 
 
-def test_all_bursts_of_a_job_have_to_come_and_of_a_race_one():
+def test_all_bursts_of_a_job_have_to_come():
     events = ("provision-start", "provision-finish", "online")
     online = burst_for(ONE, events=events)
     other = burst_for(ONE, TWO, name="burst-1-bbbbbb")
-    racer = {"race": "r1"}
-    raced = burst_for(ONE, events=events, **racer)
-    slower = burst_for(ONE, name="burst-1-bbbbbb", **racer)
 
     assert expected(online) == (NOW, "burst")
     assert expected(online, other, times=learnt(40.0)) == (T0 + 40, "burst")
-    assert expected(raced, slower, times=learnt(40.0)) == (NOW, "burst")
 
 
 def test_the_states_of_a_burst_are_told_with_their_times():

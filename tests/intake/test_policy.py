@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 ANY_JOB = {"plugins": PLUGINS, "burst": {"any_job": True}}
 # Whatever is forecast here is too soon for a burst; nothing is decided without.
 ASKS = {
-    "plan": {"preset": "frugal"},
+    "plan": {"worth": 0.1},
     "policy": [{"name": "dear", "worth": 1000.0}],
     "deadlines": {"idle": "1h", "forecast": "1h", "run": "1h"},
 }

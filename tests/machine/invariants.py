@@ -10,10 +10,9 @@ limits    are not passed by anything new
 isolation one provider, user, record or RPC never ends the daemon or quarantines others
 bounded   records, calls and ticks
 recorded  all that exists is on record; nothing is reaped under a job
-once      no demand is bursted twice, no isolated job runs twice; two bursts of two
-          providers that are raced are one, and one of them ends
+once      no demand is bursted twice, no isolated job runs twice
 money     nothing bought takes a budget past its limit, of all, a user or a bank; each
-          burst is settled once; no job is failed for a budget that may run without
+          burst is settled once
 trial     what had failed is tried by one burst at a time
 told      each pending job has a verdict; one that fits no node is told of none
 unread    while the lead is not read no deadline runs, and no work is booked
@@ -39,7 +38,7 @@ from burst.core.provider_health import OfferHealth
 from burst.core.tick import run_tick
 from burst.core.worth.accounts import budgets_at
 from burst.errors import RecordUnreadable
-from burst.model.burst import Burst, State
+from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -182,7 +181,6 @@ class Invariants:
         self._use()
         self._harm()
         self._told()
-        self._races()
 
     def _unread(self):
         """What was under way when the lead was read last has as long to go as then."""
@@ -676,20 +674,17 @@ class Invariants:
     def _help_on_the_way(self):
         """Nodes that each pending job can count on before the tick."""
         view = self.world.engine.snapshot.world.lead
-        sides: dict[int, dict[str, int]] = {}
+        help_: dict[int, int] = {}
         if view is None:
             return {}
         for burst in self.world.live:
             if burst.state in _COUNTED_ON:
                 lost = len(self.world.lead.drained.keys() & set(burst.lease.ranks))
                 most = burst.lease.nodes - lost
-                # Of two that are raced it will have one.
-                side = burst.lease.race if burst.racing else burst.id
+                its = min(most, usable_nodes(burst, view))
                 for job in burst.jobs:
-                    help_ = min(most, usable_nodes(burst, view))
-                    its = sides.setdefault(job, {})
-                    its[side] = max(its.get(side, 0), help_)
-        return {job: sum(its.values()) for job, its in sides.items()}
+                    help_[job] = help_.get(job, 0) + its
+        return help_
 
     def _taken(self, burst, job):
         """The ranks of a burst that a job has lost to others that it is not for."""
@@ -697,29 +692,6 @@ class Invariants:
         jobs = self.world.lead.jobs.items()
         others = [other.ranks for number, other in jobs if number not in ours]
         return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
-
-    def _races(self):
-        """Of two bursts that are raced, the first that is online ends the other."""
-        races: dict[str, list[Burst]] = {}
-        for burst in self.world.live:
-            counts = burst.state in _COUNTED_ON and not burst.quarantined
-            if burst.lease.race and counts:
-                races.setdefault(burst.lease.race, []).append(burst)
-        view = self.world.engine.snapshot.world.lead
-        for race, bursts in races.items():
-            who = [burst.lease.provider for burst in bursts]
-            self.must("once", len(who) == len(set(who)) <= 2, f"{who} race as {race}")
-            racing = [burst for burst in bursts if burst.racing]
-            both = not racing or len(racing) == len(bursts)
-            self.must("once", both, f"{race} is decided, and {racing} goes on")
-            up = [
-                burst.id
-                for burst in racing
-                if burst.state is State.ONLINE and burst.lost_since is None
-                if view and usable_nodes(burst, view) == burst.lease.nodes
-                if burst.jobs
-            ]
-            self.must("once", not up, f"{up} online, and {race} is not decided")
 
 
 def _time_to_make(burst):

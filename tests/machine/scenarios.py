@@ -67,12 +67,6 @@ _INTAKES: tuple[_Table, ...] = (
     {"release_urgency": 20},
     {"impossible": "fail"},
 )
-# Two providers are raced for jobs of some users, or of all, where there are two.
-_RACES: tuple[_Table, ...] = (
-    {"race": True},
-    {"race": True, "match": {"user": ["1", "2"]}},
-    {"race": True, "match": {"nodes": "1-2"}},
-)
 
 
 def draw(random: Random) -> dict[str, Any]:
@@ -110,11 +104,7 @@ def _draw(random: Random) -> dict[str, Any]:
         scenario["begins"] = random.choice((0.0, BEFORE_MIDNIGHT))
     if random.random() < 0.3:
         scenario["standing"] = True
-    if "budget" in scenario and random.random() < 0.4:
-        scenario["policy"] = [{"over_budget": "fail"}]
     if len(sites) > 1 and random.random() < 0.6:
-        others = scenario.get("policy", [{}])[0]
-        scenario["policy"] = [{**random.choice(_RACES), **others}]
         _start_apart(sites, random)
     return scenario
 

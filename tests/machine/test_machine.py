@@ -41,7 +41,6 @@ def run(seeds: Sequence[int]) -> None:
 
 # With coverage it would take twice as long; each line has a test that is nearer to it.
 @pytest.mark.no_cover
-@pytest.mark.no_cover
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_invariant_breaks(part: int) -> None:

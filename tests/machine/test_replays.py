@@ -404,7 +404,6 @@ def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> 
                 {"limit": 8.0},
                 {"limit": 0.6, "match": {"provider": "a"}, "per": "day"},
             ],
-            "policy": [{"over_budget": "fail"}],
             "providers": {"a": {"capacity": 6, "max_nodes": 4, "price": 1.0}},
             "standing": True,
         },
@@ -530,30 +529,6 @@ def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> 
             (
                 "submit",
                 {"nodes": 3, "user": 2, "wish": 1, "duration": 30.0, "held": True},
-            ),
-        ],
-    )
-
-
-def test_a_job_over_its_budget_does_not_wait_for_a_planned_burst_over_it_too() -> None:
-    offer = {"max_nodes": 4, "modes": ["joined", "isolated"]}
-    job = {"user": 1, "wish": 5, "constraint": 1, "duration": 0.0, "held": True}
-    replay(
-        {
-            "budget": [{"limit": 1.0, "per": "day"}],
-            "policy": [{"over_budget": "fail", "race": True}],
-            "providers": {
-                "a": {**offer, "price": 2.0, "starts_after": 0},
-                "b": {**offer, "price": 1.0, "starts_after": 5},
-            },
-            "standing": True,
-        },
-        [
-            ("submit", {**job, "nodes": 3}),
-            (
-                "submit",
-                {**job, "nodes": 4, "wish": 1, "constraint": 2, "duration": 30.0}
-                | {"held": False},
             ),
         ],
     )

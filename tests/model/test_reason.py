@@ -61,7 +61,7 @@ def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
         assert not implied.final
     if implied.refused or implied.final:
         # Whoever waits for nothing is told so.
-        assert implied.memo in {"waiting", "impossible", "over-budget"}
+        assert implied.memo in {"waiting", "impossible"}
 
 
 @pytest.mark.parametrize("reason", ABOUT_JOBS)

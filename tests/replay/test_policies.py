@@ -32,14 +32,13 @@ def test_a_fixed_worth(policy: object, asks: float, forecasts: bool) -> None:
 
 def test_the_rules_of_a_file() -> None:
     tables = {
-        "plan": {"preset": "frugal"},
+        "plan": {"worth": 0.1},
         "policy": [
             {"match": {"user": 8}, "worth": 3.0},
             {"match": {"queue": "1"}, "max_price": 0.5, "worth": 0.0},
             {
                 "match": {"nodes": "3", "duration": "<2m", "name": "5"},
                 "wait": "90s",
-                "race": True,  # of one provider nothing can be raced
             },
         ],
     }

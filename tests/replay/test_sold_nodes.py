@@ -88,25 +88,6 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     assert msgspec.structs.replace(policy.asks(JOB, 20.0), sold=None) == asks
 
 
-def test_a_rule_that_races_buys_at_another_provider_too() -> None:
-    found = site(policy=[{"race": True, "name": "both"}])
-    policy = FilePolicy(
-        "x", RuleSet(found.rules), sold_nodes(found, OFFERS), 0.0, Machine(9, 4)
-    )
-    asks = policy.asks(JOB, 20.0)
-    assert asks.sold is not None
-    assert asks.rival is not None
-    assert (asks.sold.key, asks.rival.key) == ("kube/pool", "gke/n2")
-
-
-def test_where_one_provider_sells_nothing_is_raced() -> None:
-    found = site(policy=[{"race": True, "providers": ["gke"]}])
-    policy = FilePolicy(
-        "x", RuleSet(found.rules), sold_nodes(found, OFFERS), 0.0, Machine(9, 4)
-    )
-    assert policy.asks(JOB, 20.0).rival is None
-
-
 def test_an_offer_that_does_not_say_how_soon_it_is_there_takes_as_long_as_any() -> None:
     sold = sold_nodes(site(), {"gke": OFFERS["gke"][1:]})
     policy = FilePolicy("x", RuleSet(site().rules), sold, 0.0, Machine(9, 4))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Budgets and races in a replay."""
+"""Budgets in a replay."""
 
 from __future__ import annotations
 
@@ -111,15 +111,6 @@ def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
     assert never.waits == [math.inf, math.inf]
 
 
-def test_a_rule_may_fail_what_would_pass_a_budget_and_fits_nowhere_else() -> None:
-    large = [msgspec.structs.replace(job(0, 1, userid=n), cores=2) for n in (1, 2)]
-    jobs = [*large, job(0, 9), job(0, 1, userid=3)]
-    found = run(jobs, {"limit": 2.5, "per": "day"}, policy=Rule(fails=True))
-    # The last waits for own nodes.
-    assert waits(found) == [0.02, math.inf, 0, 9.0]
-    assert found.turned_down == 2
-
-
 def test_after_its_last_day_a_budget_buys_nothing() -> None:
     jobs = [job(0, 90), job(1, 1), job(49, 1)]
     found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)}, policy=Rule())
@@ -162,23 +153,6 @@ def test_a_burst_is_not_kept_for_a_job_without_money() -> None:
     assert (waits(kept), kept.bursts) == ([0, 0.02, 0.0], 1)
     dropped = run(jobs, {"limit": 2.5}, site=site, policy=Rule())
     assert (waits(dropped), dropped.bursts) == ([0, 0.02, 88.5], 1)
-
-
-def test_of_two_that_race_the_first_runs_the_job() -> None:
-    jobs = [job(0, 9), job(0, 1)]
-    slow, quick = sold("kube", 1.0, 600.0), sold("gke", 5.0, 60.0)
-    asks = {"sold": slow, "price": 1.0, "boot": 600.0, "rival": quick}
-    found = run(jobs, policy=Rule(**asks))
-    assert (waits(found), found.bursts) == ([0, 0.02], 2)
-    by_price = {price: paid.total * 60 for price, paid in found.bought_at.items()}
-    # In minutes: boot, an hour of work and the tear-down; the other booted in vain.
-    assert by_price == {1.0: pytest.approx(2), 5.0: pytest.approx(62)}
-    other = run(jobs, policy=Rule(**{**asks, "boot": 30.0}))
-    paid = {price: paid.total * 60 for price, paid in other.bought_at.items()}
-    assert paid == {1.0: pytest.approx(61.5), 5.0: pytest.approx(1.5)}
-    # Money is reserved for both before either is made: 1.25 and 5 * 1.1 hours.
-    assert run(jobs, {"limit": 6.5}, policy=Rule(**asks)).bursts == 0
-    assert run(jobs, {"limit": 6.8}, policy=Rule(**asks)).bursts == 2
 
 
 def test_the_fee_of_a_burst_is_paid_and_reserved() -> None:

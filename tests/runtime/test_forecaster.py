@@ -101,7 +101,7 @@ class Forecasting:
             refusal_cache=cache,
         )
         self.now = now
-        self.forecaster.use(settings(plan={"preset": "balanced"}))
+        self.forecaster.use(settings(plan={"worth": 0.05}))
         self.forecaster.observe(NOTHING.records, world(view(*views)), decided)
         self.forecaster.make_pass()
         found = self.forecaster.current()

@@ -23,7 +23,7 @@ from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.runtime.asking import GUEST, Asking
 
 # Nothing is forecast here, and nothing decided without.
-FRUGAL = {"plan": {"preset": "frugal"}, "deadlines": {"forecast": "1h"}}
+FRUGAL = {"plan": {"worth": 0.1}, "deadlines": {"forecast": "1h"}}
 
 
 def make_busy() -> Asking:
@@ -136,7 +136,7 @@ def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:
     }
     found = asking.ask("policy", tables=tables, where="new.toml")
     taken = {row["id"]: (row["rule"], row["verdict"]) for row in found["jobs"]}
-    # The preset of that file is eager.
+    # That file has no worth: it is 0.
     assert taken == {
         format_f58(small): ("default", "proposed"),
         format_f58(large): ("large", "coming"),

@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
 
 from burst.core.placement.slots import find_slots
 from burst.errors import BurstError
+from burst.model.accounting import AccountingFacts, UsageWeights
+from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.runtime.engine_config import EngineConfig, make_config
 from burst.runtime.service_answers import plan
+from burst.runtime.side_threads import SideThreads
 from tests.builders import identity, settings, whole
 from tests.runtime.asking import GUEST, Asking
+
+if TYPE_CHECKING:
+    from burst.runtime.bank_reader import BankReader
 
 LENT = whole(3, constraint='{"properties":["burst"]}')
 MONEY = {
@@ -60,8 +67,22 @@ def test_a_guest_sees_his_part_and_his_budgets(asking):
     assert asking.ask("status", guest=True)["budgets"] == []
 
 
-def test_it_is_told_at_which_factor_lent_nodes_count():
-    asking = Asking(providers={"local": {"type": "fake", "usage_factor": 3}})
+class Accounts:
+    """A BankReader whose flux-accounting has weights and no banks."""
+
+    def current(self):
+        """Return that no bank is known."""
+        return NOT_VERIFIED
+
+    def facts(self):
+        """Return the weights."""
+        return AccountingFacts(weights=UsageWeights())
+
+
+def test_it_is_told_how_lent_nodes_count():
+    asking = Asking()
+    asking.sim.beside = SideThreads(banks=cast("BankReader", Accounts()))
+    asking.sim.boot()
     asking.sim.tick(2)
     asking.sim.joins = False
     job = asking.sim.lead.submit(LENT, userid=GUEST)
@@ -72,7 +93,7 @@ def test_it_is_told_at_which_factor_lent_nodes_count():
     snapshot = msgspec.structs.replace(asking.sim.engine.snapshot, world=world)
     (planned,) = plan(snapshot)["bursts"]
     asking.sim.tick(3)
-    counted = "a node of local/nodes: the site counts it 3 times"
+    counted = "a node of local/nodes: counts in the usage 1 an hour"
     assert planned["usage"].startswith(counted)
     (line,) = asking.ask("explain", guest=True, id=format_f58(job))["usage"]
     assert line.startswith(counted)

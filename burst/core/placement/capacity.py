@@ -74,15 +74,8 @@ def _counted_on(burst: Burst, lead: LeadView) -> frozenset[int]:
 def missing_nodes(
     request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
 ) -> tuple[int, int]:
-    """Return how many nodes a job lacks beside its bursts, and how many they have.
-
-    Of two bursts that are raced it gets one.
-    """
-    sides: dict[str, int] = {}
-    for burst in bursts:
-        side = burst.lease.race if burst.racing else burst.id
-        sides[side] = max(sides.get(side, 0), usable_nodes(burst, lead))
-    coming = sum(sides.values())
+    """Return how many nodes a job lacks beside its bursts, and how many they have."""
+    coming = sum(usable_nodes(burst, lead) for burst in bursts)
     need = nodes_needed(request, bursts[0].lease.shape)
     return max(0, need - coming), coming
 
@@ -92,8 +85,7 @@ def burst_capacities(
 ) -> list[BurstCapacity]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
-    Of a burst that is not up yet that is all of it but what its jobs will take;
-    nothing of one that is raced, as it may be gone before it is up.
+    Of a burst that is not up yet that is all of it but what its jobs will take.
     """
     usable = lead.usable
     pools = {
@@ -138,14 +130,9 @@ def _time_left(job: JobView, now: float) -> float:
 
 
 def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
-    """Return what is free on a burst for others than its jobs.
-
-    All of it where that is not up yet; nothing where it is raced.
-    """
+    """Return what is free on a burst for others than its jobs; of one not up, all."""
     whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
     pool = partial(NodePool, whole=whole, whole_nodes=lead.scheduler.whole_nodes)
-    if burst.racing:
-        return pool({})
     if burst.state is not State.ONLINE:
         return pool(whole)
     ranks = [rank for rank in burst.lease.ranks if rank in usable]

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from burst.core.placement.free_ranks import free_ranks
 from burst.core.placement.limits import Usage
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
-from burst.core.placement.slots import RankSlot, slot_holders
+from burst.core.placement.slots import RankSlot
 from burst.core.records import RecordsView
 from burst.model.burst import Burst
 from burst.model.lead import LeadView
@@ -32,27 +33,19 @@ def free_above(
 ) -> FurtherRanks:
     """Return the free ranks of a burst's slot above its last one, in the lead's order.
 
-    Not where hosts of the slot join through a gateway: which may leave last. None that
-    is leased, up, drained, excluded, unfreed or allocated, as for a new burst.
+    They are free as for a new burst: none where hosts of the slot join through a
+    gateway, which may leave last.
     """
     slot = slot_of(burst, slots)
-    if slot is None or not slot.divisible:
-        return FurtherRanks((), ())
-    if slot.name in slot_holders(slots, (), records.unread_leases):
-        return FurtherRanks((), ())
-    live = records.live
-    leased = {rank for each in live for rank in each.lease.ranks}
-    hosts = {host for each in live for host in each.lease.hosts}
-    unfit = view.online | view.torpid | view.closed | view.unfreed | view.allocated
-    unfit |= view.promised
-    free = [
+    last = max(burst.lease.ranks, default=0)
+    free = free_ranks([slot], records.live, view, records.unread_leases) if slot else ()
+    pairs = [
         (host, rank)
-        for host, rank in zip(slot.hosts, slot.ranks, strict=True)
-        if rank > max(burst.lease.ranks)
-        and rank not in leased | unfit
-        and host not in hosts
+        for part in free
+        for host, rank in zip(part.hosts, part.ranks, strict=True)
+        if rank > last
     ]
-    return FurtherRanks(tuple(h for h, _ in free), tuple(r for _, r in free))
+    return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))
 
 
 def offer_of(burst: Burst, catalog: OfferCatalog) -> ProviderOffer | None:

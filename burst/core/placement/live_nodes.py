@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from burst.config import PlanSettings
@@ -60,20 +59,6 @@ class LiveNodes:
                 self.assignments[demand.job] = capacity.burst
                 return capacity.burst
         return None
-
-    def may_do_later(self, demand: Demand) -> bool:
-        """Tell whether live bursts may do for a job once other jobs have left them."""
-        needed = self._run_times.needed(demand)
-        its = [
-            capacity
-            for capacity in self._capacities
-            if capacity.lasts >= needed
-            and self._nodes_for(demand, capacity)
-            and self._suits(demand, capacity)
-            and self._usage.purchases.may_use(demand, capacity.burst)
-        ]
-        least = min((self._nodes_for(demand, each) for each in its), default=math.inf)
-        return least <= sum(each.nodes for each in its)
 
     def idle_nodes(self, demand: Demand) -> list[IdleShare]:
         """Return idle nodes of several live bursts for a job, as many as it lacks.

@@ -106,9 +106,6 @@ class Proposal(msgspec.Struct, frozen=True):
 
     lease: Lease
     jobs: tuple[JobId, ...]
-    race: str = ""
-    """With which other burst it is raced, or why with none; empty where no rule asks
-    for that."""
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -170,8 +167,6 @@ class PlannedBurst:
         self.image = ""
         self.demands: list[Demand] = []
         """Those that it gets all nodes for."""
-        self.races = False
-        """Whether the rule of its jobs has two providers raced for them."""
         self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
         self.bought: Commitment | None = None
         """What is reserved for it, where there are budgets."""

@@ -9,6 +9,7 @@ from burst.config import Settings
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
 from burst.core.placement.capacity import burst_capacities
 from burst.core.placement.catalog import read_catalog
+from burst.core.placement.free_ranks import free_ranks
 from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
 from burst.core.placement.limits import Usage
 from burst.core.placement.plan import Plan, PlanRequest
@@ -16,7 +17,6 @@ from burst.core.placement.plan_growth import GrowthGrounds, with_growths
 from burst.core.placement.planner import Planner
 from burst.core.placement.purchases import Purchases
 from burst.core.placement.slot_index import SlotIndex
-from burst.core.placement.slots import free_rests, free_slots
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -41,14 +41,13 @@ def plan_demands(
     catalog = read_catalog(tx, world, settings, tx.now)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
-    free = free_slots(slots, tx.live, world.lead, tx.unread_leases)
+    free = free_ranks(slots, tx.live, world.lead, tx.unread_leases)
     usage = current_usage(tx, world, settings)
-    rests = free_rests(slots, tx.live, world.lead, tx.unread_leases)
     isolated = IsolatedPlacement(
         usage, tx.bursts, unreadable_isolated_record(tx), world.identity
     )
     planner = Planner(
-        SlotIndex(slots, free, constraints, catalog.providers, rests),
+        SlotIndex(slots, free, constraints, catalog.providers),
         catalog,
         isolated,
         LiveBursts(

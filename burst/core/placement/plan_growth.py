@@ -75,7 +75,6 @@ def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
         and burst.lease.member is None
         and burst.resize is None
         and not burst.quarantined
-        and not burst.racing
         and not world.closing
     )
 
@@ -101,7 +100,7 @@ class _GrowthFinder:
 
     def find(self, proposal: Proposal) -> Growth | None:
         """Return the growth that does for a burst that is to be made; None if none."""
-        if len(proposal.jobs) != 1 or proposal.race or proposal.lease.isolated:
+        if len(proposal.jobs) != 1 or proposal.lease.isolated:
             return None
         (job,) = proposal.jobs
         if self._count[job] != 1:

@@ -59,9 +59,6 @@ class PlannedBursts:
             planned.grow(nodes)
             self._buy(planned, demand)
             planned.add(demand)
-            # Of several bursts, or of one for a part of its nodes, it needs each.
-            alone = len(shares) == 1 and not demand.coming
-            planned.races = alone and demand.preferences.race
             # Whether the job's share fits is known; of several bursts it takes all.
             if not planned.pool.take(demand.request):
                 planned.most, planned.pool = 0, NodePool({}, {})
@@ -85,13 +82,6 @@ class PlannedBursts:
                 self._last[key] = planned
                 return True
         return False
-
-    def may_do_later(self, demand: Demand) -> bool:
-        """Tell whether some of them may do for a job once other jobs have left them."""
-        return any(
-            self._may_join(planned, demand) and not self._refuse(planned, demand)
-            for planned in self.made
-        )
 
     def _refuse(self, planned: PlannedBurst, demand: Demand) -> OfferRejection | None:
         """Return why budgets keep a burst of this plan from being kept for a job."""
@@ -128,9 +118,7 @@ class PlannedBursts:
 
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        # Nodes for jobs that no rule has raced are not paid for twice.
-        alike = planned.races is demand.preferences.race
-        if not alike or not self._may_join(planned, demand):
+        if not self._may_join(planned, demand):
             return False
         new = demand.userid not in planned.userids
         bears = planned.nodes if new else 0

@@ -19,11 +19,9 @@ from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.leased_slots import LiveBursts
 from burst.core.placement.live_nodes import LiveNodes
 from burst.core.placement.offers import OfferCatalog
-from burst.core.placement.over_budget import Market, fail_over_budget
 from burst.core.placement.plan import Demand, Plan, Proposal
 from burst.core.placement.planned_bursts import DemandKey, PlannedBursts
 from burst.core.placement.preferences import OfferSorter, WantedOffer
-from burst.core.placement.races import Races
 from burst.core.placement.reservation import SlotReservations
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.slot_choice import SlotChooser
@@ -81,9 +79,7 @@ class Planner:
         else:
             for demand in ordered:
                 self._place(demand)
-        self._fail_over_budget(ordered)
-        races = Races(self._index, self._trials, self._run_times, self._reservations)
-        proposals = races.propose(self._planned.made, self._sorter, lead, now)
+        proposals = [planned.propose(lead, now) for planned in self._planned.made]
         proposals += self._isolated.propose(lead.owner, now)
         for proposal in proposals:
             decision = _decide_proposed(proposal)
@@ -99,30 +95,6 @@ class Planner:
             awaited=self._live.awaited,
             reservation=self._reservations.made,
             decisions=self._decisions,
-        )
-
-    def _fail_over_budget(self, demands: Iterable[Demand]) -> None:
-        """Decide anew on jobs whose rule fails what would pass a budget."""
-        market = Market(self._catalog, self._index, self._usage.purchases)
-        # Jobs that share one decision ask for the same.
-        made: dict[int, Decision] = {}
-        for demand in demands:
-            refused = self._decisions.get(demand.job)
-            if refused is None or demand.preferences.over_budget != "fail":
-                continue
-            key = id(refused)
-            if key not in made:
-                made[key] = refused
-                if not self._may_wait_for_a_burst(demand):
-                    made[key] = fail_over_budget(demand, refused, market) or refused
-            self._decisions[demand.job] = made[key]
-
-    def _may_wait_for_a_burst(self, demand: Demand) -> bool:
-        """Tell whether bursts that are there or come may do for a job later on."""
-        return (
-            bool(demand.coming)
-            or self._planned.may_do_later(demand)
-            or self._live.may_do_later(demand)
         )
 
     def _place(self, demand: Demand) -> None:
@@ -302,7 +274,7 @@ class Planner:
             )
             if too_much is None:
                 for slot, _ in shares:
-                    self._index.take(slot_class, slot)
+                    self._index.take(slot)
                 self._planned.open(candidate, demand, key, shares)
                 return None
             refusal = too_much
@@ -328,7 +300,6 @@ def _decide_proposed(proposal: Proposal) -> Decision:
         "offer": f"{lease.provider}/{lease.offer}",
         "burst": lease.id,
         "price": _price_words(lease),
-        "race": f"; {proposal.race}" if proposal.race else "",
     }
     return Decision(Reason.PROPOSED, facts)
 

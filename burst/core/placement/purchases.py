@@ -35,7 +35,7 @@ from burst.core.worth.life import (
 from burst.core.worth.money import format_money, from_price
 from burst.core.worth.periods import Window
 from burst.model.banks import NOT_VERIFIED, Banks
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection, moment
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
@@ -108,22 +108,6 @@ class Purchases:
         parts = life_parts(_life(candidate, demand), self._settings, self._now)
         return self._refusal(candidate.key, [bought], before, parts)
 
-    def may_buy_later(
-        self, candidate: ProviderOffer, demand: Demand, nodes: int
-    ) -> bool:
-        """Tell whether it may be bought now or once bursts that do nothing are gone.
-
-        Most of what is reserved for those is not used: they are being taken down, or
-        nothing runs on them.
-        """
-        if self.refuse(candidate, demand, nodes) is None:
-            return True
-        unused = {name for name, (burst, _) in self._live.items() if _is_unused(burst)}
-        if not unused:
-            return False
-        bought = self._bought(candidate, demand, nodes, None)
-        return self._budgets.without(unused).refusing([bought]) is None
-
     def buy(
         self,
         candidate: ProviderOffer,
@@ -137,21 +121,6 @@ class Purchases:
         bought = self._bought(candidate, demand, nodes, before)
         self._budgets.commit([bought], before)
         return bought
-
-    def buy_for_all(
-        self, candidate: ProviderOffer, demands: Sequence[Demand], nodes: int
-    ) -> OfferRejection | None:
-        """Count a burst that is for all these; return why it may not be bought."""
-        if not self._budgets:
-            return None
-        bought: Commitment | None = None
-        for demand in demands:
-            bought = self._bought(candidate, demand, nodes, bought)
-        assert bought is not None  # no burst is made for nobody
-        refused = self._refusal(candidate.key, [bought], None)
-        if refused is None:
-            self._budgets.commit([bought])
-        return refused
 
     def may_use(self, demand: Demand, burst: BurstId) -> bool:
         """Tell whether a live burst may be kept for as long as a job needs it."""
@@ -304,11 +273,6 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
         f", which is for {bought.nodes} {word} and {span}: {told}; the longest of these"
         f" is {what}"
     )
-
-
-def _is_unused(burst: Burst) -> bool:
-    ending = burst.state in (State.DRAIN, State.REAP)
-    return ending or burst.idle_since is not None
 
 
 NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), {}, 0.0)

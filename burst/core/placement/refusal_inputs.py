@@ -12,8 +12,9 @@ import msgspec
 from burst.config import Settings
 from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.placement.capacity import own_ranks
+from burst.core.placement.free_ranks import free_ranks
 from burst.core.placement.leased_slots import find_leased_slots
-from burst.core.placement.slots import RankSlot, free_rests, free_slots
+from burst.core.placement.slots import RankSlot
 from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
@@ -46,9 +47,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     identity: LeadIdentity
     slots: Sequence[RankSlot]
     offers: Mapping[str, object]
-    free_slots: frozenset[str]
-    free_rests: frozenset[int] = frozenset()
-    """Ranks of other slots that no burst has."""
+    free_ranks: frozenset[int]
+    """Those that a new burst may lease."""
     free_in_time: frozenset[str]
     """Slots that are free, or that bursts have and will give back."""
     bursts: Mapping[BurstId, tuple[CapacityPhase, frozenset[JobId]]]
@@ -106,8 +106,7 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
             self.no_larger(before)
             and self.health == before.health
             and self.trials >= before.trials
-            and self.free_slots <= before.free_slots
-            and self.free_rests <= before.free_rests
+            and self.free_ranks <= before.free_ranks
             and self.free_in_time <= before.free_in_time
             and self.unreadable == before.unreadable
             # One that is gone gives back its slot and its share of the limits.
@@ -143,20 +142,19 @@ def refusal_inputs(
     lead = world.lead
     assert lead is not None
     live = tx.live
-    open_slots = free_slots(world.slots, live, lead, tx.unread_leases)
-    names = frozenset(slot.name for slot in open_slots)
+    free = free_ranks(world.slots, live, lead, tx.unread_leases)
+    sizes = {slot.name: slot.size for slot in world.slots}
+    names = frozenset(slot.name for slot in free if slot.size == sizes[slot.name])
     # What bursts of this plan leave was not looked at.
     new = {burst.lease.slot for burst in live if burst.lease.created == tx.now}
-    rests = free_rests(world.slots, live, lead, tx.unread_leases)
     return RefusalInputs(
         health=dict(tx.health),
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
-        free_slots=names,
-        free_rests=frozenset(
-            rank for rest in rests if rest.name not in new for rank in rest.ranks
+        free_ranks=frozenset(
+            rank for slot in free if slot.name not in new for rank in slot.ranks
         ),
         free_in_time=names.union(find_leased_slots(world.slots, tx, lead)),
         bursts={

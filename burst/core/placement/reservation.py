@@ -20,8 +20,8 @@ from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import BurstCapacity, Demand, PlannedBurst, Reservation
 from burst.core.placement.preferences import why_unwanted
 from burst.core.placement.run_time import RunTimes
+from burst.core.placement.slot_group import SlotClass
 from burst.core.placement.slot_index import SlotIndex
-from burst.core.placement.slot_rests import SlotClass
 from burst.core.placement.slots import RankSlot
 from burst.core.placement.trials import PlanTrials
 from burst.model.burst import BurstId
@@ -63,7 +63,6 @@ class SlotReservations:
         self._leased = dict(live.slots)
         self._names = index.free_slot_names() | live.slots.keys()
         self._able: dict[tuple[str, SlotClass, str], _Able] = {}
-        self._kept: list[tuple[SlotClass, RankSlot]] = []
         self._need = self._passed = 0
         self._may_combine = False
         self._tries = 0
@@ -176,15 +175,15 @@ class SlotReservations:
 
     def lend(self) -> None:
         """Make those that are free so for a job that is brief, until `withhold`."""
-        self._index.restore(self._kept)
+        self._index.withhold(frozenset())
 
     def withhold(self) -> None:
         """Keep those that are free."""
-        self._kept = self._index.withhold(self.slots)
+        self._index.withhold(self.slots)
 
     def busy_or_kept(self, offer: str) -> OfferRejection:
         """Return why no slot is free for a job."""
-        if self.made and (self._kept or self._index.withholds_rest):
+        if self.made and self._index.withholds:
             return OfferRejection(
                 offer, Reason.SLOTS_RESERVED, {"job": format_f58(self.made.job)}
             )

@@ -7,8 +7,8 @@ from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.limits import Usage
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
+from burst.core.placement.slot_group import SlotClass
 from burst.core.placement.slot_index import SlotIndex, SlotShare
-from burst.core.placement.slot_rests import SlotClass
 from burst.core.placement.trials import PlanTrials
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason

@@ -3,19 +3,12 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.slot_rests import (
-    SlotClass,
-    SlotRests,
-    by_size,
-    class_of,
-    narrowed,
-    run_of,
-)
+from burst.core.placement.free_ranks import narrowed, run_of
+from burst.core.placement.slot_group import SlotClass, SlotGroup, by_size, class_of
 from burst.core.placement.slots import RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.confinement import LENT
@@ -38,9 +31,8 @@ class SlotIndex:
         free: Iterable[RankSlot],
         constraints: Constraints,
         providers: frozenset[str],
-        rests: Iterable[RankSlot] = (),
     ) -> None:
-        """`rests` are what live bursts leave of slots that are not free as a whole."""
+        """`free` are as `free_ranks` finds them: some of a part of their ranks."""
         self._constraints = constraints
         self._slots = slots
         self._named = {slot.name: slot for slot in slots}
@@ -48,13 +40,18 @@ class SlotIndex:
         # All ranks that may be lent have that property, whatever a provider is called.
         self._providers = providers - {LENT}
         self._all = self._by_class(slots)
-        self._free = self._by_class(free)
-        self._names = {k: {slot.name for slot in s} for k, s in self._free.items()}
-        self._rests = SlotRests(rests, self._providers)
+        whole: list[RankSlot] = []
+        rests: list[RankSlot] = []
+        for slot in free:
+            is_whole = slot.size == self._named[slot.name].size
+            (whole if is_whole else rests).append(slot)
+        # Whole ones are taken first.
+        self._free = [
+            SlotGroup(whole, self._providers),
+            SlotGroup(rests, self._providers),
+        ]
         self._free_kinds: dict[str, list[SlotClass]] = {}
         self._counts: dict[str, Mapping[str, int]] = {}
-        self._taken: dict[str, RankSlot] = {}
-        """What was free of slots that were taken in this plan, by name."""
         self._sizes: dict[tuple[SlotClass, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
@@ -76,8 +73,9 @@ class SlotIndex:
         """Return the kinds of free slots that a provider may use."""
         found = self._free_kinds.get(provider)
         if found is None:
-            classes = dict.fromkeys(self._free)
-            classes |= dict.fromkeys(self._rests.classes())
+            classes = dict.fromkeys(
+                slot_class for group in self._free for slot_class in group.classes()
+            )
             found = self._free_kinds[provider] = [
                 slot_class
                 for slot_class in classes
@@ -108,33 +106,19 @@ class SlotIndex:
         return self._named[name].size
 
     def free_slot_names(self) -> frozenset[str]:
-        """Return the names of all slots that are free."""
-        return frozenset().union(*self._names.values())
+        """Return the names of all slots that are free as a whole."""
+        return frozenset(self._free[0].names)
 
-    def withhold(self, names: Set[str]) -> list[tuple[SlotClass, RankSlot]]:
-        """Take what is free of these slots out of those that are; return it."""
-        slots = [
-            self._named[name] for name in self.free_slot_names().intersection(names)
-        ]
-        kept = [(self._slot_class(slot), slot) for slot in slots]
-        for slot_class, slot in kept:
-            self.take(slot_class, slot)
-        self._rests.withhold(names)
+    def withhold(self, names: Set[str]) -> None:
+        """Find nothing of these slots from now on, and what is free of all others."""
+        for group in self._free:
+            group.withhold(names)
         self._free_kinds.clear()
-        return kept
 
     @property
-    def withholds_rest(self) -> bool:
-        """Whether what is left of some slot is withheld."""
-        return self._rests.withholds
-
-    def restore(self, kept: Iterable[tuple[SlotClass, RankSlot]]) -> None:
-        """Make slots that were kept free again, and what is left of others."""
-        self._rests.withhold(frozenset())
-        self._free_kinds.clear()
-        for slot_class, slot in kept:
-            bisect.insort(self._free.setdefault(slot_class, []), slot, key=by_size)
-            self._names.setdefault(slot_class, set()).add(slot.name)
+    def withholds(self) -> bool:
+        """Whether something that is free is withheld."""
+        return any(group.withholds for group in self._free)
 
     def fitting(
         self, slot_class: SlotClass, nodes: int, constraint: str
@@ -158,9 +142,10 @@ class SlotIndex:
     ) -> list[SlotShare] | None:
         """Return free slots of a kind that hold them together, largest first."""
         pieces: list[SlotShare] = []
-        free = [*self._free_for(slot_class, 1, constraint)]
-        rests = [*self._rests_for(slot_class, 1, constraint)]
-        for whole in itertools.chain(reversed(free), reversed(rests)):
+        for whole in itertools.chain.from_iterable(
+            reversed([*self._in_group(group, slot_class, 1, constraint)])
+            for group in self._free
+        ):
             slot = narrowed(whole, self.admitted(constraint)) if constraint else whole
             here = min(nodes, cap, slot.size)
             pieces.append((slot, here))
@@ -177,56 +162,35 @@ class SlotIndex:
             found = (narrowed(slot, admitted) for slot in found)
         return max((slot.size for slot in found), default=0)
 
-    def take(self, slot_class: SlotClass, slot: RankSlot) -> None:
+    def take(self, slot: RankSlot) -> None:
         """Lease the slot: nothing of it is free any more in this plan."""
         self._free_kinds.clear()
-        rest = self._rests.remove(slot.name)
-        self._taken[slot.name] = rest or self._named[slot.name]
-        if rest:
-            return
-        slots = self._free[slot_class]
-        slots.remove(self._named[slot.name])
-        self._names[slot_class].remove(slot.name)
-        if not slots:
-            del self._free[slot_class]
-
-    def leave(self, slot: RankSlot, nodes: int) -> None:
-        """Make free what a burst of so many nodes leaves of a slot that it leased.
-
-        Only once the burst does not grow any more.
-        """
-        before = self._taken[slot.name]
-        left = frozenset(before.ranks).difference(slot.ranks[:nodes])
-        if slot.divisible and left:
-            self._rests.add(narrowed(before, left))
-            self._free_kinds.clear()
+        for group in self._free:
+            group.remove(slot.name)
 
     def _found(
         self, slot_class: SlotClass, nodes: int, constraint: str
     ) -> Iterator[RankSlot]:
         """Return what is free of slots and holds so many nodes: whole ones first."""
-        free = self._free_for(slot_class, nodes, constraint)
-        return itertools.chain(free, self._rests_for(slot_class, nodes, constraint))
+        return itertools.chain.from_iterable(
+            self._in_group(group, slot_class, nodes, constraint) for group in self._free
+        )
 
-    def _free_for(
-        self, slot_class: SlotClass, nodes: int, constraint: str
+    def _in_group(
+        self, group: SlotGroup, slot_class: SlotClass, nodes: int, constraint: str
     ) -> Iterator[RankSlot]:
-        """Return the slots of a kind that are free and hold so many nodes."""
-        slots = self._fit(slot_class, constraint)
-        first = bisect.bisect_left(slots, nodes, key=lambda slot: slot.size)
-        fit: Iterator[RankSlot] = itertools.islice(slots, first, None)
         if not constraint:
-            return fit
-        count = self._count(constraint)
-        return (slot for slot in fit if count[slot.name] >= nodes)
-
-    def _rests_for(
-        self, slot_class: SlotClass, nodes: int, constraint: str
-    ) -> Iterator[RankSlot]:
-        """Return what is left of slots of a kind that holds so many nodes."""
-        if not constraint:
-            return self._rests.fitting(slot_class, nodes)
-        return self._rests.admitted(slot_class, nodes, self.admitted(constraint))
+            return group.fitting(slot_class, nodes)
+        count, admitted = self._count(constraint), self.admitted(constraint)
+        return (
+            slot
+            for slot in group.fitting(slot_class, nodes, count)
+            if count.get(slot.name, 0) >= nodes
+            and (
+                slot.size == self._named[slot.name].size
+                or narrowed(slot, admitted).size >= nodes
+            )
+        )
 
     def least_nodes(self, request: ResourceRequest) -> int:
         """Return how many nodes of some slot would do for a job; 0 if none would."""
@@ -260,21 +224,6 @@ class SlotIndex:
         if request.constraint and not self._count(request.constraint):
             return Reason.EXCLUDED, {}
         return Reason.TOO_LARGE, {"need": need, "most": most}
-
-    def _fit(self, slot_class: SlotClass, constraint: str) -> Sequence[RankSlot]:
-        """Return the free slots of a kind of which a constraint admits any rank.
-
-        By size, then rank, as all lists of slots here.
-        """
-        slots = self._free.get(slot_class, [])
-        if not constraint or not slots:
-            return slots
-        count = self._count(constraint)
-        if len(count) < len(slots):
-            free = self._names[slot_class]
-            few = [self._named[name] for name in count if name in free]
-            return sorted(few, key=by_size)
-        return [slot for slot in slots if slot.name in count]
 
     def _count(self, constraint: str) -> Mapping[str, int]:
         """Return how many ranks of each slot are admitted, if any are."""

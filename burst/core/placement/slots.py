@@ -18,7 +18,7 @@ from burst.errors import ConfigError
 from burst.model.burst import Burst
 from burst.model.flux_drain import flux_drain
 from burst.model.host import dns_label
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.model.shape import Shape
 
@@ -120,66 +120,6 @@ def hosts_named_after(name: str, slots: Iterable[RankSlot]) -> list[str]:
     named = re.compile(re.escape(name) + r"(-?\d+)?")
     hosts = [host for slot in slots for host in slot.hosts]
     return [host for host in hosts if named.fullmatch(dns_label(host, "slot"))]
-
-
-def free_slots(
-    slots: Sequence[RankSlot],
-    bursts: Iterable[Burst],
-    view: LeadView,
-    unread: Iterable[str] = (),
-) -> list[RankSlot]:
-    """Return the slots that a new burst may lease.
-
-    Not those that are leased (`slot_holders`), nor those of which a rank is up,
-    drained, barred, unfreed or allocated: a broker that is still there, a person's
-    decision, or cores that no new job would get.
-    """
-    leased = slot_holders(slots, bursts, unread)
-    unfit = view.online | view.torpid | view.closed | view.unfreed | view.allocated
-    unfit |= view.promised
-    return [
-        slot
-        for slot in slots
-        if slot.name not in leased and unfit.isdisjoint(slot.ranks)
-    ]
-
-
-def free_rests(
-    slots: Sequence[RankSlot],
-    bursts: Iterable[Burst],
-    view: LeadView,
-    unread: Iterable[str] = (),
-) -> list[RankSlot]:
-    """Return what is free of slots that are not free as a whole, each as a slot.
-
-    That is what live bursts, drains and exclusions leave of it. Nothing of a slot of
-    which a rank that no burst has is up, unfreed or allocated: whose that is, and what
-    more of it comes, is not known.
-    """
-    found: list[RankSlot] = []
-    live = [burst for burst in bursts if burst.live]
-    leased = {rank for burst in live for rank in burst.lease.ranks}
-    hosts = {host for burst in live for host in burst.lease.hosts}
-    stuck = slot_holders(slots, (), unread)
-    unfit = view.online | view.torpid | view.unfreed | view.allocated
-    unfit |= view.promised
-    for slot in slots:
-        if not slot.divisible or slot.name in stuck:
-            continue
-        left = [
-            (rank, host)
-            for rank, host in zip(slot.ranks, slot.hosts, strict=True)
-            if rank not in leased and host not in hosts
-        ]
-        free = [(rank, host) for rank, host in left if rank not in view.closed]
-        if (
-            free
-            and len(free) < slot.size
-            and unfit.isdisjoint(rank for rank, _ in left)
-        ):
-            ranks, names = zip(*free, strict=True)
-            found.append(msgspec.structs.replace(slot, ranks=ranks, hosts=names))
-    return found
 
 
 def _slot_name(key: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the rules of `[[policy]]` say of each pending job.
 
-Where there are none, and the preset asks for nothing, nothing here changes a decision.
+Where there are none, and `[plan] worth` is 0, nothing here changes a decision.
 """
 
 from __future__ import annotations
@@ -278,8 +278,6 @@ def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
         allowed=rule.providers,
         max_price=min(prices, default=None),
         rule=rule.name,
-        over_budget=rule.over_budget,
-        race=rule.race,
     )
 
 

@@ -19,7 +19,6 @@ from burst.core.placement.capacity import (
 )
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.plan import Demand
-from burst.core.races import race_words
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import (
@@ -328,7 +327,7 @@ class JobTriage:
                 bursts,
                 self._world,
             )
-        ends = lease_warning(job, bursts) + race_words(late, bursts)
+        ends = lease_warning(job, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(

@@ -29,7 +29,7 @@ from burst.core.worth.life import (
     payer_of,
 )
 from burst.core.worth.money import Money, format_money
-from burst.model.burst import RACED, RECLAIMED, Burst, BurstId, State
+from burst.model.burst import RECLAIMED, Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.provider import Failure
@@ -244,9 +244,7 @@ def _settle(tx: Transaction, entry: Entry) -> None:
         return
     burst = tx.bursts.get(name)
     why = burst.exception if burst is not None else ""
-    settled = ledger.settle(
-        entry, tx.now, reclaimed=why == RECLAIMED, raced=why == RACED
-    )
+    settled = ledger.settle(entry, tx.now, reclaimed=why == RECLAIMED)
     del tx.entries[name]
     tx.settled[name] = settled
     known = tx.periods.get(period, periods.Period())

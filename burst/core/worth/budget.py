@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -102,19 +102,6 @@ class Budgets:
 
     def __bool__(self) -> bool:
         return bool(self._terms)
-
-    def without(self, bursts: Container[BurstId]) -> Budgets:
-        """Return the budgets as if nothing were reserved for these bursts.
-
-        What was committed since is not in them.
-        """
-        entries = {
-            name: entry
-            for name, entry in self._accounts.entries.items()
-            if name not in bursts
-        }
-        accounts = msgspec.structs.replace(self._accounts, entries=entries)
-        return Budgets([terms.budget for terms in self._terms], accounts, self._now)
 
     def mark(self) -> Mapping[tuple[int, Window], BudgetState]:
         """Return what `go_back` takes to undo what is committed from now on."""

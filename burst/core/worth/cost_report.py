@@ -111,13 +111,11 @@ class CostReport:
         }
         ended: Counter[str] = Counter()
         reclaimed: Counter[str] = Counter()
-        raced: Counter[str] = Counter()
         for settled in self._settled:
             if self._counts(day_of(settled.made)) and self._bears(settled):
                 key = f"{settled.provider}/{settled.offer}"
                 ended[key] += 1
                 reclaimed[key] += settled.reclaimed
-                raced[key] += settled.raced
         return [
             {
                 "offer": key,
@@ -126,7 +124,6 @@ class CostReport:
                 "from": burst.priced_by,
                 "ended": ended[key],
                 "reclaimed": reclaimed[key],
-                "raced": raced[key],
             }
             for key, burst in sorted(latest.items())
         ]

@@ -170,8 +170,6 @@ class SettledBurst(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
     costs: Costs
     reclaimed: bool = False
     """Whether it ended as the cloud took nodes of it back."""
-    raced: bool = False
-    """Whether it was not needed, as one of another provider was online before it."""
 
 
 def open_entry(
@@ -269,9 +267,7 @@ def outlive(entry: Entry, now: float) -> Entry:
     )
 
 
-def settle(
-    entry: Entry, now: float, *, reclaimed: bool = False, raced: bool = False
-) -> SettledBurst:
+def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst:
     """Return what the burst has cost, now that nothing of it is left.
 
     What was never online is paid for as long as its provider showed it as started: it
@@ -289,9 +285,7 @@ def settle(
     common = {name: getattr(entry, name) for name in PaidBurst.__struct_fields__}
     common["reserved"] = Money(entry.reserved + late)
     common["grown"] = Money(entry.grown + late)
-    return SettledBurst(
-        **common, ended=now, costs=costs, reclaimed=reclaimed, raced=raced
-    )
+    return SettledBurst(**common, ended=now, costs=costs, reclaimed=reclaimed)
 
 
 def by_payer(shares: Sequence[Share], costs: Costs) -> dict[Payer, Costs]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterator, Mapping
 
-from burst.config import PolicyRule, Settings
+from burst.config import Settings
 from burst.config.intervals import WHOLE_WEEK, Interval
 from burst.config.policy import as_tuple
 from burst.core.worth.rules import NOT_SET, MatchTerms, RuleSet
@@ -50,27 +50,11 @@ def find_rule_warnings(
                 " of burst setup keeps jobs without the attribute off lent nodes; set"
                 " any_job = true and run burst setup again"
             )
-        yield from _purchase_warnings(settings, rule)
     if settings.intake.mode == "queue" and any(rule.worth for rule, _ in terms):
         yield (
             "in [intake] mode queue, worth changes nothing for jobs in queue"
             f" {settings.intake.queue}: they can run on lent nodes only; choose mode"
             " hold or scheduler"
-        )
-
-
-def _purchase_warnings(settings: Settings, rule: PolicyRule) -> Iterator[str]:
-    about = f"policy {rule.name}"
-    if rule.over_budget == "fail" and not settings.budget:
-        yield (
-            f"{about} fails jobs that would pass a budget, and there is no"
-            " [[budget]]: write one, or leave over_budget out"
-        )
-    may = rule.providers or tuple(settings.providers)
-    if rule.race and len(may) == 1:
-        yield (
-            f"{about} has two providers raced, and {may[0]} is the only one that"
-            " its jobs may have: name another one, or remove race"
         )
 
 

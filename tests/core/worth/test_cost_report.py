@@ -111,7 +111,7 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
     )
     known = records(
         burst(1, NOON - DAY),
-        msgspec.structs.replace(burst(3, NOON - DAY), raced=True),
+        burst(3, NOON - DAY),
         new,
         entries=[entry(1, provider="kube")],
     )
@@ -123,7 +123,6 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
             "from": "site",
             "ended": 3,
             "reclaimed": 1,
-            "raced": 1,
         },
         {
             "offer": "kube/n2",
@@ -132,7 +131,6 @@ def test_the_last_price_of_each_offer_is_told_with_its_source():
             "from": "offer",
             "ended": 0,
             "reclaimed": 0,
-            "raced": 0,
         },
     ]
     assert CostReport(known, "2026-11-23").prices() == []

@@ -50,7 +50,7 @@ def test_it_never_costs_more_than_twice_the_best(
 # Online after three seconds; see tests.lifecycles.
 UP = run("provision-start", "provision-finish", "joined", "online")
 RULES = settings(
-    plan={"preset": "frugal"},
+    plan={"worth": 0.1},
     policy=[
         {"name": "dear", "match": {"queue": "a"}, "worth": 1.0},
         {"name": "eager", "match": {"queue": "b"}, "worth": 0.0},
@@ -91,7 +91,7 @@ def after_a_job(**tables: Any) -> Sim:
 
 
 def test_a_burst_by_a_worth_is_given_back_before_idle_is_over() -> None:
-    sim = after_a_job(plan={"preset": "frugal"})
+    sim = after_a_job(plan={"worth": 0.1})
     keep = sim.burst.keep_idle
     events = {event.name: event.timestamp for event in sim.burst.events}
     boot = events["online"] - events["provision-start"]
@@ -115,7 +115,7 @@ def test_what_must_not_wait_is_kept_for_all_of_idle() -> None:
 
 
 def test_for_how_long_outlives_a_restart() -> None:
-    sim = after_a_job(plan={"preset": "frugal"})
+    sim = after_a_job(plan={"worth": 0.1})
     keep = sim.burst.keep_idle
     sim.boot()
     sim.tick()

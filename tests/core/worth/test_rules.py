@@ -141,7 +141,7 @@ def test_hours_are_looked_up_once_for_all_jobs_of_a_moment() -> None:
     ("tables", "leaves"),
     [
         ({}, True),
-        ({"plan": {"preset": "balanced"}}, False),
+        ({"plan": {"worth": 0.05}}, False),
         ({"policy": [{"name": "a"}]}, False),
     ],
 )
@@ -258,26 +258,6 @@ def test_what_may_not_be_meant_is_told_with_what_to_do() -> None:
     ]
 
 
-def test_one_provider_alone_is_not_raced() -> None:
-    local = {"type": "local"}
-    found = settings(
-        providers={"kube": local, "gke": local},
-        policy=[
-            {"race": True, "providers": ["gke"], "match": {"user": 1}},
-            {"race": True, "providers": ["gke", "kube"], "match": {"user": 2}},
-            {"race": True, "match": {"user": 3}},
-        ],
-    )
-    told = (
-        "policy {} has two providers raced, and {} is the only one that its jobs may"
-        " have: name another one, or remove race"
-    )
-    assert list(find_rule_warnings(found)) == [told.format("policy-1", "gke")]
-    alone = settings(providers={"kube": local}, policy=[{"race": True}])
-    assert list(find_rule_warnings(alone)) == [told.format("policy-1", "kube")]
-    assert not list(find_rule_warnings(settings(policy=[{"race": True}])))
-
-
 def test_what_cannot_be_known_is_not_doubted() -> None:
     found = settings(
         intake={"any_job": True},
@@ -287,16 +267,6 @@ def test_what_cannot_be_known_is_not_doubted() -> None:
     assert list(find_rule_warnings(found, {"ann": 1}, [])) == [
         "policy policy-1 is for queue gpu; the lead's queues are: none"
     ]
-
-
-def test_a_rule_that_fails_jobs_over_budget_wants_a_budget() -> None:
-    policy = [{"over_budget": "fail"}]
-    (warning,) = find_rule_warnings(settings(policy=policy))
-    assert warning == (
-        "policy policy-1 fails jobs that would pass a budget, and there is no"
-        " [[budget]]: write one, or leave over_budget out"
-    )
-    assert not list(find_rule_warnings(settings(policy=policy, budget=[{"limit": 1}])))
 
 
 def test_in_mode_queue_worth_changes_nothing() -> None:

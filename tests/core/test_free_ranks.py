@@ -5,9 +5,9 @@ import json
 
 import msgspec
 
+from burst.core.placement.free_ranks import free_ranks, narrowed
 from burst.core.placement.slot_index import SlotIndex
-from burst.core.placement.slot_rests import narrowed
-from burst.core.placement.slots import DRAIN_TAG, find_slots, free_rests, free_slots
+from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.select.constraints import Constraints
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.shape import Shape
@@ -26,15 +26,19 @@ def holder(lease=TWO):
 
 
 def rests(*bursts, unread=(), slots=SLOTS, **seen):
-    found = free_rests(slots, bursts, view(online=(0, 1), **seen), unread)
-    return [(rest.name, rest.ranks, rest.hosts) for rest in found]
+    """What is free of slots of which something is not."""
+    found = free_ranks(slots, bursts, view(online=(0, 1), **seen), unread)
+    sizes = {slot.name: slot.size for slot in slots}
+    parts = [slot for slot in found if slot.size < sizes[slot.name]]
+    return [(rest.name, rest.ranks, rest.hosts) for rest in parts]
 
 
 def test_what_a_burst_leaves_of_a_slot_is_free():
     assert rests() == []
     assert rests(holder()) == [("burst-0", (4, 5), ("burst-0-2", "burst-0-3"))]
     seen = view(online=(0, 1))
-    assert [slot.name for slot in free_slots(SLOTS, [holder()], seen)] == ["burst-1"]
+    free = free_ranks(SLOTS, [holder()], seen)
+    assert [slot.size for slot in free] == [2, 4]
     whole = msgspec.structs.replace(TWO, hosts=SLOTS[0].hosts, ranks=SLOTS[0].ranks)
     assert rests(holder(whole)) == []
 
@@ -45,7 +49,8 @@ def test_a_rest_is_not_free_while_somebody_else_is_there():
     assert rests(holder(), unfreed=frozenset({5})) == []
     assert rests(holder(), allocated=frozenset({5})) == []
     assert rests(holder(), torpid=frozenset({5})) == []
-    assert free_rests(SLOTS, [holder()], view(online=(0, 1, 4))) == []
+    (other,) = free_ranks(SLOTS, [holder()], view(online=(0, 1, 4)))
+    assert other.name == "burst-1"
     # A record that cannot be read may be of a burst on it.
     assert rests(holder(), unread=["burst/burst-0-torn"]) == []
 
@@ -70,9 +75,8 @@ def test_hosts_that_join_through_a_gateway_stay_together():
 
 def index(*bursts):
     seen = view(online=(0, 1))
-    free = free_slots(SLOTS, bursts, seen)
-    left = free_rests(SLOTS, bursts, seen)
-    return SlotIndex(SLOTS, free, Constraints(LEAD), frozenset({"local"}), left)
+    free = free_ranks(SLOTS, bursts, seen)
+    return SlotIndex(SLOTS, free, Constraints(LEAD), frozenset({"local"}))
 
 
 def only(*hosts):
@@ -84,10 +88,6 @@ def test_a_job_gets_the_hosts_that_it_names_wherever_they_stand_in_a_slot():
     (kind,) = found.free_classes("local")
     last = next(found.fitting(kind, 1, only("burst-0-3")))
     assert (last.name, last.ranks, last.hosts) == ("burst-0", (5,), ("burst-0-3",))
-    found.take(kind, last)
-    found.leave(last, 1)
-    rest = [slot.ranks for slot in found.fitting(kind, 2, "")]
-    assert rest == [(6, 7, 8, 9), (2, 3, 4)]
     ends = only("burst-0-0", "burst-0-2", "burst-1-3")
     assert found.split_over_slots(kind, 3, ends, 8) == [
         (narrowed(SLOTS[1], frozenset({9})), 1),
@@ -146,21 +146,20 @@ def test_where_only_rests_are_free_the_largest_is_known():
     assert [r.ranks for r in most] == [(4, 5)]
     assert found.split_over_slots(kind, 6, "", 4) is None
     for rest in list(found.fitting(kind, 1, "")):
-        found.take(kind, rest)
+        found.take(rest)
     assert found.free_classes("local") == []
 
 
 def test_rests_are_withheld_and_lent_with_their_slots():
     found = index(holder(), other_slot())
     (kind,) = found.free_classes("local")
-    kept = found.withhold(frozenset({"burst-0"}))
-    assert kept == []
-    assert found.withholds_rest
+    found.withhold(frozenset({"burst-0"}))
+    assert found.withholds
     assert [r.ranks for r in found.fitting(kind, 1, "")] == [(7, 8, 9)]
     assert list(found.fitting(kind, 1, '{"hostlist":["burst-0-2"]}')) == []
     found.withhold(frozenset({"burst-0", "burst-1"}))
     assert found.free_classes("local") == []
-    found.restore(kept)
-    assert not found.withholds_rest
+    found.withhold(frozenset())
+    assert not found.withholds
     assert [r.ranks for r in found.fitting(kind, 1, "")] == [(4, 5), (7, 8, 9)]
     assert kind[0] == Shape(4, 1)

@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Users are told at which factor lent nodes count in their banks."""
+"""Users are told how lent nodes count in their banks."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from burst.core.usage_factor import usage_line, usage_lines
+from burst.core.worth.usage import usage_line, usage_lines
 from burst.model.accounting import AccountingFacts, UsageWeights
 from burst.model.shape import Shape
-from tests.builders import identity, settings, view, world
+from tests.builders import identity, view, world
 from tests.lifecycles import LEASE, run
 
 LENT = msgspec.structs.replace(LEASE, shape=Shape(8, 2))
 OWN = Shape(4), Shape(4)
-PLAIN = {"local": {"type": "fake"}}
-FACTOR = {"local": {"type": "fake", "usage_factor": 3}}
 NAME = f"{LEASE.provider}/{LEASE.offer}"
-BY_SITE = "the site counts it 3 times ([providers.local] usage_factor)"
 
 
-def told(facts, providers=PLAIN, lease=LENT, own=OWN, bank="physics"):
+def told(facts, lease=LENT, own=OWN, bank="physics"):
     lead = identity()
     shapes = (*own, *lead.shapes[len(own) :])
     lead = msgspec.structs.replace(lead, shapes=shapes)
     seen = msgspec.structs.replace(world(view(lead=lead), lead), accounting=facts)
-    return usage_line(lease, bank, seen, settings(providers=providers))
+    return usage_line(lease, bank, seen)
 
 
 @pytest.mark.parametrize(
@@ -61,22 +58,19 @@ def test_a_lent_node_counts_by_the_weights_of_all_nodes(weights, own, said):
     assert line == f"a node of {NAME}: counts in the usage of bank physics {said}"
 
 
-def test_the_factor_of_the_site_is_told_beside_it():
-    line = told(AccountingFacts(), FACTOR, bank="")
-    assert line == (
+def test_where_no_bank_is_asked_about_none_is_named():
+    assert told(AccountingFacts(), bank="") == (
         f"a node of {NAME}: counts in the usage by flux-accounting's weights, which"
-        f" are the same for own nodes; {BY_SITE}"
+        " are the same for own nodes"
     )
-    assert told(None, FACTOR) == f"a node of {NAME}: {BY_SITE}"
 
 
 def test_where_nobody_counts_nothing_is_told():
     assert told(None) == ""
-    gone = msgspec.structs.replace(LENT, provider="gone")
-    assert told(None, FACTOR, gone) == ""
 
 
 def test_each_kind_of_nodes_is_told_once():
     bursts = [run("provision-start"), run("provision-start")]
-    assert len(usage_lines(bursts, "b", world(view()), settings(providers=FACTOR))) == 1
-    assert usage_lines(bursts, "b", world(view()), settings()) == []
+    counted = msgspec.structs.replace(world(view()), accounting=AccountingFacts())
+    assert len(usage_lines(bursts, "b", counted)) == 1
+    assert usage_lines(bursts, "b", world(view())) == []
