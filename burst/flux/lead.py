@@ -25,6 +25,7 @@ from burst.flux.identity import parse_access, parse_queues, read_identity
 from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
+from burst.flux.queue_changes import enqueue_jobs
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
@@ -115,6 +116,8 @@ class FluxLead:
         self._events_seen = 0
         self._store = FluxStore(self._client)
         self._housekeeping = Housekeeping()
+        self._has_enqueued = False
+        """Named queues come with a restart of the instance, which ends this."""
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
@@ -232,6 +235,9 @@ class FluxLead:
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """See `burst.lead.Queues`."""
         prepare_queues(self._client, intake)
+        if not self._has_enqueued:
+            enqueue_jobs(self._client)
+            self._has_enqueued = True
 
     def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
         """See `burst.lead.Lead`."""
