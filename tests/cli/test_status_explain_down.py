@@ -177,7 +177,10 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
 
 @pytest.mark.parametrize(
     ("job", "text"),
-    [("f1", "ƒ1 is no burstable job that burst knows"), ("x y", "not a job id: 'x y'")],
+    [
+        ("f1", "ƒ1 is no burstable job that burst knows"),
+        ("x y", "'x y' is the id of no burst, and not a job id"),
+    ],
 )
 def test_a_job_that_is_not_known_has_no_story(
     job: str, text: str, shared: Shared
