@@ -76,7 +76,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
     Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start"),
     Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable"),
-    Reason.QUEUE_GONE: _user("moves it to a queue (flux update), or cancels it"),
+    Reason.QUEUE_GONE: _user("moves it to a queue, or submits it anew to one"),
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
     Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable"),
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
@@ -175,10 +175,12 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LOST_RECORD: _admin("ends what it may be: burst down BURST"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
     Reason.OFFER_DRAINED: _admin(
-        "mends what failed; the daemon tries it again at {until!t}"
+        "mends what failed, then says burst enable {provider}; by itself the daemon"
+        " tries it again at {until!t}"
     ),
     Reason.SPEC_REFUSED: _admin(
-        "mends what was refused; the daemon tries it again at {until!t}"
+        "mends what was refused, then says burst enable {provider}; by itself the"
+        " daemon tries it again at {until!t}"
     ),
     Reason.ON_TRIAL: _daemon("goes on once that burst is online or has failed"),
     Reason.DISABLED: _admin("mends that, and enables it: burst enable {provider}"),

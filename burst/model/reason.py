@@ -125,7 +125,7 @@ class Reason(enum.Enum):
     )
     QUEUE_GONE = _not_refused(
         "the instance has no queue {queue}, so that Flux starts no job of it; no nodes"
-        " are rented for it (flux update JOB queue=NAME, or cancel it)",
+        " are rented for it ({help})",
         memo="waiting",
     )
     QUEUE_LIMIT = _not_refused(

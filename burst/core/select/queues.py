@@ -21,6 +21,10 @@ def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
     return settings.mode == "queue" and job.queue == settings.queue
 
 
+_MOVE = "flux update JOB queue=NAME, or cancel it"
+_ANEW = "Flux moves no job without a queue: cancel it, and submit it with --queue=NAME"
+
+
 def decide_on_queue(
     job: JobView, lead: LeadView, settings: IntakeSettings
 ) -> Decision | None:
@@ -33,7 +37,8 @@ def decide_on_queue(
     queue = lead.queues.get(name)
     if queue is None:
         # Of a lead that has queues all are read.
-        gone = Decision(Reason.QUEUE_GONE, {"queue": name or "without a name"})
+        facts = {"queue": name or "without a name", "help": _MOVE if name else _ANEW}
+        gone = Decision(Reason.QUEUE_GONE, facts)
         return gone if lead.queues else None
     why = f" ({queue.reason})" if queue.reason else ""
     if not queue.started:
