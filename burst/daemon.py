@@ -30,7 +30,7 @@ from burst.errors import (
     Unreadable,
 )
 from burst.http.service import HttpService
-from burst.lead import Lead
+from burst.lead import Lead, OrderlyEnd
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.alive_file import AliveFile
@@ -74,6 +74,8 @@ class Daemon:
         self._http = HttpService(self._state)
         self._notifier = Notifier(self._wakeup.wake)
         self._left: BurstsLeft | None = None
+        self._shut_down = False
+        """Whether the lead that was lost last had said that it shuts down."""
         self._stopping = False
         self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
@@ -227,7 +229,10 @@ class Daemon:
             why = f"the lead was lost: {error}"
             self._notifier.lead_lost(str(error), session.clock())
             self._left = BurstsLeft.of(session, self._path)
-            self._left.say_lost()
+            lead = session.lead
+            self._shut_down = isinstance(lead, OrderlyEnd) and lead.shuts_down()
+            if not self._shut_down:
+                self._left.say_lost()
         finally:
             self._state.lose(why)
             self._reloads.cancel()
@@ -298,9 +303,13 @@ class Daemon:
         """Connect again after the lead was lost; None if told to stop meanwhile.
 
         Tries for `[lead] reconnect`, also while its broker takes connections but does
-        not answer all calls yet. Raises LeadError past that, ServiceTaken if another
-        daemon serves the lead by then.
+        not answer all calls yet. Raises LeadError past that, and at once if the lead
+        was shut down, as its followers end with it, and who starts it starts the daemon
+        with it; ServiceTaken if another daemon serves the lead by then.
         """
+        if self._shut_down:
+            self._leave_bursts()
+            raise LeadError("the lead was shut down", "start the daemon with the lead")
         limit = self._settings.lead.reconnect
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
         connect = self._connect_once

@@ -276,6 +276,7 @@ class Queues(Protocol):
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """Stop the queue in which jobs wait, and start the one they are moved to.
 
+        Jobs that wait in no queue, as there were none before, get the default one.
         Raises ConfigError that says what the instance lacks, and what to do.
         """
         ...
@@ -369,6 +370,19 @@ class NewJob(msgspec.Struct, frozen=True):
     """Of version 1 (RFC 25), with its environment and working directory."""
     urgency: int = 16
     """0 to 31; 0 submits it held."""
+
+
+@runtime_checkable
+class OrderlyEnd(Protocol):
+    """An optional interface: a lead that tells its shutdown from a crash."""
+
+    def shuts_down(self) -> bool:
+        """Return whether the lead has said, since `listen`, that it shuts down.
+
+        Whoever starts it again starts the daemon with it. False where it is not known.
+        May be called when the lead is gone.
+        """
+        ...
 
 
 @runtime_checkable

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 import threading
 
 from burst.batch.lead_directory import LeadDirectory
 from burst.batch.reap import PrintLine
+from burst.kits.own_command import own_command
 
 RESTART_DELAY_S = 5.0
 """Seconds from a failure to the next start."""
@@ -80,7 +80,7 @@ class DaemonSupervisor:
                 self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "burst", "daemon"]
+        command = own_command("daemon")
         with self._directory.log.open("ab") as log:
             return subprocess.Popen(
                 [*command, "-c", str(self._directory.settings)],

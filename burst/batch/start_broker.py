@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
+from burst.kits.own_command import own_command
 from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import write_lead
 from burst.model.exit_status import shell_status
@@ -176,7 +176,7 @@ def prepare_broker(
     own = (
         f"-Sbroker.quorum={len(nodes)}",
         *options,
-        *(sys.executable, "-m", "burst", "lead", "batch-script", str(directory.path)),
+        *own_command("lead", "batch-script", str(directory.path)),
         *("--job", task.job, "--", *script),
     )
     argv = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,6 +17,7 @@ from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import BatchJob, LeadDirectory
 from burst.errors import ConfigError, LeadError
 from burst.flux.bindings import find_program
+from burst.kits.own_command import own_command
 
 _PATH = "FLUX_CLI_PLUGINPATH"
 
@@ -119,8 +119,7 @@ def _environment(
 ) -> dict[str, str]:
     """Return the options by which flux batch loads our plugin, and the plugin's own."""
     path = ours.get(_PATH, "")
-    # By the interpreter: a task's environment need not have our bin on its PATH.
-    command = [sys.executable, "-m", "burst", "lead", "batch-node", str(directory.path)]
+    command = own_command("lead", "batch-node", str(directory.path))
     told = {"command": command, "path": path}
     both = f"{plugins}:{path}" if path else str(plugins)
     return {**ours, _PATH: both, "BURST_LEAD_BATCH": json.dumps(told)}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -83,6 +84,19 @@ class _Commands(click.Group):
                 command.add_command(each)
             self.add_command(command, cmd_name)
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click: what is left of the arguments, too. Says what may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if not close:
+                raise
+            told = f"{error.message} Did you mean {close[0]}?"
+            raise click.UsageError(told, ctx) from None
 
 
 def _load(place: str) -> click.Command:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from burst.cli.daemon_call import ask_or_read
+from burst.cli.day import Day
 from burst.cli.listing import (
     Column,
     Listing,
@@ -61,14 +62,14 @@ _BUDGETS = (
 )
 @click.option(
     "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Day(),
     help="Of bursts made on that day (UTC) or later; default: all.",
 )
 @target_options
 @listing_options
 def cost(
     by: str | None,
-    since: datetime.datetime | None,
+    since: datetime.date | None,
     target: Target,
     listing: Listing,
 ) -> None:
@@ -79,7 +80,7 @@ def cost(
     those of the last 1,000 bursts. Users other than the instance owner see their own
     part. Without a daemon, the owner sees what is on record.
     """
-    day = since.date().isoformat() if since else ""
+    day = since.isoformat() if since else ""
     asked = {"by": by or "", "since": day}
     with target.lead() as lead, show_wait("adding up what bursts have cost"):
         found = ask_or_read(lead, target, "cost", asked)

@@ -64,12 +64,29 @@ def gc(
             _await_reaps(lead, found["asked"])
     if listing.as_json:
         print_json(found)
-    elif not found["orphans"]:
-        click.echo("no orphans")
-    else:
+    elif found["orphans"]:
         print_rows(found["orphans"], _ORPHANS, listing)
+    elif found.get("looked_at", True):
+        click.echo("no orphans" + _where(found))
     if found.get("failed"):
         raise BurstError("; ".join(f"{n}: {why}" for n, why in found["failed"].items()))
+    if not found.get("looked_at", True):
+        raise _nowhere("enable a provider in the daemon's settings, then burst reload")
+
+
+def _where(found: dict[str, Any]) -> str:
+    """Return where there are none, if that is not everywhere."""
+    if not found.get("failed"):
+        return ""
+    return f" of {', '.join(found['looked_at'])}"
+
+
+def _nowhere(advice: str) -> BurstError:
+    return BurstError(
+        "no provider is known, so that nothing was looked at: it is not known whether"
+        " there are orphans",
+        advice,
+    )
 
 
 def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
@@ -77,10 +94,8 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     owner = owner_tag(lead.identity(), settings.lead)
     providers = provider_registry.load_providers(settings, owner)
     if not providers:
-        raise BurstError(
-            "no provider is known, so that nothing was looked at: it is not known"
-            " whether there are orphans",
-            "name the daemon's settings with -c, where a provider is enabled",
+        raise _nowhere(
+            "name the daemon's settings with -c, where a provider is enabled"
         )
     orphans, failed = read_orphans(lead, providers)
     if yes:
@@ -89,6 +104,7 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     return {
         "orphans": [orphan_row(orphan) for orphan in orphans],
         "deleting": False,
+        "looked_at": [name for name in providers if name not in failed],
         "failed": {f"provider {name}": why for name, why in failed.items()},
     }
 

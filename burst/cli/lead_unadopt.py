@@ -14,7 +14,9 @@ from burst.cli.target import Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadError
+from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import system_directories
+from burst.flux_setup.site_tables import our_tables
 from burst.lead import Lead
 from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
 from burst.model.jobid import format_f58
@@ -82,12 +84,11 @@ def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
     held = " ".join(map(format_f58, held_jobs(snapshot.records)))
     if held:
         yield f"burst holds jobs: {held}", "burst release --all"
-    ours = {settings.intake.queue, settings.intake.ready}
-    view = snapshot.world.lead
-    jobs = view.jobs if view else {}
-    queued = (name for name, job in jobs.items() if job.queue in ours)
-    waiting = " ".join(map(format_f58, queued))
-    if waiting and settings.intake.mode == "queue":
+    # Of our piece of the configuration, which goes: those of other jobs, too.
+    queues = our_tables(system_directories()).get("queues", {})
+    queued = read_jobs_in(settings.lead.uri, queues)
+    if queued:
+        waiting = " ".join(map(format_f58, queued))
         yield (
             f"jobs are in queues that go: {waiting}",
             f"flux cancel {waiting}, and have their users submit them again",

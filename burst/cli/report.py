@@ -12,6 +12,7 @@ import click
 
 from burst.cli.colours import HEAD, WRONG, Line, print_text
 from burst.cli.daemon_call import ask_or_read
+from burst.cli.day import Day
 from burst.cli.listing import Row, counted, money, print_json
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
@@ -28,7 +29,7 @@ _FAILURES = 5
 @click.command()
 @click.option(
     "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Day(),
     help=f"Bursts made on that day (UTC) or later; default: the last {_DAYS} days.",
 )
 @click.option(
@@ -41,7 +42,7 @@ _FAILURES = 5
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @target_options
 def report(
-    since: datetime.datetime | None, page: Path | None, as_json: bool, target: Target
+    since: datetime.date | None, page: Path | None, as_json: bool, target: Target
 ) -> None:
     """Tell what happened: bursts, waits with and without them, money, failures.
 
@@ -49,7 +50,7 @@ def report(
     other than the instance owner get what concerns their own jobs. Without a daemon,
     the owner gets what is on record.
     """
-    found = _ask(target, (since or _days_ago()).date().isoformat())
+    found = _ask(target, (since or _days_ago()).isoformat())
     if as_json:
         print_json(found)
     if page is not None:
@@ -59,8 +60,9 @@ def report(
             print_text(line)
 
 
-def _days_ago() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=_DAYS - 1)
+def _days_ago() -> datetime.date:
+    today = datetime.datetime.now(datetime.UTC).date()
+    return today - datetime.timedelta(days=_DAYS - 1)
 
 
 def _ask(target: Target, since: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from burst.cli.colours import (
@@ -160,12 +162,28 @@ def _notices_of(provider: Row, now: float) -> list[Line]:
         if offer["online"]
     ]
     for offer in provider["offers"]:
-        until = offer["set_aside_until"]
-        if until and until > now:
-            left = fsd(round(until - now))
-            text = f"offer {name}/{offer['name']} is set aside for {left}"
-            lines.append([(text, NOTICE)])
+        lines += [
+            [(text, NOTICE)] for text in _closed(f"{name}/{offer['name']}", offer, now)
+        ]
     return lines
+
+
+def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
+    """Yield of what an offer no burst is made for a while, and why.
+
+    Daemons of earlier versions do not tell why.
+    """
+    until = offer["set_aside_until"]
+    if until and until > now:
+        why = offer.get("set_aside_why", "")
+        left = f"offer {key} is set aside for {fsd(round(until - now))}"
+        yield ": ".join(filter(None, (left, why)))
+    for spec in offer.get("refused", ()):
+        if spec["until"] > now:
+            these = f"bursts of {spec['nodes']} nodes in slot {spec['slot']}"
+            what = these if spec["slot"] else "all bursts"
+            left = fsd(round(spec["until"] - now))
+            yield f"offer {key}: {what} are refused for {left}: {spec['why']}"
 
 
 def learnt(key: str, offer: Row) -> str:
@@ -188,5 +206,5 @@ def _no_daemon(found: Row) -> str:
     lost = f"nothing takes {', '.join(live)} down" if live else "no burst is live"
     return (
         "no daemon serves this lead; this is what is on record, and"
-        f" {lost}: start one (burst daemon)"
+        f" {lost}: start one (burst daemon -c FILE)"
     )

@@ -58,7 +58,16 @@ def read_toml(path: Path) -> dict[str, Any]:
             "name another file with -c, or write one (README.md shows a small one)",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from error
+        raise ConfigError(f"{path}: not TOML: {_toml_words(error)}") from error
+
+
+def _toml_words(error: Exception) -> str:
+    """Return what tomllib says, with tables written as in the file."""
+    tables = re.compile(r"\(('[^()]*'),?\)")
+    return tables.sub(
+        lambda found: f"[{found[1].replace(chr(39), '').replace(', ', '.')}]",
+        str(error),
+    )
 
 
 def with_present_names(tables: Mapping[str, Any], where: str) -> dict[str, Any]:

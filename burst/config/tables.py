@@ -47,7 +47,8 @@ class LeadSettings(Table, frozen=True):
     burst-N- in the lead's hosts."""
     reconnect: Seconds = Seconds(300)
     """How long to try to find a lead that went away before the daemon gives up and
-    leaves it to whoever restarts both. Longer than a broker's restart."""
+    leaves it to whoever restarts both. Longer than a broker's restart. A lead that was
+    shut down in an orderly manner is not looked for."""
 
     @property
     def is_learnt(self) -> bool:

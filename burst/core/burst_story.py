@@ -18,7 +18,7 @@ from burst.model.burst import Burst, State
 from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import format_f58
-from burst.model.next_step import BURST_STEPS, QUARANTINED, Actor
+from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, Actor
 from burst.model.ranks import format_hostlist, format_idset
 
 SENTENCES = {
@@ -106,7 +106,9 @@ def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
 
 def next_step_of(burst: Burst, settings: Settings) -> str:
     """Return who acts next on a burst, and by when; empty for one that has ended."""
-    step = QUARANTINED if burst.quarantined else BURST_STEPS[burst.state]
+    lost = burst.state is State.ONLINE and burst.lost_since is not None
+    step = LOST if lost else BURST_STEPS[burst.state]
+    step = QUARANTINED if burst.quarantined else step
     if step.who is Actor.NOBODY:
         return ""
     limits = {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
@@ -17,10 +18,13 @@ from burst.core.provider_health import (
 )
 from burst.model.backoff import backoff
 from burst.model.burst import Lease
+from burst.model.event import cut
 
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
 LONGEST_WHY = 200
+LONGEST_RULE = 600
+"""Of why a spec was refused: a policy's own words come last."""
 _DIGEST = 12
 
 
@@ -119,6 +123,20 @@ def spec_key(offer: str, slot: str = "", nodes: int = 0) -> str:
     return f"{offer}/{slot}/{nodes}"
 
 
+def refused_specs(health: Health, offer: str) -> list[dict[str, Any]]:
+    """Return what bursts of an offer are not made, as for JSON, until when and why.
+
+    `until`, in seconds since the epoch, may be over. Without slot and size, none is.
+    """
+    found = []
+    for key, spec in health.specs.items():
+        name, slot, nodes = key.rsplit("/", 2)
+        if name == offer:
+            told = {"slot": slot, "nodes": int(nodes), "until": spec.until}
+            found.append({**told, "why": spec.why})
+    return found
+
+
 def refuse_spec(
     health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
 ) -> Health:
@@ -165,7 +183,7 @@ def _refuse(
     known = health.specs.get(key)
     failures = known.failures + 1 if known else 1
     until = refused.until + _pause(limits.refused_retry, failures)
-    entry = RefusedSpec(failures, until, refused.why[:LONGEST_WHY])
+    entry = RefusedSpec(failures, until, cut(refused.why, LONGEST_RULE))
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
     return msgspec.structs.replace(health, specs=specs)

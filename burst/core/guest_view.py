@@ -169,9 +169,16 @@ def providers_for_guests(rows: list[Row]) -> list[Row]:
             **row,
             "trouble": OWNER_SEES if row["trouble"] else "",
             "disabled": OWNER_SEES if row["disabled"] else row["disabled"],
+            "offers": [_without_why(offer) for offer in row["offers"]],
         }
         for row in rows
     ]
+
+
+def _without_why(offer: Row) -> Row:
+    why = OWNER_SEES if offer["set_aside_why"] else ""
+    refused = [{**spec, "why": OWNER_SEES} for spec in offer["refused"]]
+    return {**offer, "set_aside_why": why, "refused": refused}
 
 
 def story_for(view: GuestView, row: Row) -> Row:

@@ -13,7 +13,7 @@ from burst.core.losses import loss_of
 from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
-from burst.core.timeline import known_events, was_assigned
+from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import World
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst
@@ -54,7 +54,12 @@ def explain(
 ) -> Row | None:
     """Return the answer to `burst explain JOB`; None for an unknown job."""
     job = world.lead.jobs.get(job_id) if world.lead else None
-    bursts = [burst for burst in records.bursts.values() if was_assigned(burst, job_id)]
+    bursts = [
+        burst
+        for burst in records.bursts.values()
+        if was_assigned(burst, job_id)
+        or (job is not None and burst.live and has_nodes_of(burst, job))
+    ]
     if job is None and not bursts:
         return None
     hold = records.holds.get(job_id)

@@ -8,6 +8,7 @@ has started the follower again.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,27 +20,39 @@ from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
-from burst.model.ranks import format_hostlist, format_idset, parse_idset
+from burst.model.ranks import (
+    format_hostlist,
+    format_idset,
+    parse_hostlist,
+    parse_idset,
+)
 from burst.provider import Phase
+
+_HostsByCause = Mapping[str, Sequence[str]]
 
 LATE_S = 60.0
 """The lead may see that a job failed so many seconds before its provider says why."""
+
+
+_LEAD_ANEW = "had to join anew, as the lead was started again"
+_ANEW_S = 600.0
+"""So long after a start of the lead at most that is what its followers were lost by:
+longer than the daemon looks for a lead that is away."""
 
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     """Record which ranks of an online burst are lost, and why, if that is new."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
-    told, seen = _why_lost(burst, gone, world)
+    told, seen = _why_lost(burst, gone, world, tx.now)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_loss(burst) if burst.lost_since is not None else None
     if known is None:
-        note = "; ".join(told or seen)
+        note = cut(_joined("", told or seen))
     else:
         before = known.context.get("note", "")
         # What took one away is kept when that one is back.
-        more = [words for words in told if words not in before]
-        note = cut("; ".join(filter(None, (before, *more))) or "; ".join(seen))
+        note = cut(_joined(before, told) or _joined("", seen))
         if note == before and gone <= parse_idset(known.context.get("ranks", "")):
             return
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
@@ -52,15 +65,18 @@ def last_loss(burst: Burst) -> Event | None:
 
 
 def _why_lost(
-    burst: Burst, ranks: AbstractSet[int], world: World
-) -> tuple[list[str], list[str]]:
+    burst: Burst, ranks: AbstractSet[int], world: World, now: float
+) -> tuple[_HostsByCause, _HostsByCause]:
     """Return what took these ranks away: as their provider tells, and as it is seen."""
     status = status_of(burst, world)
+    seen: dict[str, list[str]] = defaultdict(list)
+    if _lost_its_lead(burst, world.identity.started, now):
+        hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
+        seen[_LEAD_ANEW] = [host for rank, host in hosts if rank in ranks]
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
-        return [], []
+        return {}, seen
     followers = {follower.host: follower for follower in status.followers}
     told: dict[str, list[str]] = defaultdict(list)
-    seen: dict[str, list[str]] = defaultdict(list)
     for rank, host in zip(burst.lease.ranks, burst.lease.hosts, strict=True):
         follower = followers.get(host)
         if rank not in ranks:
@@ -71,11 +87,37 @@ def _why_lost(
             seen["is being deleted, and not by burst"].append(host)
         elif follower.lost:
             told[follower.lost].append(host)
-    return _by_host(told), _by_host(seen)
+    return told, seen
 
 
-def _by_host(words: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{format_hostlist(hosts)} {why}" for why, hosts in words.items()]
+def _lost_its_lead(burst: Burst, started: float, now: float) -> bool:
+    """Tell whether a burst was online as the lead started, and was not back since."""
+    whole = max(
+        (event.timestamp for event in burst.events if event.name in ("online", "back")),
+        default=burst.since,
+    )
+    return whole < started and now < started + _ANEW_S
+
+
+def _joined(before: str, causes: _HostsByCause) -> str:
+    """Return a note with these causes; hosts join those that it names for the same."""
+    for why, hosts in causes.items():
+        known = re.search(rf"(?:(?<=; )|\A)(\S+) {re.escape(why)}(?=;|\Z)", before)
+        named = _hosts_in(known[1]) if known else []
+        told = f"{format_hostlist(dict.fromkeys([*named, *hosts]))} {why}"
+        if known and named:
+            before = f"{before[: known.start()]}{told}{before[known.end() :]}"
+        else:
+            before = f"{before}; {told}" if before else told
+    return before
+
+
+def _hosts_in(text: str) -> list[str]:
+    """Return the hosts of a hostlist; none if it is another text."""
+    try:
+        return list(parse_hostlist(text))
+    except ValueError:
+        return []
 
 
 def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:

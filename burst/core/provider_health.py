@@ -165,12 +165,17 @@ class Health(msgspec.Struct, frozen=True):
 
         In seconds since the epoch; it may be over.
         """
-        found: list[float] = []
-        if offer in self.offers:
-            found.append(self.offers[offer].until)
-        if offer in self.drained:
-            found.append(self.drained[offer].until)
-        return max(found, default=None) or None
+        return self._set_aside(offer)[0] or None
+
+    def set_aside_why(self, offer: str) -> str:
+        """Return why an offer is not tried; empty where nothing is noted of it."""
+        until, why = self._set_aside(offer)
+        return why if until else ""
+
+    def _set_aside(self, offer: str) -> tuple[float, str]:
+        known = (self.offers.get(offer), self.drained.get(offer))
+        found = [(held.until, held.why) for held in known if held is not None]
+        return max(found, default=(0.0, ""))
 
     def on_trial(self, now: float) -> bool:
         """Tell whether it may have one burst, which shows whether it works again."""

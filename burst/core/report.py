@@ -6,13 +6,17 @@ Times are seconds, ids are as people write them (f58, idset, hostlist).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
 
 from burst.core.behaviour import behaviour_of
+from burst.core.cooldowns import refused_specs
 from burst.core.cost import cost, per_hour
+from burst.core.losses import last_loss
 from burst.core.observation import (
     ProviderPhase,
     describe_housekeeping,
@@ -28,24 +32,30 @@ from burst.core.placement.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
-from burst.core.timeline import begin_time, state_times, timeline
+from burst.core.timeline import RUNS, begin_time, state_times, timeline
 from burst.core.world import LastCall, ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HELD_BY_US
-from burst.model.jobid import format_f58, parse_jobid
+from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import LeadView
 from burst.model.ranks import format_hostlist, format_idset
 
 Row = dict[str, Any]
+JobsByRank = Mapping[int, AbstractSet[JobId]]
 
+STARTED_AGAIN = "all its followers run by now, and not all have joined the lead again"
+"""Of a burst that has lost ranks, where its provider says no more."""
 # Events whose note says why a burst ended.
 _ENDS = ("exception", "drain", "finish", "quarantine")
 
 
-def burst_row(burst: Burst, world: World, now: float) -> Row:
-    """Return one burst."""
+def burst_row(
+    burst: Burst, world: World, now: float, running: JobsByRank | None = None
+) -> Row:
+    """Return one burst; `running`, which is of the world, saves time where given."""
     lease = burst.lease
+    running = _running(world) if running is None else running
     idle = burst.state is State.ONLINE and burst.idle_since is not None
     return {
         "id": burst.id,
@@ -57,7 +67,7 @@ def burst_row(burst: Burst, world: World, now: float) -> Row:
         "online": behaviour_of(burst).nodes_up(burst, world),
         "ranks": format_idset(lease.ranks),
         "hosts": format_hostlist(lease.hosts),
-        "jobs": [format_f58(job) for job in sorted(burst.jobs)],
+        "jobs": [format_f58(job) for job in sorted(_jobs_on(burst, running))],
         "result": burst.result.value if burst.result else None,
         "isolated": lease.isolated.kind if lease.isolated else None,
         "exit_status": burst.exit_status,
@@ -83,7 +93,7 @@ def status(
 ) -> Row:
     """Return the answer to `burst status`; `prices` are those of the site."""
     times = OnlineTimes(records.times)
-    identity = world.identity
+    identity, running = world.identity, _running(world)
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
     return {
         "now": now,
@@ -97,7 +107,7 @@ def status(
             "trouble": world.trouble,
             "store_trouble": world.store_trouble.text() if world.store_trouble else "",
         },
-        "bursts": [burst_row(burst, world, now) for burst in bursts],
+        "bursts": [burst_row(burst, world, now, running) for burst in bursts],
         "slots": slot_rows(records, world),
         "providers": [
             _provider_row(name, view, records.health.get(name, Health()), prices, times)
@@ -166,6 +176,22 @@ def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
     }
 
 
+def _running(world: World) -> JobsByRank:
+    """Return which jobs have an allocation on which rank."""
+    found: dict[int, set[JobId]] = defaultdict(set)
+    for job in world.lead.jobs.values() if world.lead else ():
+        for rank in job.ranks if job.state in RUNS else ():
+            found[rank].add(job.id)
+    return found
+
+
+def _jobs_on(burst: Burst, running: JobsByRank) -> AbstractSet[JobId]:
+    """Return the jobs that are assigned to a burst, and others that run on it."""
+    if not burst.live:
+        return burst.jobs
+    return burst.jobs.union(*(running.get(rank, ()) for rank in burst.lease.ranks))
+
+
 def find_isolated(records: Records, name: str) -> Burst | None:
     """Return the isolated burst of that id, or the last one of a job of that id."""
     known = records.bursts.get(BurstId(name))
@@ -213,13 +239,14 @@ def burst_note(burst: Burst, world: World) -> str:
 def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    if burst.state is State.ONLINE and burst.resize is None:
-        # It has lost followers, which its provider starts again.
-        lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
-        moving = lost and provider_phase(burst, world) is ProviderPhase.PENDING
     # While it is deleted, why it failed matters more than what its provider reports.
     if moving and not failed and (words := provider_message(burst, world)):
         return words
+    if burst.state is State.ONLINE and burst.resize is None:
+        # It has lost followers, which its provider starts again.
+        lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
+        if lost and (words := _on_its_way_back(burst, world)):
+            return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
     if burst.lost_since is not None:
         noted = (*noted, "lost")
@@ -227,6 +254,18 @@ def _last_note(burst: Burst, world: World) -> str:
         if event.name in noted:
             return str(event.context.get("note", ""))
     return ""
+
+
+def _on_its_way_back(burst: Burst, world: World) -> str:
+    """Return what is known of lost followers beside their loss; empty for nothing."""
+    phase, words = provider_phase(burst, world), provider_message(burst, world)
+    if phase is ProviderPhase.PENDING:
+        return words
+    if phase is not ProviderPhase.RUNNING or burst.lost_since is None:
+        return ""
+    loss = last_loss(burst)
+    why = loss.context.get("note", "") if loss else ""
+    return "; ".join(filter(None, (why, words or STARTED_AGAIN)))
 
 
 def _is_apart(burst: Burst, slot: RankSlot) -> bool:
@@ -297,6 +336,8 @@ def _provider_row(
                 "priced_by": priced[offer.name][1],
                 "online": _online(times, name, offer.name),
                 "set_aside_until": health.set_aside_until(offer.name),
+                "set_aside_why": health.set_aside_why(offer.name),
+                "refused": refused_specs(health, offer.name),
             }
             for offer in view.offers or ()
         ],

@@ -10,6 +10,7 @@ from burst.core.lifecycle import EDGES
 from burst.model.burst import Burst, JobTimes, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState, JobView
 
 # Stages of a burst in the order in which they come, and the event that each begins
 # with. Of several such events the first counts.
@@ -33,6 +34,10 @@ _OF_JOBS = {
     "job-start": "started",
     "job-finish": "finished",
 }
+
+
+RUNS = (JobState.RUN, JobState.CLEANUP)
+"""States of a job that has an allocation."""
 
 
 def timeline(burst: Burst) -> dict[str, float]:
@@ -85,6 +90,11 @@ def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
 def was_assigned(burst: Burst, job: JobId) -> bool:
     """Tell whether a job is known to be, or to have been, assigned to the burst."""
     return job in burst.times or any(job == known for known, _ in burst.sums.recent)
+
+
+def has_nodes_of(burst: Burst, job: JobView) -> bool:
+    """Tell whether a job runs on a burst, as one does that it was not made for."""
+    return job.state in RUNS and not job.ranks.isdisjoint(burst.lease.ranks)
 
 
 def _first(burst: Burst, name: str) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -142,7 +143,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             yield from _label("ranks", check_bootstrap(identity, boot))
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
-                installed = collect_facts.read_installed(os.environ)
+                beside = _directories_of(identity, request)
+                installed = collect_facts.read_installed(os.environ, beside)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
                 yield from _check_queues(instance, identity, settings)
@@ -174,6 +176,12 @@ def _check_users(
     if isinstance(instance, RunningInstance) and is_multi_user(instance.config):
         facts = read_multi_user(uri, instance.config, lead, settings)
         yield from _label("users", check_multi_user(facts))
+
+
+def _directories_of(lead: LeadIdentity, request: DoctorRequest) -> list[Path]:
+    """Return where the files are that were installed for this lead alone."""
+    files = (request.settings.path, lead.certificate)
+    return list(dict.fromkeys(Path(f).absolute().parent / "flux" for f in files if f))
 
 
 def _describe_owner(lead: LeadSettings) -> str:

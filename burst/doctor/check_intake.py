@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from burst.config import IntakeSettings, Settings
@@ -42,8 +43,7 @@ def check_intake(
         *_check_scheduler(instance, intake),
         *_check_queues(instance, intake),
         *_check_frobnicator(instance, settings),
-        _check_file(installed.plugin, "flux submit --burst: plugin"),
-        _check_file(installed.jobs_format, "flux jobs -o burst: format"),
+        *_check_commands(installed),
     ]
 
 
@@ -136,7 +136,30 @@ def _check_users_apart(
         )
 
 
-def _check_file(path: str, what: str) -> Finding:
-    if path:
-        return ok(f"{what} is {path}")
-    return note(f"{what} is not where Flux looks for this user", _SETUP)
+def _check_commands(installed: InstalledFacts) -> Iterator[Finding]:
+    """Check what Flux's commands load in this shell."""
+    lacking = []
+    for path, command, file, variable in (
+        (installed.plugin, "flux submit --burst", "plugin", "FLUX_CLI_PLUGINPATH"),
+        (installed.jobs_format, "flux jobs -o burst", "format", "XDG_CONFIG_DIRS"),
+    ):
+        if path:
+            yield ok(f"{command}: {file} is {path}")
+        elif variable in installed.exports:
+            lacking.append((command, variable))
+        else:
+            yield note(
+                f"{command}: {file} is not where Flux looks for this user", _SETUP
+            )
+    if lacking:
+        commands = " and ".join(command for command, _ in lacking)
+        variables = " and ".join(variable for _, variable in lacking)
+        lines = "; ".join(
+            f"export {variable}={shlex.quote(installed.exports[variable])}"
+            for _, variable in lacking
+        )
+        yield note(
+            f"Flux does not know {commands} in this shell: the files of this lead are"
+            f" not in {variables}",
+            f"type, in each shell that submits: {lines}",
+        )

@@ -29,7 +29,11 @@ from burst.doctor.handshake import try_handshake
 from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
-from burst.flux_setup.setup_files import system_directories, user_directories
+from burst.flux_setup.setup_files import (
+    single_directory,
+    system_directories,
+    user_directories,
+)
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.kits.rotation import running_certificate
@@ -52,6 +56,9 @@ _REACH_S = 8.0
 _REACH_DEADLINE_S = 10.0
 # All providers together, each on a thread of its own: a cloud answers in seconds.
 PROVIDERS_DEADLINE_S = 30.0
+# What `burst setup` installs for commands of users, and the variables that name where.
+_PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
+_FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
 # Providers are made for an owner. This one has no bursts.
 _NOBODY = "OWNER"
 
@@ -83,20 +90,34 @@ def read_flux() -> FluxFacts:
     )
 
 
-def read_installed(environment: Mapping[str, str]) -> InstalledFacts:
-    """Look for the files of `burst setup` where Flux looks for them."""
+def read_installed(
+    environment: Mapping[str, str], beside: Sequence[Path] = ()
+) -> InstalledFacts:
+    """Look for the files of `burst setup` where Flux looks for them.
+
+    What is not there is looked for in the directories `beside`, to which `burst lead
+    init` and `burst setup --dir` write, and in that of the user.
+    """
     system = try_call(system_directories)
-    plugins = environment.get("FLUX_CLI_PLUGINPATH", "").split(":")
+    named = environment.get(_PLUGINS, "")
+    plugins = named.split(":")
     user = user_directories(environment)
     formats = [str(user.formats)]
-    dirs = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    dirs = environment.get(_FORMATS) or "/etc/xdg"
     formats += [f"{directory}/flux" for directory in dirs.split(":")]
     if not isinstance(system, ReadFailure):
         plugins.append(str(system.plugins))
-    return InstalledFacts(
-        plugin=_first(plugins, "burst.py"),
-        jobs_format=_first(formats, "flux-jobs.burst.toml"),
-    )
+    plugin = _first(plugins, _PLUGIN)
+    jobs_format = _first(formats, _FORMAT)
+    places = [*map(single_directory, beside), user]
+    exports = {}
+    there = _first([str(place.plugins) for place in places], _PLUGIN)
+    if there and not plugin:
+        exports[_PLUGINS] = ":".join(filter(None, [str(Path(there).parent), named]))
+    there = _first([str(place.formats) for place in places], _FORMAT)
+    if there and not jobs_format:
+        exports[_FORMATS] = f"{Path(there).parents[1]}:{dirs}"
+    return InstalledFacts(plugin=plugin, jobs_format=jobs_format, exports=exports)
 
 
 def _first(directories: Sequence[str], name: str) -> str:

@@ -104,6 +104,8 @@ class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the command-line plugin; empty if there is none."""
     jobs_format: str = ""
     """Path of the file with the format of flux jobs -o burst."""
+    exports: Mapping[str, str] = {}
+    """Variables that this shell lacks, and values by which Flux finds what is there."""
 
 
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):

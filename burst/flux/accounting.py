@@ -30,7 +30,8 @@ from burst.model.banks import Associations
 
 PLUGIN = "mf_priority.so"
 _NO_DATA = "DNE"
-"""The bank that the plugin notes for users before it was given data."""
+"""The bank that the plugin notes for users before it was given data, such as those of
+jobs that wait while Flux is restarted. It stays there, and no job is its."""
 _LIST = {
     "json": True,
     "fields": "userid,bank,default_bank,active",
@@ -142,6 +143,7 @@ def _limits_of_plugin(
             (user.userid, bank.bank_name): bank.limits()
             for user in users
             for bank in user.banks
+            if bank.bank_name != _NO_DATA
         },
         queues=_converted(queues, dict[str, QueueLimits], PLUGIN),
         weights=weights,

@@ -7,11 +7,15 @@ manager's update.c and queue.c). The instance owner may post the event all the s
 job manager then has the job wait for a priority again, takes back its request to the
 scheduler, and sends another with the new jobspec (event.c). The event is in the job's
 eventlog, from which the job manager makes the jobspec again after a restart.
+
+By the same event a job gets a queue that was submitted to an instance without named
+queues. Once there are any, Flux starts none that has no queue, and `flux update` gives
+it none ("a named queue is required").
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from burst.errors import MALFORMED, BurstError
@@ -35,19 +39,43 @@ def confine_jobs(
 
     A job that is moved without any rank waits in a queue that starts none.
     """
+    return _change(
+        client,
+        lent,
+        lambda job, constraint: _update(constraint, lent[job], queues.get(job, "")),
+    )
+
+
+def enter_queue(client: RpcClient, jobs: Collection[JobId], queue: str) -> JobFailures:
+    """Have jobs without a queue be in this one, on no lent rank."""
+    none: frozenset[int] = frozenset()
+    return _change(
+        client,
+        jobs,
+        lambda _, own: {QUEUE: queue, _CONSTRAINTS: confine(own, none)},
+    )
+
+
+def _change(
+    client: RpcClient,
+    jobs: Collection[JobId],
+    update: Callable[[JobId, Any], dict[str, Any]],
+) -> JobFailures:
+    """Change jobspecs by what is made of each job and its constraint."""
     failures: dict[JobId, str] = {}
     queries: dict[JobId, Query] = {}
-    asked = ((_GETATTR, {"id": job, "attrs": ["jobspec"]}) for job in lent)
-    for job, answer in zip(lent, client.ask_all(asked), strict=True):
+    asked = ((_GETATTR, {"id": job, "attrs": ["jobspec"]}) for job in jobs)
+    for job, answer in zip(jobs, client.ask_all(asked), strict=True):
         if isinstance(answer, BurstError):
             failures[job] = str(answer)
             continue
         try:
-            update = _update(answer["jobspec"], lent[job], queues.get(job, ""))
+            system = answer["jobspec"]["attributes"]["system"]
+            context = update(job, system.get("constraints"))
         except MALFORMED as error:
             failures[job] = f"its jobspec cannot be read: {error!r}"
             continue
-        event = {"id": job, "name": "jobspec-update", "context": update}
+        event = {"id": job, "name": "jobspec-update", "context": context}
         queries[job] = (POST, event)
     answers = client.ask_all(queries.values())
     for job, answer in zip(queries, answers, strict=True):
@@ -56,10 +84,7 @@ def confine_jobs(
     return failures
 
 
-def _update(
-    jobspec: Mapping[str, Any], ranks: frozenset[int], queue: str
-) -> dict[str, Any]:
-    constraint = jobspec["attributes"]["system"].get("constraints")
+def _update(constraint: Any, ranks: frozenset[int], queue: str) -> dict[str, Any]:
     if not queue:
         return {_CONSTRAINTS: confine(constraint, ranks)}
     changed = confine(constraint, ranks) if ranks else confine_waiting(constraint)

@@ -83,6 +83,12 @@ def parse_access(config: Mapping[str, Any]) -> GuestAccess:
     )
 
 
+def default_queue(config: Mapping[str, Any]) -> str:
+    """Return the queue of jobs that name none, flux-config-policy(5); or nothing."""
+    defaults = config.get("policy", {}).get("jobspec", {}).get("defaults", {})
+    return str(defaults.get("system", {}).get("queue", ""))
+
+
 def parse_queues(tables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Return the named queues, flux-config-queues(5), and what each requires."""
     return {name: tuple(table.get("requires", ())) for name, table in tables.items()}

@@ -14,6 +14,7 @@ from burst.config import IntakeSettings
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
+from burst.flux.broker_state import BrokerState
 from burst.flux.confine import confine_jobs
 from burst.flux.ended_jobs import read_ended
 from burst.flux.finish_job import finish_job
@@ -24,6 +25,7 @@ from burst.flux.identity import parse_access, parse_queues, read_identity
 from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
+from burst.flux.queue_changes import enqueue_jobs
 from burst.flux.queues import read_queues
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import Query, RpcClient, read_attribute
@@ -114,11 +116,14 @@ class FluxLead:
         self._events_seen = 0
         self._store = FluxStore(self._client)
         self._housekeeping = Housekeeping()
+        self._has_enqueued = False
+        """Named queues come with a restart of the instance, which ends this."""
         self._identity: LeadIdentity | None = None
         self._journal: Journal | None = None
         self._queue: tuple[
             QueueListener | None, MayBurst | None, RecordEvent | None
         ] = None, None, None
+        self._state: BrokerState | None = None
         self._service: FluxService | None = None
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _do_nothing
@@ -140,6 +145,8 @@ class FluxLead:
         if ended := sorted(set(known) - journal.job_views().keys()):
             journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
+        self._state = BrokerState(loop)
+        self._state.start()
         self._journal = journal
 
     def observe(self) -> LeadView:
@@ -228,6 +235,9 @@ class FluxLead:
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """See `burst.lead.Queues`."""
         prepare_queues(self._client, intake)
+        if not self._has_enqueued:
+            enqueue_jobs(self._client)
+            self._has_enqueued = True
 
     def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
         """See `burst.lead.Lead`."""
@@ -357,6 +367,10 @@ class FluxLead:
     ) -> dict[str, Any]:
         """See `burst.lead.Lead`."""
         return call_service(self._client, method, payload, timeout)
+
+    def shuts_down(self) -> bool:
+        """See `burst.lead.OrderlyEnd`."""
+        return self._state is not None and self._state.ends
 
     def close(self) -> None:
         """See `burst.lead.Lead`. May be called twice."""

@@ -153,7 +153,9 @@ def call_service(
             answer: dict[str, Any] = msgspec.json.decode(response.payload)
             return answer
         case errno.ENOSYS:
-            raise NoDaemon("no daemon serves this lead", "start one: burst daemon")
+            raise NoDaemon(
+                "no daemon serves this lead", "start one with `burst daemon -c FILE`"
+            )
         case errno.EPERM:
             raise Denied(said)
         case errno.EAGAIN:

@@ -128,4 +128,5 @@ def _is_settings(file: ConfigFile, place: Path) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> ConfigError:
-    return ConfigError(f"{path}: cannot be read: {error}", _ADVICE)
+    why = error.strerror if isinstance(error, OSError) else error
+    return ConfigError(f"{path}: cannot be read: {why}", _ADVICE)

@@ -8,6 +8,7 @@ on the list, or was changed since, is not overwritten and not removed.
 from __future__ import annotations
 
 import enum
+import errno
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from burst.kits.atomic_file import write_atomically
 from burst.kits.open_to_users import make_open_directory
 
 LIST = "burst-setup.json"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Change(enum.Enum):
@@ -106,9 +108,11 @@ def apply_files(
         else:
             _remove_list(own, known.directories)
     except OSError as error:
+        advice = "run it as a user who may write there, or choose --user or --dir"
+        if error.errno in _NO_ROOM:
+            advice = "make room there, then run it again"
         raise ConfigError(
-            f"{error.filename}: cannot be changed: {error.strerror}",
-            "run it as a user who may write there, or choose --user or --dir",
+            f"{error.filename}: cannot be changed: {error.strerror}", advice
         ) from error
     return steps
 

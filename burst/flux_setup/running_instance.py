@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -11,8 +12,10 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
+from burst.flux.queue_changes import jobs_in_queues
 from burst.flux.rpc import RpcClient
 from burst.flux.scheduler import find_obstacles, read_scheduler
+from burst.model.jobid import JobId
 from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
@@ -43,14 +46,19 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_instance(uri: str) -> RunningInstance:
     """Ask the instance at this URI. Raises LeadGone, LeadError."""
-    handle = Handle(uri)
-    try:
+    with closing(Handle(uri)) as handle:
         client = RpcClient(handle)
         known = read_scheduler(client)
         config = client.ask("config.get")
         return RunningInstance(scheduler=known.name, known=known, config=config)
-    finally:
-        handle.close()
+
+
+def read_jobs_in(uri: str, queues: Collection[str]) -> list[JobId]:
+    """Return the jobs that wait in these queues. Raises LeadGone, LeadError."""
+    if not queues:
+        return []
+    with closing(Handle(uri)) as handle:
+        return jobs_in_queues(RpcClient(handle), queues)
 
 
 def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:

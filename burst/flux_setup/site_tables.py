@@ -13,6 +13,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.frobnicator import NAME
+from burst.flux.identity import default_queue
 from burst.flux_setup.config_files import ConfigFiles, read_config_files, read_tables
 from burst.flux_setup.setup_files import FORMER_PIECES, LEAD_PIECE, FluxDirectories
 from burst.model.confinement import LENT
@@ -48,7 +49,7 @@ def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTable
     queues = {name: config["queues"][name] for name in sorted(names)}
     table = config.get("ingest", {}).get("frobnicator", {})
     listed = table.get("plugins", FLUX_PLUGINS)
-    default = _default_queue(config)
+    default = default_queue(config)
     return SiteTables(
         queues=queues,
         plugins=tuple(str(p) for p in listed if os.path.basename(str(p)) != NAME),
@@ -116,8 +117,3 @@ def check_names(site: SiteTables, intake: IntakeSettings) -> None:
 
 def _pieces(places: FluxDirectories) -> Sequence[Path]:
     return [places.config / name for name in (LEAD_PIECE, *FORMER_PIECES)]
-
-
-def _default_queue(config: Mapping[str, Any]) -> str:
-    defaults = config.get("policy", {}).get("jobspec", {}).get("defaults", {})
-    return str(defaults.get("system", {}).get("queue", ""))

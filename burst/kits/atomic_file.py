@@ -23,7 +23,8 @@ def write_atomically(
     before it gets the name. An error leaves no such file; a SIGKILL may leave one.
     `private`: at no moment can another user read it (mode 0600). `like`: it gets the
     owner, group and mode of that file. Otherwise they are those of any new file.
-    Without `replace`, raises FileExistsError if `path` exists. Raises OSError.
+    Without `replace`, raises FileExistsError if `path` exists. Raises OSError, which
+    names a file also where write(2) or fsync(2) fails, as on a full disk.
     """
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -42,6 +43,9 @@ def write_atomically(
         else:
             # Unlike rename(2), link(2) fails where the name exists.
             os.link(part, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 

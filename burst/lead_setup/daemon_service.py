@@ -8,8 +8,9 @@ them, and waits for them (flux-broker(1)); systemd restarts what fails, systemd.
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
+
+from burst.kits.own_command import own_command
 
 _SCRIPT = """\
 #!/bin/sh
@@ -96,6 +97,4 @@ def systemd_unit(directory: Path, user: str, before: Path | None = None) -> str:
 
 
 def _command(directory: Path) -> list[str]:
-    # By the interpreter: a broker's environment need not have our bin on its PATH.
-    settings = str(directory / "burst.toml")
-    return [sys.executable, "-m", "burst", "daemon", "-c", settings]
+    return own_command("daemon", "-c", str(directory / "burst.toml"))

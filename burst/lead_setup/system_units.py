@@ -8,11 +8,12 @@ Sources: flux-broker(1), flux-broker-attributes(7), systemd.exec(5).
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+
+from burst.kits.own_command import own_command
 
 # Where systemd makes a RuntimeDirectory.
 _RUN = Path("/run")
@@ -183,7 +184,7 @@ def daemon_unit(
 
     `settings` is burst.toml. `before` is a program to run ahead of the daemon.
     """
-    daemon = (sys.executable, "-m", "burst", "daemon", "-c", str(settings))
+    daemon = own_command("daemon", "-c", str(settings))
     if provider == "local":
         where = places.followers.relative_to(_RUN)
         rights = _LOCAL_RIGHTS.format(followers=_quote(str(where)))

@@ -210,5 +210,9 @@ BURST_STEPS: Mapping[State, NextStep] = {
     ),
     State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
 }
+LOST = _provider(
+    "starts followers again that were lost, within [deadlines] rejoin{until}"
+)
+"""Of an online burst that has lost ranks."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """Of a burst that is quarantined, whatever its state."""

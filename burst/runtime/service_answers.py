@@ -125,7 +125,13 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
         view = guest_view(snapshot, userid)
         if view.is_his(burst):
             return story_for(view, burst_story(burst, snapshot.settings, snapshot.now))
-    job_id = parse_job(name)
+    try:
+        job_id = parse_job(name)
+    except BurstError as error:
+        raise BurstError(
+            f"{name!r} is the id of no burst, and {error}",
+            "burst status -a lists the bursts",
+        ) from None
     decisions = _judged_again(snapshot, job_id)
     guest = userid is not None
     row = job_report.explain(

@@ -390,6 +390,12 @@ class ServiceApi:
             self._engine().reap_orphans(snapshot.orphans)
             self._wake()
             failed = self._take_down_each([row["id"] for row in spoilt])
+        views = snapshot.world.providers
+        unread = {
+            f"provider {name}": view.trouble or "it has not answered yet"
+            for name, view in views.items()
+            if view.trouble or not view.read_at
+        }
         reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
         asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
         return {
@@ -397,7 +403,8 @@ class ServiceApi:
             "deleting": yes,
             "asked": asked,
             "reaps": reaps,
-            "failed": failed,
+            "looked_at": [name for name in views if f"provider {name}" not in unread],
+            "failed": failed | unread,
         }
 
     def _take_down_each(self, bursts: list[str]) -> dict[str, str]:

@@ -134,7 +134,7 @@ class Session:
         )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
-        self._log_not_enabled()
+        self._path = process.config
         served_by = describe_process(self.clock(), process.config)
         self._ensembles = (
             Ensembles(
@@ -184,6 +184,7 @@ class Session:
         self.lead.serve(self.api.answer, self.api.holder(), self.api.admit)
         # The service is the lock: another daemon may have written until we had it.
         self.engine.reload_records(self.clock(), self.clock.mark)
+        self._log_not_enabled()
         self._read_banks()
         self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
@@ -331,6 +332,14 @@ class Session:
         )
 
     def _log_not_enabled(self) -> None:
+        if not self.providers:
+            log.say(
+                "no provider is enabled, so that no burst can be made: %s",
+                f"enable one in {self._path}"
+                if self._path
+                else "no settings file was read; name one with -c",
+                level=logging.WARNING,
+            )
         for name in providers_not_enabled(self.settings, self._records):
             log.say(
                 "provider %s has live bursts but is not enabled: the daemon neither"

@@ -22,6 +22,7 @@ from burst.kits.pods import Tags, can_resize, check_burst, known_directories
 from burst.kits.pods.examine import examine_lead
 from burst.kits.pods.kubectl_command import pods_command
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 from burst.provider import (
@@ -275,6 +276,18 @@ class GkeProvider:
     ) -> Sequence[Finding]:
         """As `probe`, and tell whether this user's jobs could run there."""
         return self._try_there(lambda pods: pods.probe_guest(lead, user, tell))
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write an event of the burst's Job or MiniCluster; see `Noted`.
+
+        In its cluster as that was last reached: Google is not asked for an event.
+        Raises NotFound before that.
+        """
+        name = self._settings.cluster or self._settings.name_of(burst_id)
+        pods = self._connections.last_in(name)
+        if pods is None:
+            raise NotFound(f"the cluster {name} was not reached yet")
+        pods.record_event(burst_id, event, text)
 
     def _try_there(
         self, ask: Callable[[GkeBursts], Sequence[Finding]]

@@ -32,6 +32,7 @@ from burst.kits.pods import (
 from burst.kits.pods.kubectl_command import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
@@ -232,6 +233,16 @@ class KindProvider:
         return self._try_there(
             lead, lambda pods, found: pods.probe_guest(found, user, tell)
         )
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write an event of the burst's Job or MiniCluster; see `Noted`.
+
+        In the cluster as it was last reached: no program is called for an event. Raises
+        NotFound before that.
+        """
+        if self._reached is None:
+            raise NotFound(f"the kind cluster {self._cluster.name} was not reached yet")
+        self._reached[1].record_event(burst_id, event, text)
 
     def _try_there(
         self,

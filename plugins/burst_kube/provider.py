@@ -10,9 +10,6 @@ from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
 from burst.kits.pods.kubectl_command import pods_command
 from burst.model.burst import BurstId
-from burst.model.event import Event
-from burst.model.finding import Finding
-from burst.model.lead import LeadIdentity
 
 
 class KubeSettings(PodSettings, frozen=True, kw_only=True):
@@ -53,14 +50,6 @@ class KubeProvider(PodProvider):
         context = [f"--context={known.context}"] if known.context else []
         flags = [*files, *context]
         return [pods_command(known.namespace, self.tags, burst_id, flags)]
-
-    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster; see `Noted`."""
-        self._bursts.record_event(burst_id, event, text)
-
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """As of all providers of pods, and whether events may be written."""
-        return [*super().examine(lead), self._bursts.examine_events()]
 
     def bursts(self) -> PodBursts:
         """Return the bursts in the cluster."""

@@ -109,6 +109,7 @@ def test_a_file_that_the_environment_names_but_is_not_there_is_said_to_be_missin
     ("text", "told"),
     [
         ("[daemon", "not TOML: Expected ']'"),
+        ("[a.b]\n[a.b]\n", "not TOML: Cannot declare [a.b] twice (at line 2"),
         ('[daemon]\ncadense="1s"', "daemon.cadense: no such key; did you mean cadence"),
         ("[daemon]\ncadence=1", 'daemon.cadence: expected a duration such as "10m"'),
         ('[daemon]\ncadence="9h"', "daemon.cadence: 9h is out of range; at least"),

@@ -18,6 +18,14 @@ def test_a_report_of_nothing(shared: Shared) -> None:
     assert lines == ["0 bursts since 2026-01-01", "no job has started on a burst"]
 
 
+def test_a_day_and_a_command_that_are_none_are_told_in_words(cli: CliHarness) -> None:
+    for command in ("report", "cost"):
+        error = cli.run(command, "--since", "yesterday").stderr
+        assert "expected a day such as 2026-12-31, got 'yesterday'" in error
+    assert "No such command 'statsu'. Did you mean status?" in cli.run("statsu").stderr
+    assert "Did you mean" not in cli.run("frobnicate").stderr
+
+
 def test_a_report_in_short_as_a_page_and_for_programs(cli: CliHarness) -> None:
     assert isinstance(cli.instance, EmbeddedInstance)
     cli.write(prices={"local.local": 3600.0}, deadlines={"idle": "0.2s"})

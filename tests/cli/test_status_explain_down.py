@@ -6,15 +6,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
 from burst.cli.listing import money
+from burst.cli.status import notices
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
 from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.cli.watch_answers import answer, offer_row, provider_row
 from tests.contract.instance import BURST_SHAPE, SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
@@ -174,7 +177,10 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
 
 @pytest.mark.parametrize(
     ("job", "text"),
-    [("f1", "ƒ1 is no burstable job that burst knows"), ("x y", "not a job id: 'x y'")],
+    [
+        ("f1", "ƒ1 is no burstable job that burst knows"),
+        ("x y", "'x y' is the id of no burst, and not a job id"),
+    ],
 )
 def test_a_job_that_is_not_known_has_no_story(
     job: str, text: str, shared: Shared
@@ -355,3 +361,25 @@ def test_money_is_shown_to_the_hundredth_or_its_first_digits(
     amount: float, shown: str
 ) -> None:
     assert money(amount) == shown
+
+
+def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
+    refused = [
+        {"slot": "burst-0", "nodes": 2, "until": 160.0, "why": "pods need a label"},
+        {"slot": "", "nodes": 0, "until": 130.0, "why": "a rule forbids it"},
+        {"slot": "burst-1", "nodes": 1, "until": 99.0, "why": "over"},
+    ]
+    offer = offer_row(
+        online=None, set_aside_until=110.0, set_aside_why="full", refused=refused
+    )
+    nothing: dict[str, Any] = {"budgets": (), "held": (), "orphans": ()}
+    nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
+    rows = [provider_row("far", offers=[offer])]
+    found = answer(now=100.0, providers=rows, **nothing)
+    told = [line[0][0] for line in notices(found)]
+    assert told == [
+        "offer far/n2 is set aside for 10s: full",
+        "offer far/n2: bursts of 2 nodes in slot burst-0 are refused for 1m: pods need"
+        " a label",
+        "offer far/n2: all bursts are refused for 30s: a rule forbids it",
+    ]

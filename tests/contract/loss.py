@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from burst.errors import LeadGone, Unreadable
-from burst.lead import Lead
+from burst.lead import Lead, OrderlyEnd
 from burst.model.jobid import JobId
 from tests.contract.base import WithInstance
 from tests.contract.instance import LastingInstance
@@ -39,6 +39,8 @@ class LossContract(WithInstance):
         with watch.woken_by("the end of the lead"):
             instance.stop() if end == "stop" else instance.kill()
         until_gone(watch.lead)
+        if isinstance(watch.lead, OrderlyEnd):
+            assert watch.lead.shuts_down() == (end == "stop")
 
     def test_every_call_says_that_the_lead_is_gone(
         self, instance: LastingInstance, watch: Watch

@@ -76,6 +76,11 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
         (ONLINE, "the daemon takes it down once nothing needs it: [deadlines] idle"),
         ((*ONLINE, "drain"), "past [deadlines] drain ("),
         ((*ONLINE, "exception"), "past [deadlines] reap ("),
+        (
+            (*ONLINE, "lost"),
+            "the provider starts followers again that were lost, within [deadlines]"
+            " rejoin (",
+        ),
     ):
         assert says in next_step_of(run(*events), limits)
     assert next_step_of(run(*ONLINE, "exception", "reaped"), limits) == ""

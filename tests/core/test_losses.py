@@ -147,6 +147,55 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
     assert (said["ranks"], said["since"]) == ("3-4", since)
 
 
+def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once():
+    sim, _ = running()
+    first, second, third, _ = sim.burst.lease.hosts
+    for host, why in ((first, WHY), (second, f"{WHY} too"), (third, WHY)):
+        sim.provider.evict(sim.burst.id, host, why)
+        sim.tick(2)
+    prefix = first.rpartition("-")[0]
+    assert the_loss(sim).context["note"] == (
+        f"{prefix}-[0,2] {WHY}; {second} {WHY} too"
+    )
+
+
+def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
+    sim, jobs = running()
+    burst, hosts = sim.burst.id, sim.burst.lease.hosts
+    sim.provider.lose(burst, hosts[1:])
+    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+    sim.boot()
+    sim.tick(3)
+    words = "had to join anew, as the lead was started again"
+    assert the_loss(sim).context["note"].endswith(words)
+    assert any(words in why(sim, job) for job in jobs)
+    # What the provider knows of it counts more.
+    sim.provider.evict(burst, hosts[0], WHY)
+    sim.tick(2)
+    assert the_loss(sim).context["note"].endswith(f"; {hosts[0]} {WHY}")
+
+
+def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
+    sim, _ = running()
+    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+    sim.boot()
+    sim.tick(2, seconds=400.0)
+    sim.provider.lose(sim.burst.id, sim.burst.lease.hosts[1:])
+    sim.tick(2)
+    assert "note" not in the_loss(sim).context
+
+
+def test_words_of_a_provider_that_look_like_hosts_are_none():
+    sim, _ = running()
+    first, second, *_ = sim.burst.lease.hosts
+    for host, why in ((first, "has ended; [ was taken"), (second, "was taken")):
+        sim.provider.evict(sim.burst.id, host, why)
+        sim.tick(2)
+    assert the_loss(sim).context["note"] == (
+        f"{first} has ended; [ was taken; {second} was taken"
+    )
+
+
 @pytest.mark.parametrize(
     ("follower", "words"),
     [

@@ -11,6 +11,7 @@ from burst.core.cooldowns import (
     forgive,
     refuse_offer,
     refuse_spec,
+    refused_specs,
 )
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
@@ -155,7 +156,15 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
 
     assert until == [1900, 3700, 7300]
     assert key == f"{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
-    assert len(spec.why) == 200
+    assert len(spec.why) == 600
+    (told,) = refused_specs(health, LEASE.offer)
+    assert (told["slot"], told["nodes"]) == (LEASE.slot, LEASE.nodes)
+    assert (told["until"], told["why"]) == (7300, spec.why)
+    assert refused_specs(health, "another") == []
+    (told,) = refused_specs(
+        refuse_offer(Health(), LEASE, "no", LIMITS, 100.0), LEASE.offer
+    )
+    assert (told["slot"], told["nodes"]) == ("", 0)
     assert expiry_times(health)[-1] == 7300
     assert forgive(health, LEASE).is_default
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))

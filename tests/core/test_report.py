@@ -8,7 +8,7 @@ from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView
 from burst.model.active_job import ActiveJob, picture_of
 from burst.model.event import Event
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, job, view, whole, world
@@ -121,6 +121,38 @@ def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
 
     assert found
     assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")
+
+
+def test_jobs_that_run_on_a_burst_are_its_own_or_not():
+    """Flux starts any job on nodes that are up; `burst status` says what runs there."""
+    online = made(*DRAINED[:2])
+    (rank, *_) = online.lease.ranks
+    other = job(5, whole(1), state=JobState.RUN, ranks=frozenset({rank}))
+    waits = job(6, whole(1))
+    seen = world(view(other, waits, online=(0, 1, *online.lease.ranks)))
+
+    assert report.burst_row(online, seen, T0 + 40)["jobs"] == [
+        format_f58(JobId(1)),
+        format_f58(JobId(5)),
+    ]
+    records = Records(bursts={online.id: online})
+    for number, bursts in ((5, [online.id]), (6, [])):
+        found = job_report.explain(records, seen, {}, JobId(number))
+        assert found
+        assert [told["id"] for told in found["bursts"]] == bursts
+
+
+@pytest.mark.parametrize("why", ["n-0 it cannot connect to tcp://n:1", ""])
+def test_of_a_lost_node_whose_next_broker_runs_it_is_told_why_it_is_not_back(why):
+    lost = Event(T0 + 29, "lost", {"ranks": "2", "since": T0 + 29, "note": "evicted"})
+    burst = made(*DRAINED[:2], lost)
+    status = BurstStatus(burst_id=burst.id, phase=Phase.RUNNING, why=why)
+    told = ProviderView(statuses={burst.id: status}, read_at=T0 + 39)
+    seen = msgspec.structs.replace(world(view(online=(3,))), providers={"local": told})
+
+    assert report.burst_row(burst, seen, T0 + 40)["note"] == (
+        f"evicted; {why or report.STARTED_AGAIN}"
+    )
 
 
 def test_an_ended_burst_shows_its_own_nodes_and_not_whose_ranks_they_are_now():

@@ -97,6 +97,36 @@ def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
     assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()
 
 
+@pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
+def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
+    named: str, then: str, tmp_path: Path
+) -> None:
+    lead = tmp_path / "lead/flux"
+    for name in ("cli/plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
+        path = lead / name
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    shell = {"HOME": str(tmp_path / "home"), "FLUX_CLI_PLUGINPATH": named}
+    installed = read_installed(shell, [tmp_path / "none", lead])
+    assert installed.exports == {
+        "FLUX_CLI_PLUGINPATH": f"{lead}/cli/plugins{then}",
+        "XDG_CONFIG_DIRS": f"{lead}/xdg:/etc/xdg",
+    }
+    instance = RunningInstance(scheduler="x", config={"ingest": {"frobnicator": FROB}})
+    one = check_intake(instance, installed, Settings())[-1]
+    assert levels([one]) == [NOTE]
+    assert (
+        "flux submit --burst and flux jobs -o burst in this shell: the files"
+        in one.what
+    )
+    assert f"export FLUX_CLI_PLUGINPATH={lead}/cli/plugins{then}; export" in one.advice
+    # What is typed is all that was missing.
+    after = read_installed({**shell, **installed.exports}, [lead])
+    assert after.exports == {}
+    assert after.plugin == f"{lead}/cli/plugins/burst.py"
+    assert levels(check_intake(instance, after, Settings())) == [OK, OK, OK, OK]
+
+
 def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
     frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
     found = judge(frob=frob)

@@ -219,6 +219,21 @@ def test_a_plugin_that_was_given_no_data_yet_knows_nothing(known: Any) -> None:
     assert read_associations(both, 1.0) == LISTED
 
 
+def test_what_it_noted_before_it_was_given_data_limits_nobody() -> None:
+    """Such as for a job that waited at a restart of Flux."""
+    noted = {**_ENTRY, "bank_name": "DNE", "active": 1, "max_sched_jobs": 32767}
+    users = [*MAP, {"userid": 5002, "banks": [noted]}]
+    found = read_associations(with_plugin({"mf_priority_map": users}), 1.0)
+    assert found is not None
+    assert found.facts == AccountingFacts(
+        associations={
+            (0, "root"): AssociationLimits(),
+            (5001, "maths"): LIMITS,
+            (5001, "art"): LIMITS,
+        }
+    )
+
+
 def test_an_empty_database_is_an_error_of_the_service() -> None:
     text = "list-users: ValueError: no results found in query"
     fails = client(accounting__list_users=lambda _: Fault(errno.EINVAL, text))

@@ -15,6 +15,8 @@ import pytest
 from burst.config import IntakeSettings, Mode
 from burst.errors import ConfigError
 from burst.flux import FluxLead
+from burst.flux_setup.running_instance import read_jobs_in
+from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tables
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance
@@ -331,3 +333,50 @@ def test_an_id_that_is_no_job_is_a_failure(instance: FluxInstance) -> None:
     with closing(instance.lead()) as lead:
         failures = lead.confine({JobId(7): ITS})
     assert failures.keys() == {7}, format_f58(JobId(7))
+
+
+@pytest.mark.parametrize("extra", [{}])
+def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    user.do("queue", "stop")
+    waits, held = user.submit("true"), user.submit("--urgency=hold", "true")
+    first = user.submit(f"--dependency=afterany:{waits}", "true")
+    kept = user.submit("--requires=^nosuch", "true")
+    places = FluxDirectories(
+        plugins=(here := instance.directory),
+        modprobe=here,
+        own=here,
+        formats=here,
+        config=here,
+    )
+    intake = IntakeSettings(mode="queue")
+    choice = IntakeChoice(intake=intake, local_queue="batch")
+    added = lead_tables(places, choice)
+    instance.reload_config({name: added[name] for name in ("queues", "policy")})
+    # Flux has no command for it.
+    assert "named queue is required" in user.type("update", waits, "queue=batch").error
+    with closing(instance.lead()) as lead:
+        lead.prepare_queues(intake)
+    there = {parse_jobid(job) for job in (waits, held, first, kept)}
+    assert set(read_jobs_in(instance.uri, added["queues"])) == there
+    user.do("queue", "start", "--queue=batch")
+    user.do("job", "urgency", held, "default")
+    for job in (waits, held, first, kept):
+        user.do("job", "wait-event", "-t60", job, "clean")
+        assert instance.job_line("{queue} {result}", job) == "batch COMPLETED"
+        assert constraint(user, job)["and"][0] == NEVER_LENT
+    assert constraint(user, kept)["and"][1] == {"properties": ["^nosuch"]}
+
+
+@pytest.mark.parametrize("extra", [{"queues": SITES}])
+def test_a_site_says_itself_what_becomes_of_jobs_without_a_queue(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    instance.reload_config({"queues": {}})
+    job = user.submit("--urgency=hold", "true")
+    instance.reload_config({"queues": {**QUEUES, **SITES}})
+    with closing(instance.lead()) as lead:
+        lead.prepare_queues(IntakeSettings(mode="queue"))
+    assert instance.job_line("{queue}", job) == ""
+    user.do("cancel", job)

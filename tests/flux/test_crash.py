@@ -228,12 +228,14 @@ def test_a_daemon_whose_lead_is_killed_looks_for_it_and_then_says_so(
 def test_what_flux_shutdown_leaves_is_handed_over_by_a_command_that_deletes_it(
     site: Site,
 ) -> None:
-    site.cli.write(lead={"reconnect": "1s"})
+    site.cli.write(lead={"reconnect": "1h"})
     with site.cli.daemon() as daemon:
         site.cli.run("request", "-N2")
         burst_id = site.wait_for_burst("online")
         site.flux("shutdown", "--quiet")
-        assert daemon.wait() == 1
+        assert daemon.wait() == 1, "it waits for no lead that was shut down"
+    assert "ERROR: the lead was shut down; start the daemon with" in daemon.log
+    assert "looking for the lead" not in daemon.log
     told = f"{burst_id} of provider local: to delete what there is of it"
     line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
     done = burst(*shlex.split(line)[1:])

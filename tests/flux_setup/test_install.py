@@ -24,6 +24,7 @@ from burst.flux_setup.setup_files import (
     single_directory,
     user_directories,
 )
+from tests.support.full_disk import room_for
 
 
 def choice(mode="hold", **changes):
@@ -46,6 +47,15 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("keep")
     return tmp_path
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
+    own = tmp_path / "flux"
+    with pytest.raises(ConfigError) as caught, room_for(8):
+        apply_files(own, {own / "a": "x" * 100})
+    assert caught.value.what == f"{own / 'a'}: cannot be changed: File too large"
+    assert caught.value.advice == "make room there, then run it again"
+    assert changes(apply_files(own, {own / "a": "x" * 100})) == [Change.WRITE]
 
 
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])

@@ -43,6 +43,12 @@ RULES: list[tuple[str, str, str]] = [
         "who maintains no-root",
     ),
     (
+        "pods \"b-0-x\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding"
+        " 'all' denied request: no new pods while nodes are replaced, try again later",
+        "while nodes are replaced, try again later",
+        "who maintains freeze",
+    ),
+    (
         'pods "b-0" is forbidden: failed quota: q: must specify limits.cpu',
         "must specify limits.cpu",
         "LimitRange give a default",

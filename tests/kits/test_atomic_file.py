@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from burst.kits.atomic_file import write_atomically
+from tests.support.full_disk import room_for
 from tests.support.waiting import wait_until
 
 
@@ -119,3 +120,10 @@ def test_two_writers_never_mix_their_content(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_disk_that_is_full_is_told_with_the_files_name(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File too large") as caught, room_for(8):
+        write_atomically(tmp_path / "a", "x" * 100)
+    assert caught.value.filename == str(tmp_path / "a")
+    assert os.listdir(tmp_path) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burst.kits.kube.kinds import Manifest
+from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
 from burst.kits.pods.status import followers
@@ -274,6 +274,14 @@ def test_a_node_that_is_taken_back_is_told_from_a_failure(
     seen = look(thing("Job"), pod(0, **RUNNING), taken, waits)
     assert seen.followers[1].reclaimed is reclaimed
     assert "its next pod is being started" in seen.why
+    # What keeps that one is told as of a first pod.
+    mount = 'MountVolume.SetUp failed for volume "secret" : secret "b" not found'
+    about = {"kind": "Pod", "name": name_of(waits)}
+    lacks = {"type": "Warning", "reason": "FailedMount", "message": mount}
+    at = {"metadata": {"creationTimestamp": later}, "involvedObject": about}
+    found = warnings_by_object([{**lacks, **at}])
+    seen = look(thing("Job"), pod(0, **RUNNING), taken, waits, warnings=found)
+    assert f"; its next pod cannot be started: FailedMount: {mount}" in seen.why
     seen = look(thing("Job"), pod(0, **RUNNING), taken, runs)
     assert (seen.phase, seen.followers[1].reclaimed) == (Phase.RUNNING, False)
 

@@ -204,6 +204,9 @@ def test_slots_that_cannot_be_are_refused(lead: Path, slot: str, says: str) -> N
 def test_a_directory_without_a_lead_is_told(lead: Path) -> None:
     with pytest.raises(ConfigError, match="name the directory"):
         add_slots(lead / "run", [NEW])
+    # As strerror(3) has it, and no exception of Python's.
+    with pytest.raises(ConfigError, match=r"none: cannot be read: No such file or di"):
+        add_slots(lead / "none", [NEW])
     (lead / "broker.toml").write_text("[bootstrap]\n")
     with pytest.raises(ConfigError, match=r"no file has .bootstrap. hosts"):
         add_slots(lead, [NEW])

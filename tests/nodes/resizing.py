@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from burst.lead_setup.lead_plan import PlannedSlot
@@ -36,6 +37,10 @@ def check_resizes(site: IsolatedSite, parent: str) -> None:
         assert _status(site, first) == "RUN"
     assert pod in _pods(site)
     second = _begin_job(site, "burst-0-1")
+    # Neither is a job that the burst was made for.
+    (row,) = (row for row in _bursts(site) if row["id"] == burst)
+    assert row["jobs"] == [first, second]
+    assert f"{burst} of far: online" in site.burst("explain", second)
     _evict_first(site, burst, first)
     assert _status(site, second) == "RUN"
     _delete_first_part(site, burst, parent)
@@ -52,7 +57,13 @@ def _begin_job(site: IsolatedSite, host: str) -> str:
 
 
 def _evict_first(site: IsolatedSite, burst: str, job: str) -> None:
-    """Evict the first pod, as a drain does: it is replaced, and all are told of it."""
+    """Evict the first pod, as a drain does: it is replaced, and all are told of it.
+
+    What the next one mounts was deleted by a person, and is there again later.
+    """
+    get = ("get", f"secret/{burst}", "-n", site.namespace, "-o", "json")
+    mounted = json.loads(site.cluster.kubectl(*get))
+    site.cluster.kubectl("delete", f"secret/{burst}", "-n", site.namespace)
     before = {pod["metadata"]["uid"] for pod in site.objects("pods")}
     (pod,) = (
         pod["metadata"]["name"]
@@ -73,6 +84,10 @@ def _evict_first(site: IsolatedSite, burst: str, job: str) -> None:
         return len(pods) == len(pods & before) + 1 == 2
 
     wait_until(replaced, site.look)
+    lacks = "its next pod cannot be started: FailedMount: "
+    wait_until(lambda: lacks in str(_bursts(site)), site.look)
+    del mounted["metadata"]["resourceVersion"], mounted["metadata"]["uid"]
+    site.cluster.kubectl("create", "-f", "-", manifest=mounted)
     wait_until(lambda: site.lead.online() >= {"burst-0-0", "burst-0-1"}, site.look)
     on_first = ("-N1", "--requires=host:burst-0-0")
     assert site.lead.run(*on_first, *_HOSTNAME) == ["burst-0-0"]
@@ -85,6 +100,10 @@ def _evict_first(site: IsolatedSite, burst: str, job: str) -> None:
         lambda: f"ranks were lost: {words}" in site.cluster.kubectl("get", *event),
         site.look,
     )
+
+
+def _bursts(site: IsolatedSite) -> list[dict[str, Any]]:
+    return list(json.loads(site.burst("status", "--json"))["bursts"])
 
 
 def _delete_first_part(site: IsolatedSite, burst: str, parent: str) -> None:

@@ -63,6 +63,13 @@ class GoingLead(FakeLead):
         raise LeadGone("the connection is lost")
 
 
+class ShutDownLead(GoingLead):
+    """It said that it shuts down, and is gone."""
+
+    def shuts_down(self):
+        return True
+
+
 def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     """Return a daemon that finds one lead after the other, and the last for ever."""
     left = iter(leads)
@@ -98,6 +105,14 @@ def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
     assert lead.closed
 
 
+def test_a_lead_that_was_shut_down_is_not_waited_for() -> None:
+    again = LeadAtListen()
+    again.at_listen = lambda: pytest.fail("it was looked for")
+    daemon = daemon_of([ShutDownLead(), again])
+    with pytest.raises(LeadError, match=r"shut down; start the daemon with the lead"):
+        daemon.run()
+
+
 def test_a_lead_that_another_daemon_has_is_left_to_it() -> None:
     taken = TakenLead()
     with pytest.raises(ServiceTaken):
@@ -126,6 +141,24 @@ def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
     return Daemon(
         lambda: settings, Path(path) if path else None, lambda _, __: its_lead
     )
+
+
+def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
+    said: Callable[[], str],
+) -> None:
+    with pytest.raises(ServiceTaken):
+        on(TakenLead()).run()
+    assert "provider" not in said()
+    lead = LeadAtListen()
+    daemon = on(lead)
+    lead.at_listen = daemon.stop
+    daemon.run()
+    assert "no settings file was read; name one with -c" in said()
+    lead = LeadAtListen()
+    daemon = on(lead, "/x/burst.toml")
+    lead.at_listen = daemon.stop
+    daemon.run()
+    assert "no burst can be made: enable one in /x/burst.toml" in said()
 
 
 def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:

@@ -7,7 +7,14 @@ import json
 
 import pytest
 
-from burst.errors import BurstError, Denied, LeadError, Refused
+from burst.errors import (
+    BurstError,
+    Denied,
+    InsufficientCapacity,
+    LeadError,
+    Refused,
+    SpecRefused,
+)
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.lead import GuestAccess
@@ -40,17 +47,26 @@ def test_slots_say_that_they_are_leased_and_to_guests_not_to_whom():
     assert {slot["burst"] for slot in slots} == {own.id, ""}
 
 
-def test_guests_are_not_told_what_a_provider_says_of_its_account():
+@pytest.mark.parametrize(
+    ("error", "where", "words"),
+    [
+        (Refused(SECRET), "disabled", "the owner of the instance sees why"),
+        (SpecRefused(SECRET, by_rule=True), "refused", "of the instance sees why"),
+        (InsufficientCapacity(SECRET), "set_aside_why", "could not be had"),
+    ],
+)
+def test_guests_are_not_told_what_a_provider_says_of_its_account(error, where, words):
     asking = Asking()
-    asking.sim.provider.next_provision_error = Refused(SECRET)
+    asking.sim.provider.next_provision_error = error
     job = asking.sim.lead.submit(whole(4), userid=GUEST)
     asking.sim.tick(4)
     name = format_f58(job)
 
     assert SECRET in json.dumps(asking.ask("explain", id=name))
-    assert SECRET in asking.ask("status")["providers"][0]["disabled"]
+    (told,) = asking.ask("status")["providers"]
+    assert SECRET in str({**told["offers"][0], **told}[where])
     told = asking.ask("explain", guest=True, id=name)["refusals"]
-    assert "the owner of the instance sees why" in json.dumps(told)
+    assert words in json.dumps(told)
     for method in ("status", "explain", "report", "cost"):
         told = asking.ask(method, guest=True, id=name, jobs=9)
         assert SECRET not in json.dumps(told), method

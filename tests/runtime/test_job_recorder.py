@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import stat
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from burst.model.jobid import JobId
 from burst.model.resource_set import EMPTY, group_of
 from burst.model.shape import Shape
 from burst.runtime.job_recorder import JobRecorder
+from tests.support.full_disk import room_for
 
 
 def event(at: float, name: str = "start", **fields: Any) -> RecordedEvent:
@@ -114,14 +114,9 @@ def test_a_line_that_a_disk_has_room_for_in_part_ends_the_recording(
     """What is written after it would be lost with it."""
     path = tmp_path / "jobs"
     write(path, event(1.0))
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     room = path.stat().st_size + 10
-    with ignored(signal.SIGXFSZ):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limit[1]))
-        try:
-            write(path, event(2.0), event(3.0))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    with ignored(signal.SIGXFSZ), room_for(room):
+        write(path, event(2.0), event(3.0))
     assert "jobs are recorded no more" in caplog.text
     assert path.stat().st_size == room
     write(path, event(4.0))

@@ -6,7 +6,7 @@ import pytest
 from burst.cli.status import lead_troubles
 from burst.core import timeline
 from burst.core.placement.slots import find_slots
-from burst.errors import BurstError, Denied, LeadError, NotFound
+from burst.errors import BurstError, Denied, LeadError, NotFound, Transient
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, State
 from burst.model.jobid import format_f58
@@ -243,6 +243,16 @@ def test_orphans_are_listed_and_deleted_only_on_yes():
     asking.sim.tick(3)
     with pytest.raises(NotFound):
         asking.sim.provider.reap(burst)
+
+
+def test_a_provider_that_cannot_be_asked_may_have_orphans():
+    asking = Asking()
+    assert asking.ask("gc")["looked_at"] == ["local"]
+    assert asking.ask("gc")["failed"] == {}
+    asking.sim.provider.next_observe_error = Transient("the cloud is away")
+    asking.sim.until(lambda: not asking.ask("gc")["looked_at"])
+    found = asking.ask("gc")
+    assert found["failed"] == {"provider local": "observe: the cloud is away"}
 
 
 def test_a_provider_is_enabled_and_settings_are_reloaded():

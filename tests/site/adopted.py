@@ -50,12 +50,19 @@ class Adopted:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.waited: list[str] = []
+        """Bob's ordinary jobs that waited over the restart which adopted it."""
 
     def adopt(self, mode: str) -> None:
         """Type what the page says, up to the doctor, for this intake mode."""
         lines = lines_of_page()
         for line in lines[: lines.index("runuser -u flux -- burst doctor")]:
             type_line(self.site, line.replace(f"--mode {_MODE}", f"--mode {mode}"))
+            if line.startswith("flux queue stop"):
+                first = self.site.flux("bob", "submit", "-N1", "true")
+                after = f"--dependency=afterok:{first}"
+                second = self.site.flux("bob", "submit", after, "-N1", "true")
+                self.waited = [first, second]
         self.configure(_QUICK)
         self.wait_until_served()
 

@@ -65,4 +65,8 @@ def end_burst(site: Site) -> None:
     assert refused.returncode == 1
     assert f"bursts live: {live}" in refused.stderr
     site.root("burst", "down", live)
+    waits = site.flux("ann", "submit", "--burst", "--urgency=hold", "true")
+    refused = site.head.try_run("root", "burst", "lead", "unadopt", str(CONFIG))
+    assert f"queues that go: {waits}; flux cancel {waits}" in refused.stderr
+    site.flux("ann", "cancel", waits)
     assert [row["state"] for row in site.bursts()] == ["inactive"]

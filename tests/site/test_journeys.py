@@ -26,6 +26,8 @@ def test_ordinary_jobs_get_the_answers_that_they_got_before(
     adopted: Adopted, before: Answers
 ) -> None:
     assert "wrong" not in adopted.doctor()
+    for job in adopted.waited:
+        assert adopted.wait_for_end("bob", job).returncode == 0, "it waited meanwhile"
     assert str(run_workload(adopted.site)) == str(before)
     assert adopted.states() == {}, "nothing was rented for them"
 

@@ -105,9 +105,10 @@ _ADVICE = (
 
 def read_denial(message: str) -> Denial:
     """Return what a message means with which an object was not admitted."""
-    if _OUTAGE.search(message):
-        return Denial(Why.OUTAGE)
     judge = _POLICY.search(message)
+    # What follows are the policy's words, of which "try again later" may be some.
+    if _OUTAGE.search(message[: judge.start()] if judge else message):
+        return Denial(Why.OUTAGE)
     advice = next((text for form, text in _ADVICE if form.search(message)), "")
     if judge:
         name = judge["webhook"] or judge["policy"]

@@ -128,16 +128,15 @@ class PodBursts:
         """Write an event of the burst's Job or MiniCluster; see `Noted`."""
         self._events.record(burst_id, event, text)
 
-    def examine_events(self) -> Finding:
-        """Check whether `record_event` may write any."""
-        return self._events.examine()
-
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Check the cluster, our rights in it, the image and the lead's address."""
+        """Check the cluster, our rights in it, the image and the lead's address.
+
+        And whether `record_event` may write any event.
+        """
         found = examine_cluster(
             self.cluster, self._settings, lead, has_namespace=self._has_namespace
         )
-        return list(found)
+        return [*found, self._events.examine()]
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None]

@@ -17,6 +17,7 @@ from burst.kits.pods.resizer import can_resize
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.storage import known_directories
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
@@ -47,6 +48,10 @@ class Bursts(Protocol):
 
     def force_reap(self, burst_id: BurstId) -> None:
         """See `burst.provider.Forced`."""
+        ...
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """See `burst.provider.Noted`."""
         ...
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
@@ -117,6 +122,10 @@ class PodProvider(abc.ABC):
     def force_reap(self, burst_id: BurstId) -> None:
         """As `reap`, but delete pods although their kubelet does not end them."""
         self.bursts().force_reap(burst_id)
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Write an event of the burst's Job or MiniCluster; see `Noted`."""
+        self.bursts().record_event(burst_id, event, text)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Look at the cluster, the rights in it, the image and the lead's address."""

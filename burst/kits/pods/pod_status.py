@@ -59,6 +59,13 @@ class PodStatus(msgspec.Struct, frozen=True):
     """Whether its node, or its place on it, was taken back for others."""
     lost: str = ""
     """What ended a pod of it, until the next one runs."""
+    before: str = ""
+    """What is told before `why`: the end of the pod before. `why` itself is about the
+    one that is there now, of which events and queues may say more."""
+
+    def whole(self) -> PodStatus:
+        """Return it with all that is to be told as `why`."""
+        return msgspec.structs.replace(self, why=f"{self.before}{self.why}", before="")
 
 
 _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)

@@ -118,5 +118,5 @@ def note_preemption(
 def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:
     later = "" if status.why == _NO_POD else "its next pod "
     return msgspec.structs.replace(
-        status, why=f"{why}; {later}{status.why}", reclaimed=reclaimed, lost=why
+        status, before=f"{why}; {later}", reclaimed=reclaimed, lost=why
     )

@@ -87,7 +87,7 @@ def describe(
     if found.ending:
         return _ending(found, now)
     if not found.is_complete:
-        words = {host: word for host, (word, _) in said.items()}
+        words = {host: word.whole() for host, (word, _) in said.items()}
         unlisted = found.of(POD.name) and not found.of(JOB.name, MINICLUSTER.name)
         seen = _PartStatus(words, _UNLISTED if unlisted else _INCOMPLETE)
         return _status(found, [seen], now)
@@ -125,7 +125,7 @@ def _judge(
         word, name = said[host]
         about = f"{part.name}-{index}-", pods.get(name), warnings
         word = note_autoscaler(note_preemption(word, *about), *about)
-        words[host] = _note_gang(word, part, warnings)
+        words[host] = _note_gang(word, part, warnings).whole()
     failed = next(_failures(part), "")
     if failed:
         words = {

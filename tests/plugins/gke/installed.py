@@ -25,6 +25,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from burst.kits.kube import Cluster
 from burst.kits.pods import Tags
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, OwnedBurst
@@ -58,6 +59,9 @@ class FollowersAtHome:
 
     def note(self, _: BurstId, leaving: LeavingHosts) -> None:
         """Not kept: no node of GKE is given back here."""
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        """Not kept: there is no Job that it could be of."""
 
     def observe(self) -> Sequence[BurstStatus]:
         return self._local.observe()

@@ -14,6 +14,7 @@ from burst.errors import NotFound, ProviderError, SpecRefused, Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Tags
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import (
@@ -59,6 +60,8 @@ class Kubernetes:
     """How often a burst must be reaped until it is gone."""
     full: bool = False
     """Whether pods have waited long enough for nodes."""
+    told: list[str] = field(default_factory=list)
+    """Events of Jobs."""
     crash: bool = False
     """Whether the next provision fails after it has made its objects."""
 
@@ -238,6 +241,11 @@ class Pods:
         if entry := self._world.bursts.get(self._key(burst_id)):
             entry.ends_in = 0
         self.reap(burst_id)
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        if self._key(burst_id) not in self._world.bursts:
+            raise NotFound(f"there is no Job {burst_id} yet")
+        self._world.told.append(f"{burst_id} {event.name} {text}")
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok(f"may do all at {self._cluster.access}")]

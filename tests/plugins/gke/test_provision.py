@@ -11,10 +11,10 @@ import pytest
 from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
-from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
-from burst.provider import Failure, Phase
+from burst.provider import Event, Failure, Noted, Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, NO_ADDRESSES, STOCKOUT, Denied, Fate
 
@@ -280,3 +280,22 @@ def _put(world: World, labels: dict[str, str]) -> None:
 
 def _table(world: World) -> dict[str, Any]:
     return POOL if "shared" in world.gke.clusters else {}
+
+
+def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_is_reached(
+    form: World,
+) -> None:
+    """Google is not asked for that, and what is gone is left out."""
+    burst, event = form.spec.burst_id, Event(0.0, "online")
+    assert isinstance(form.provider, Noted)
+    with pytest.raises(NotFound):
+        form.provider.record_event(burst, event, "it is online")
+    form.provision()
+    calls = form.gke.calls.copy()
+    form.provider.record_event(burst, event, "it is online")
+    assert form.kubernetes.told == [f"{burst} online it is online"]
+    assert form.gke.calls == calls
+    form.reap()
+    form.provider.observe()
+    with pytest.raises(NotFound):
+        form.provider.record_event(burst, Event(1.0, "reaped"), "nothing is left")

@@ -17,6 +17,7 @@ from burst_kind import KindProvider, KindSettings
 from burst.errors import Transient
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
+from burst.model.event import Event
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus
@@ -56,6 +57,7 @@ class Pods(FakeProvider):
     """Bursts in one cluster."""
 
     given: LeadIdentity | None = None
+    told: tuple[str, ...] = ()
 
     def provision(self, spec: BurstSpec) -> None:
         self.given = spec.lead
@@ -65,6 +67,9 @@ class Pods(FakeProvider):
         if found := self._mine().get(burst_id):
             found.ends_in = 1
         self.reap(burst_id)
+
+    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
+        self.told = (*self.told, f"{burst_id} {event.name} {text}")
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         return [ok("the cluster answers")]

@@ -18,7 +18,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.provider import Forced, Phase
+from burst.provider import Event, Forced, Noted, Phase
 from burst.testing import isolate
 from tests.plugins.kind.harness import KindHarness
 from tests.support.waiting import wait_until
@@ -317,3 +317,16 @@ def test_where_nothing_can_be_written_pods_are_deleted_all_the_same(
     assert kind.count(spec.burst_id) == 0
     in_the_way.rmdir()
     kind.reap_all(provider, spec.burst_id)
+
+
+def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_was_reached(
+    kind: KindHarness,
+) -> None:
+    provider, spec = kind.provider(), kind.spec()
+    assert isinstance(provider, Noted)
+    event = Event(0.0, "online")
+    with pytest.raises(NotFound, match="was not reached yet"):
+        provider.record_event(spec.burst_id, event, "it is online")
+    kind.provision(provider, spec)
+    provider.record_event(spec.burst_id, event, "it is online")
+    assert kind.pods[-1].told == (f"{spec.burst_id} online it is online",)
