@@ -39,7 +39,7 @@ def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
                 "why": refusal.guests_text() if guest else refusal.text(),
                 "next": refusal.next_step(),
             }
-            for refusal in decision.refusals
+            for refusal in decision.standing_refusals()
         ],
     }
 

@@ -17,13 +17,17 @@ _SCRIPT = """\
 # SPDX-License-Identifier: MIT
 # Starts the daemon with the lead's broker, and again where it failed. One that lost its
 # lead looks for it for [lead] reconnect; the lock keeps a second one waiting meanwhile.
+# The lock's file has a line for each stop in order: what waited then starts nothing.
 [ "$(flux getattr rank)" = 0 ] || exit 0
 (
+    stops=$(wc -l <{lock})
     flock 9 || exit 1
+    [ "$(wc -l <{lock})" = "$stops" ] || exit 0
     until {daemon} 9>&- >>{log} 2>&1; do
         flux getattr rank >/dev/null 2>&1 || exit 0
         sleep 5
     done
+    echo stopped >&9
 ) 9>>{lock} </dev/null >/dev/null 2>&1 &
 """
 _QUEUES = """\

@@ -100,6 +100,16 @@ class Decision(msgspec.Struct, frozen=True):
         """Return who acts next, and when or on what, as a sentence without a stop."""
         return _next_step(self.reason, self.facts)
 
+    def standing_refusals(self) -> tuple[OfferRejection, ...]:
+        """Return the refusals that are still true however old the decision is.
+
+        A lasting decision is not made again while bursts come and go: what was free
+        when it was made is no reason for it, and is outdated when it is told.
+        """
+        if not self.reason.about_job.lasting:
+            return self.refusals
+        return tuple(r for r in self.refusals if not r.reason.about_offer.passing)
+
     def _with_next(self) -> Mapping[str, Any]:
         if "{next}" not in self.reason.about_job.text:
             return self.facts
