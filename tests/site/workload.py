@@ -117,8 +117,14 @@ def _submit(site: Site, debug: bool) -> dict[str, tuple[int, str]]:
 
 
 def _where(name: str, how: str) -> str:
-    """Leave out of an answer which of several nodes it was, as that is chance."""
+    """Leave out of an answer what is chance: which of several nodes it was.
+
+    And of a job that can never start, whether Fluxion had denied it when what waits is
+    canceled: it does so once no other job is ahead.
+    """
     status, ranks, *rest = how.split(" ")
+    if name in _MAY_WAIT and not ranks and status in ("FAILED", "CANCELED"):
+        return "never started"
     own = {str(rank) for rank in range(len(HOSTS))}
     is_chance = ranks in own and name not in _ON_ONE_NODE
     return " ".join([status, "own" if is_chance else ranks, *rest])
