@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from burst.core.burst_story import sentence
+from burst.core.guest_view import OWNER_SEES
 from burst.core.losses import loss_of
 from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
-from burst.core.world import World
+from burst.core.world import StoreTrouble, World
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState, JobView
+from burst.model.lead import PENDING, JobState, JobView
 from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason
 
@@ -82,6 +83,9 @@ def explain(
     if job and decision:
         told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
+    if job and world.store_trouble and job.state in PENDING:
+        trouble = _begins_nothing(world.store_trouble, guest)
+        row["why"] = "; ".join(filter(None, (row["why"], trouble)))
     if row["reclaimed"]:
         row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
     return row
@@ -119,6 +123,13 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
     if job.state is JobState.INACTIVE:
         return Decision(Reason.ENDED, {"result": job.result})
     return None
+
+
+def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
+    """Return why nothing is begun for a job, whatever was decided on it before."""
+    if guest:
+        return f"the daemon can begin nothing for it at present ({OWNER_SEES})"
+    return trouble.text()
 
 
 def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:

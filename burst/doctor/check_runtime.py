@@ -30,7 +30,9 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     if facts.daemon is not None:
         trouble = facts.daemon.get("store_trouble", "")
         advice = (
-            "see whether the disk of the lead's state is full (flux getattr statedir)"
+            "see whether the disk of the lead's state is full (flux getattr statedir);"
+            " if it has room and `flux kvs put x=1` hangs, restart the lead: Flux's KVS"
+            " does not recover by itself, and what hangs with it has to be killed"
         )
         refused = [wrong(trouble, advice)] if trouble else []
         return [_serving(facts.daemon), *refused]

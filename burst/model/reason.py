@@ -246,8 +246,8 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "rank slots {slots} are kept for it until they are free, as it is the first of"
-        " the jobs that wait for slots",
+        "rank slots {slots} are kept for it until they are free and limits allow it"
+        " their nodes, as it is the first of the jobs that wait for either",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.

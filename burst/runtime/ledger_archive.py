@@ -29,6 +29,8 @@ NAME = "burst-ledger.sqlite"
 MOST_ROWS = 10_000
 """So many bursts are read at a time: a second's work, and megabytes of an answer."""
 _VERSION = 1
+_EMPTY = 0
+"""SQLite's own, of a file in which nothing was written yet."""
 _WAIT_S = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS settled (
     burst TEXT NOT NULL, made REAL NOT NULL, row TEXT NOT NULL,
@@ -87,14 +89,16 @@ class LedgerArchive:
             database.execute("COMMIT")
 
     def read(self, since: float, most: int = MOST_ROWS) -> ArchivedRows:
-        """Return bursts made at that time or later; none where there is no file yet.
+        """Return bursts made at that time or later; none where none was written yet.
 
+        Then there is no file, or an empty one, as of a write that found a full disk.
         Raises StoreError.
         """
         if not self.path.exists():
             return ArchivedRows([])
         with self._open("ro") as database:
-            self._check(database)
+            if self._check(database) == _EMPTY:
+                return ArchivedRows([])
             (count,) = database.execute(_COUNT, (since,)).fetchone()
             texts = [text for (text,) in database.execute(_READ, (since, most))]
         rows = [row for text in texts if (row := _decoded(text)) is not None]
@@ -110,13 +114,15 @@ class LedgerArchive:
                 f"have the daemon's user write there, {_ADVICE}",
             ) from error
 
-    def _check(self, database: sqlite3.Connection) -> None:
+    def _check(self, database: sqlite3.Connection) -> int:
+        """Return the file's version, which is written together with the table."""
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
             raise StoreError(
                 f"{self.path}: is of version {version}, this program knows {_VERSION}",
                 f"run the version that wrote it, {_ADVICE}",
             )
+        return int(version)
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:

@@ -5,11 +5,13 @@ import pytest
 from burst.core import job_report, lifecycle, report
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
-from burst.core.world import LastCall, ProviderView
+from burst.core.world import LastCall, ProviderView, StoreTrouble
 from burst.model.active_job import ActiveJob, picture_of
+from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
+from burst.model.reason import Reason
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, job, view, whole, world
 from tests.lifecycles import LEASE
@@ -121,6 +123,28 @@ def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
 
     assert found
     assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")
+
+
+def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
+    seen = msgspec.structs.replace(
+        world(view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))),
+        store_trouble=StoreTrouble(T0, "No space left on device"),
+    )
+    judged = {JobId(1): Decision(Reason.TURNED_DOWN)}
+
+    def why(number: int, decisions: dict[JobId, Decision], *, guest: bool) -> str:
+        asked = JobId(number)
+        found = job_report.explain(Records(), seen, decisions, asked, guest=guest)
+        assert found
+        return str(found["why"])
+
+    assert "No space left on device" in why(1, {}, guest=False)
+    assert why(1, judged, guest=False).startswith("every offer was turned down; since")
+    assert why(1, {}, guest=True) == (
+        "the daemon can begin nothing for it at present (the owner of the instance"
+        " sees why)"
+    )
+    assert "No space" not in why(2, {}, guest=False)
 
 
 def test_jobs_that_run_on_a_burst_are_its_own_or_not():

@@ -68,6 +68,7 @@ def test_a_store_that_refuses_the_daemons_records_is_wrong() -> None:
     found = check_daemon(state(daemon={**HOLDER, "store_trouble": "disk full"}), "")
     assert levels(found) == [OK, WRONG]
     assert "disk full" in said(found)
+    assert "hangs, restart the lead" in said(found)
 
 
 def test_a_daemon_that_does_not_answer_is_wrong() -> None:

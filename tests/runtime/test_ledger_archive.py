@@ -117,6 +117,15 @@ def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
             used()
 
 
+def test_nothing_was_archived_where_the_disk_was_full_from_the_first_write_on(
+    archive: LedgerArchive,
+) -> None:
+    archive.path.touch()
+    assert archive.read(0.0).rows == []
+    archive.add([row(1)])
+    assert archive.read(0.0).rows == [row(1)]
+
+
 def test_it_is_in_the_lead_s_state_or_where_a_setting_says() -> None:
     lead = msgspec.structs.replace(identity(), uri="local:///run/flux/local")
     assert archive_path(lead, settings()) == Path("/run/flux") / NAME
