@@ -36,7 +36,11 @@ from burst.doctor.check_providers import (
     check_provider,
     check_shared_offers,
 )
-from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.check_queues import (
+    check_offer_limits,
+    check_queue_states,
+    check_queues,
+)
 from burst.doctor.check_resources import check_resources
 from burst.doctor.check_runtime import (
     check_daemon,
@@ -217,6 +221,8 @@ def _check_with_lead(
     known = None if isinstance(seen, ReadFailure) and settings.lead.owner else lent
     providers = collect_facts.ask_providers(settings, known, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
+    queues = check_queue_states(state.view, settings.intake)
+    yield from _label("queues", queues)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
     yield from _check_providers(providers, slots, records)
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
