@@ -96,6 +96,8 @@ _WORDS = {
     "closed": _UNREACHED,
     "connected": _MUTE,
 }
+# Before all events, of which Flux may log none: it reads them when there is one more.
+_CONNECTING = re.compile(r"overlay\S*: connecting to (?P<peer>\S+)")
 # Events that begin another attempt to connect.
 _ATTEMPTS = ("connect delayed", "connect retried")
 # What the lead says to a follower that it does not take.
@@ -121,6 +123,8 @@ def explain_log(log: str) -> str:
             if not answered:
                 found = _follow(found, before, event)
             before = event["event"]
+        elif begun := _CONNECTING.search(line):
+            found = found or _SILENT.format(peer=begun["peer"])
         elif _JOINED.search(line):
             found = ""
         elif explained := _explain_line(line):

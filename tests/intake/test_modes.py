@@ -180,8 +180,9 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
     instance: FluxInstance, user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
     """Seed's wish: to ask for more than the instance could ever have had."""
-    many = {"type": "local", "dir": str(cli.home), "cores": 4, "max_nodes": 5}
-    with serve("hold", providers={"local": many}, plan={"spread": False}) as daemon:
+    local = {"type": "local", "dir": str(cli.home), "cores": 4, "max_nodes": 5}
+    many = {"providers": {"local": local}, "plan": {"spread": False}}
+    with serve("hold", **many) as daemon:
         job = user.submit("--burst", "-N5", *HOSTNAME)
         why = "no rank slots of the lead hold more than 4"
         wait_until(lambda: why in cli.run("explain", job).stdout, why)
@@ -190,8 +191,9 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         asked = ("lead", "check", str(instance.directory), "--uri", instance.uri)
         assert "a restart adds burst-2-[0-4] as ranks 10-14" in burst(*asked).stdout
         instance.stop()
-        instance.start()
-        daemon.says(" serves ", 2)
+        assert daemon.wait() == 1, "it waits for no lead that was shut down"
+    instance.start()
+    with serve("hold", **many):
         assert "no restart is needed" in burst(*asked).stdout
         user.ended(job)
         assert user.hosts(job) == "burst-2-[0-4]"

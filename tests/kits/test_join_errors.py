@@ -165,6 +165,13 @@ def test_what_is_over_or_no_error_is_not_told(log: str) -> None:
     assert explain_log(log) == ""
 
 
+def test_where_flux_logs_no_event_it_is_told_that_there_is_no_answer() -> None:
+    begun = f"<7>overlay.debug[1]: connecting to {PEER}\n"
+    assert explain_log(begun).startswith(f"it has no answer from {PEER}: a firewall")
+    assert explain_log(f"{begun}<6>broker.info[1]: parent-ready: join->init 0s\n") == ""
+    assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
+
+
 def test_whether_it_has_joined() -> None:
     assert has_joined(JOINED)
     assert not has_joined(SHAKEN)
