@@ -169,6 +169,7 @@ def _check_queues(
         size = len(lead.hosts)
         config, intake = instance.config, settings.intake
         found = check_queues(config, lead.properties, size, intake)
+        found += check_queue_states(instance.queue_states, intake)
         yield from _label("queues", found)
         yield from _label("resources", check_resources(config, settings))
 
@@ -221,8 +222,6 @@ def _check_with_lead(
     known = None if isinstance(seen, ReadFailure) and settings.lead.owner else lent
     providers = collect_facts.ask_providers(settings, known, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
-    queues = check_queue_states(state.view, settings.intake)
-    yield from _label("queues", queues)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
     yield from _check_providers(providers, slots, records)
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):

@@ -18,7 +18,7 @@ from burst.flux_setup.site_tables import SiteTables, site_tables
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.job_limits import JobLimits, parse_limits
-from burst.model.lead import LeadView
+from burst.model.lead import QueueView
 from burst.model.ranks import format_idset
 
 _SETUP = "run `burst setup` again, and flux config reload"
@@ -61,17 +61,15 @@ def check_offer_limits(
 
 
 def check_queue_states(
-    view: LeadView | ReadFailure, intake: IntakeSettings
+    queues: Mapping[str, QueueView], intake: IntakeSettings
 ) -> Iterator[Finding]:
     """Tell which queues start no job, or take none, so that nothing is rented for them.
 
     The one in which burst jobs wait is kept stopped, and the daemon starts the other of
     mode queue: these are left to it unless they are disabled.
     """
-    if isinstance(view, ReadFailure):
-        return
     kept = (intake.queue, intake.ready) if intake.mode == "queue" else ()
-    for name, queue in sorted(view.queues.items()):
+    for name, queue in sorted(queues.items()):
         title = f"queue {name}" if name else "the queue of this instance"
         why = f" ({queue.reason})" if queue.reason else ""
         which = f" {name}" if name else ""

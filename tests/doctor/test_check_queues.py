@@ -16,7 +16,7 @@ from burst.doctor.check_queues import (
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.job_limits import JobLimits
 from burst.model.lead import QueueView
-from tests.builders import offer, view
+from tests.builders import offer
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 PROPERTIES = {
@@ -167,10 +167,6 @@ DISABLED = QueueView(enabled=False)
 def test_a_queue_that_is_stopped_or_disabled_is_told_with_what_to_type(
     queues: dict[str, QueueView], mode: Mode, says: str
 ) -> None:
-    found = list(check_queue_states(view(queues=queues), IntakeSettings(mode=mode)))
+    found = list(check_queue_states(queues, IntakeSettings(mode=mode)))
     assert said(found) == says
     assert set(levels(found)) <= {NOTE}
-
-
-def test_queues_that_cannot_be_read_are_told_of_elsewhere() -> None:
-    assert not list(check_queue_states(ReadFailure("gone"), IntakeSettings()))
