@@ -115,10 +115,14 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
         hosts = format_hostlist(
             world.identity.hosts[rank] for rank in sorted(job.ranks)
         )
-        if job.prologs and not job.t_start:
-            what, since = min(job.prologs.items(), key=lambda prolog: prolog[1])
-            facts = {"what": what, "hosts": hosts, "since": since}
-            return Decision(Reason.PROLOG, facts)
+        for scripts, reason in (
+            ({} if job.t_start else job.prologs, Reason.PROLOG),
+            (job.epilogs, Reason.EPILOG),
+        ):
+            if scripts:
+                what, since = min(scripts.items(), key=lambda script: script[1])
+                facts = {"what": what, "hosts": hosts, "since": since}
+                return Decision(reason, facts)
         return Decision(Reason.RUNNING, {"hosts": hosts})
     if job.state is JobState.INACTIVE:
         return Decision(Reason.ENDED, {"result": job.result})

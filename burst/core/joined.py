@@ -48,7 +48,14 @@ _NO_ERROR = (
     "no error was reported. Usually the lead's address or port is wrong, or a firewall"
     " drops the connection; run burst doctor"
 )
+_LEAD_ANEW = "the lead was started again while it came up"
 _COMES_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+
+
+def _has_lost_its_lead(burst: Burst, world: World) -> bool:
+    """Tell whether the lead was started as a burst came up: followers end by that."""
+    comes_up = burst.state in (State.PROVISION, State.JOIN)
+    return comes_up and burst.lease.created < world.identity.started
 
 
 class JoinedBehaviour:
@@ -80,7 +87,10 @@ class JoinedBehaviour:
                 break
         if what in FAILURES:
             note, kind = failure_note(burst, world, what), failure_kind(burst, world)
-            tx.fail_as_seen(burst, note, limits, kind)
+            if kind == "failed" and _has_lost_its_lead(burst, world):
+                tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
+            else:
+                tx.fail_as_seen(burst, note, limits, kind)
 
     def record_jobs(
         self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings

@@ -36,7 +36,11 @@ from burst.doctor.check_providers import (
     check_provider,
     check_shared_offers,
 )
-from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.check_queues import (
+    check_offer_limits,
+    check_queue_states,
+    check_queues,
+)
 from burst.doctor.check_resources import check_resources
 from burst.doctor.check_runtime import (
     check_daemon,
@@ -165,6 +169,7 @@ def _check_queues(
         size = len(lead.hosts)
         config, intake = instance.config, settings.intake
         found = check_queues(config, lead.properties, size, intake)
+        found += check_queue_states(instance.queue_states, intake)
         yield from _label("queues", found)
         yield from _label("resources", check_resources(config, settings))
 

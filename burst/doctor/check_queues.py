@@ -18,6 +18,7 @@ from burst.flux_setup.site_tables import SiteTables, site_tables
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.job_limits import JobLimits, parse_limits
+from burst.model.lead import QueueView
 from burst.model.ranks import format_idset
 
 _SETUP = "run `burst setup` again, and flux config reload"
@@ -56,6 +57,33 @@ def check_offer_limits(
                 f" queue lets a job have more than {max(most)}",
                 "that is right if jobs share a burst; else raise job-size.max.nnodes"
                 " under [policy.limits], flux-config-policy(5)",
+            )
+
+
+def check_queue_states(
+    queues: Mapping[str, QueueView], intake: IntakeSettings
+) -> Iterator[Finding]:
+    """Tell which queues start no job, or take none, so that nothing is rented for them.
+
+    The one in which burst jobs wait is kept stopped, and the daemon starts the other of
+    mode queue: these are left to it unless they are disabled.
+    """
+    kept = (intake.queue, intake.ready) if intake.mode == "queue" else ()
+    for name, queue in sorted(queues.items()):
+        title = f"queue {name}" if name else "the queue of this instance"
+        why = f" ({queue.reason})" if queue.reason else ""
+        which = f" {name}" if name else ""
+        if not queue.started and name not in kept:
+            yield note(
+                f"{title} is stopped{why}: Flux starts no job of it, and no nodes are"
+                " rented for one",
+                f"flux queue start{which}",
+            )
+        if not queue.enabled:
+            yield note(
+                f"{title} is disabled{why}: it takes no job, and no nodes are rented"
+                " for those that it has",
+                f"flux queue enable{which}",
             )
 
 

@@ -47,6 +47,8 @@ EVENTS = (
     "prolog-finish",
     "start",
     "finish",
+    "epilog-start",
+    "epilog-finish",
     "exception",
     "free",
     "clean",
@@ -109,6 +111,7 @@ class JournalJob(msgspec.Struct):
     t_start: float = 0.0
     t_finish: float = 0.0
     prologs: dict[str, float] = {}
+    epilogs: dict[str, float] = {}
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
@@ -166,6 +169,7 @@ class JournalJob(msgspec.Struct):
                 t_start=self.t_start,
                 t_finish=self.t_finish,
                 prologs=self.prologs,
+                epilogs=self.epilogs,
                 result=self._result(),
                 held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
@@ -298,6 +302,16 @@ def _prolog_finish(job: JournalJob, event: JournalEvent) -> None:
     job.prologs = {name: at for name, at in job.prologs.items() if name != over}
 
 
+def _epilog_start(job: JournalJob, event: JournalEvent) -> None:
+    name = str(event.context["description"])
+    job.epilogs = {**job.epilogs, name: event.timestamp}
+
+
+def _epilog_finish(job: JournalJob, event: JournalEvent) -> None:
+    over = event.context["description"]
+    job.epilogs = {name: at for name, at in job.epilogs.items() if name != over}
+
+
 def _start(job: JournalJob, event: JournalEvent) -> None:
     job.t_start = event.timestamp
 
@@ -341,6 +355,8 @@ _CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "alloc": _alloc,
     "prolog-start": _prolog_start,
     "prolog-finish": _prolog_finish,
+    "epilog-start": _epilog_start,
+    "epilog-finish": _epilog_finish,
     "start": _start,
     "finish": _finish,
     "exception": _exception,

@@ -13,9 +13,11 @@ from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.queue_changes import jobs_in_queues
+from burst.flux.queues import read_queues
 from burst.flux.rpc import RpcClient
 from burst.flux.scheduler import find_obstacles, read_scheduler
 from burst.model.jobid import JobId
+from burst.model.lead import QueueView
 from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
@@ -30,6 +32,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     known: Scheduler = Scheduler()
     """What else is known of it."""
     config: Mapping[str, Any]
+    queue_states: Mapping[str, QueueView] = {}
+    """Of all queues; of the anonymous one where none has a name."""
 
     @property
     def queues(self) -> Mapping[str, Any]:
@@ -50,7 +54,10 @@ def read_instance(uri: str) -> RunningInstance:
         client = RpcClient(handle)
         known = read_scheduler(client)
         config = client.ask("config.get")
-        return RunningInstance(scheduler=known.name, known=known, config=config)
+        states = read_queues(client)
+        return RunningInstance(
+            scheduler=known.name, known=known, config=config, queue_states=states
+        )
 
 
 def read_jobs_in(uri: str, queues: Collection[str]) -> list[JobId]:

@@ -166,6 +166,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     prologs: Mapping[str, float] = {}
     """What Flux runs before its start on nodes that it has already, such as a site's
     prolog: name to when that began."""
+    epilogs: Mapping[str, float] = {}
+    """What Flux runs after its end on nodes that it still has: name to when that began.
+    """
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
     held_at_submit: bool = False

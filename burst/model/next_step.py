@@ -70,6 +70,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         "starts it once that has ended, and ends what does not at its own timeout"
         " ([job-manager.prolog] timeout, 30m by default)"
     ),
+    Reason.EPILOG: _flux(
+        "frees its nodes once that has ended, and ends what does not at its own timeout"
+        " ([job-manager.epilog] timeout, none by default)"
+    ),
     Reason.RUNNING: NextStep(Actor.NOBODY, "has to act before it ends"),
     Reason.ENDED: NextStep(Actor.NOBODY, "has to act any more"),
     Reason.NOT_YET_READ: _NEXT_TICK,

@@ -103,6 +103,10 @@ class Reason(enum.Enum):
     STARTING = _left_alone("{scheduler} may be starting it at this moment", memo=None)
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
     PROLOG = _left_alone("its {what} runs on {hosts} since {since!t}", memo=None)
+    EPILOG = _left_alone(
+        "it has ended, and keeps {hosts} while its {what} runs, since {since!t}",
+        memo=None,
+    )
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
     # It is held as long, where it might block others. Told in no memo: it is over soon,

@@ -160,7 +160,7 @@ def test_what_stood_in_the_way_is_told_once_it_has_left(change, stood):
     assert told.next_step().startswith("the daemon tries it again at ")
 
 
-def test_a_prolog_that_runs_is_named():
+def test_a_prolog_or_an_epilog_that_runs_is_named():
     s = Sim()
     number = s.lead.submit(whole(2))
     s.tick(2)
@@ -171,7 +171,14 @@ def test_a_prolog_that_runs_is_named():
     assert row is not None
     assert row["why"].startswith("its job-manager.prolog runs on lead-[0-1] since ")
     assert row["next"].startswith("Flux starts it once that has ended")
-    s.lead.change(number, t_start=T0, prologs={})
+    s.lead.change(number, t_start=T0, epilogs={"job-manager.epilog": T0})
+    s.tick()
+    snapshot = s.engine.snapshot
+    row = explain(snapshot.records, snapshot.world, {}, number)
+    assert row is not None
+    assert "keeps lead-[0-1] while its job-manager.epilog runs" in row["why"]
+    assert row["next"].startswith("Flux frees its nodes once that has ended")
+    s.lead.change(number, t_start=T0, prologs={}, epilogs={})
     s.tick()
     snapshot = s.engine.snapshot
     row = explain(snapshot.records, snapshot.world, {}, number)

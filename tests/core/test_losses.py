@@ -175,6 +175,43 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     assert the_loss(sim).context["note"].endswith(f"; {hosts[0]} {WHY}")
 
 
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
+    sim = Sim()
+    sim.joins = False
+    sim.boot()
+    sim.tick(2)
+    job = sim.lead.submit(whole(4), userid=1)
+    sim.until(lambda: bool(sim.bursts) and sim.burst.state is State.JOIN)
+    first = sim.burst.id
+    sim.provider.fail(first, "its log is empty")
+    sim.joins = True
+    if anew:
+        sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+        sim.boot()
+    sim.tick(20)
+    told = next(b for b in sim.bursts if b.id == first).events
+    notes = [event.context.get("note", "") for event in told]
+    assert any("the lead was started again" in each for each in notes) == anew
+    # The next burst is made at once.
+    assert (len(sim.bursts) > 1) == anew
+    assert (sim.lead.jobs[job].state is JobState.RUN) == anew
+
+
+def test_a_burst_that_was_online_as_the_lead_was_started_again_fails_by_its_own_words():
+    sim, _ = running()
+    first = sim.burst.id
+    sim.provider.fail(first, "its log is empty")
+    for rank in sim.burst.lease.ranks:
+        sim.lead.lose(rank)
+    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+    sim.boot()
+    sim.tick(5)
+    told = next(b for b in sim.bursts if b.id == first).events
+    [failed] = [event for event in told if event.name == "exception"]
+    assert "while it came up" not in failed.context["note"]
+
+
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     sim, _ = running()
     sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from burst.config import IntakeSettings, Mode
-from burst.doctor.check_queues import check_offer_limits, check_queues
+from burst.doctor.check_queues import (
+    check_offer_limits,
+    check_queue_states,
+    check_queues,
+)
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.job_limits import JobLimits
+from burst.model.lead import QueueView
 from tests.builders import offer
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
@@ -122,3 +127,46 @@ def test_offers_that_no_job_could_fill_are_told() -> None:
     assert list(check_offer_limits(facts, {"": four, "long": JobLimits()})) == []
     assert list(check_offer_limits(facts, {})) == []
     assert list(check_offer_limits(facts, {"": JobLimits({"nnodes": 8})})) == []
+
+
+STOPPED = QueueView(started=False, reason="maintenance")
+DISABLED = QueueView(enabled=False)
+
+
+@pytest.mark.parametrize(
+    ("queues", "mode", "says"),
+    [
+        ({"": QueueView()}, "hold", ""),
+        (
+            {"": STOPPED},
+            "hold",
+            "the queue of this instance is stopped (maintenance): Flux starts no job of"
+            " it, and no nodes are rented for one -> flux queue start",
+        ),
+        (
+            {"": QueueView(), "debug": STOPPED},
+            "queue",
+            "queue debug is stopped (maintenance): Flux starts no job of it, and no"
+            " nodes are rented for one -> flux queue start debug",
+        ),
+        (
+            {"debug": DISABLED},
+            "scheduler",
+            "queue debug is disabled: it takes no job, and no nodes are rented for"
+            " those that it has -> flux queue enable debug",
+        ),
+        ({"burst": STOPPED, "burst-ready": STOPPED}, "queue", ""),
+        (
+            {"burst": STOPPED, "burst-ready": DISABLED},
+            "queue",
+            "queue burst-ready is disabled: it takes no job, and no nodes are rented"
+            " for those that it has -> flux queue enable burst-ready",
+        ),
+    ],
+)
+def test_a_queue_that_is_stopped_or_disabled_is_told_with_what_to_type(
+    queues: dict[str, QueueView], mode: Mode, says: str
+) -> None:
+    found = list(check_queue_states(queues, IntakeSettings(mode=mode)))
+    assert said(found) == says
+    assert set(levels(found)) <= {NOTE}

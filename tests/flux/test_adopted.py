@@ -187,7 +187,10 @@ def test_an_adopted_site_answers_as_before_and_bursts(
             assert user.do("jobs", "-ano", "{status} {nodelist}", job).startswith(
                 "COMPLETED burst-0-["
             )
+            site.flux("queue", "stop", "debug", "-m", "maintenance")
             doctor = cli.run("doctor", "--uri", site.uri)
+            assert "queue debug is stopped (maintenance)" in doctor.stdout
+            site.flux("queue", "start", "debug")
             assert "queue batch: jobs run on ranks 0" in doctor.stdout
             about = [line for line in doctor.lines if "queue" in line]
             assert not [line for line in about if "wrong" in line]

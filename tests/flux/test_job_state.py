@@ -259,3 +259,12 @@ def test_what_runs_before_its_start() -> None:
     assert job_after(*before, begun, over).view().prologs == {}
     unknown: tuple[str, dict[str, Any]] = ("prolog-start", {})
     assert job_after(*before, unknown).view().unreadable
+
+
+def test_what_runs_after_its_end() -> None:
+    begun = ("epilog-start", {"description": "job-manager.epilog"})
+    over = ("epilog-finish", {"description": "job-manager.epilog", "status": 0})
+    ended = (*RUNNING, FINISH)
+    at = float(len(ended) + 1)
+    assert job_after(*ended, begun).view().epilogs == {"job-manager.epilog": at}
+    assert job_after(*ended, begun, over).view().epilogs == {}
