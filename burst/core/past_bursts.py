@@ -106,14 +106,13 @@ class PastBursts(msgspec.Struct, frozen=True):
 
 def _settled_row(row: SettledBurst) -> Row:
     """Return what is known of a burst whose record is gone."""
-    reclaimed = row.reclaimed and "reclaimed"
     return {
         "id": row.burst,
         "provider": row.provider,
         "offer": row.offer,
         "nodes": row.nodes,
         "state": "inactive",
-        "result": reclaimed or None,
+        "result": "reclaimed" if row.reclaimed else None,
         "note": "",
         "states": [],
         "made": row.made,

@@ -293,23 +293,30 @@ def _alloc(job: JournalJob, _event: JournalEvent) -> None:
 
 
 def _prolog_start(job: JournalJob, event: JournalEvent) -> None:
-    name = str(event.context["description"])
-    job.prologs = {**job.prologs, name: event.timestamp}
+    job.prologs = _with_script(job.prologs, event)
 
 
 def _prolog_finish(job: JournalJob, event: JournalEvent) -> None:
-    over = event.context["description"]
-    job.prologs = {name: at for name, at in job.prologs.items() if name != over}
+    job.prologs = _without_script(job.prologs, event)
 
 
 def _epilog_start(job: JournalJob, event: JournalEvent) -> None:
-    name = str(event.context["description"])
-    job.epilogs = {**job.epilogs, name: event.timestamp}
+    job.epilogs = _with_script(job.epilogs, event)
 
 
 def _epilog_finish(job: JournalJob, event: JournalEvent) -> None:
+    job.epilogs = _without_script(job.epilogs, event)
+
+
+def _with_script(scripts: dict[str, float], event: JournalEvent) -> dict[str, float]:
+    """Return the scripts that run, and since when, after one has begun."""
+    return {**scripts, str(event.context["description"]): event.timestamp}
+
+
+def _without_script(scripts: dict[str, float], event: JournalEvent) -> dict[str, float]:
+    """Return those that still run after one has ended."""
     over = event.context["description"]
-    job.epilogs = {name: at for name, at in job.epilogs.items() if name != over}
+    return {name: at for name, at in scripts.items() if name != over}
 
 
 def _start(job: JournalJob, event: JournalEvent) -> None:
