@@ -8,7 +8,7 @@ import math
 from collections.abc import Container
 
 from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.limits import Asked, Usage
+from burst.core.placement.limits import Asked, BurstUsage, Usage
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
 from burst.core.placement.trials import PlanTrials
@@ -52,15 +52,25 @@ class IsolatedPlacement:
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
-        self, candidate: ProviderOffer, demand: Demand, trials: PlanTrials
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        trials: PlanTrials,
+        until: float,
     ) -> OfferRejection | None:
-        """Place a demand on an offer; return why not, None if it is."""
+        """Place a demand on an offer, until then; return why not, None if it is."""
         nodes = nodes_needed(demand.request, candidate.offer.shape)
         refusal = self._refuse(candidate, demand, nodes) or trials.why_refused(
             candidate, "", nodes
         )
         if refusal is None:
-            self.usage.add(_asked(candidate, demand, nodes))
+            use = BurstUsage(
+                nodes=nodes,
+                userids=frozenset(() if demand.userid is None else (demand.userid,)),
+                offer=candidate.key,
+                until=until,
+            )
+            self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
             self.usage.purchases.buy(candidate, demand, nodes)
             self._placed.append((candidate, demand, nodes))
             trials.note(candidate, (nodes,))

@@ -119,8 +119,7 @@ def lender_of(burst: Burst) -> Lender:
         provider=lease.provider,
         offer=lease.offer,
         price=lease.price,
-        # An older record does not say it; nodes that were made for a guest are for him.
-        guests=bool(lease.userids) if lease.guests is None else lease.guests,
+        guests=lease.guests,
     )
     return Lender(
         terms=terms,

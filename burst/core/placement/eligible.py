@@ -34,6 +34,9 @@ class Lender(msgspec.Struct, kw_only=True):
             return False
         if not share_users and self.userids and self.userids != {demand.userid}:
             return False
+        unknown = demand.preferences.guest and self.terms.guests is None
+        if unknown and demand.userid not in self.userids:
+            return False  # nodes that were made for a guest are such that his jobs run
         return why_unwanted(demand.preferences, self.terms) is None
 
     def joins(self, demand: Demand) -> bool:
@@ -78,7 +81,7 @@ def _why_of_no_use(
     preferences: BurstPreferences, terms: Terms
 ) -> OfferRejection | None:
     """Return why the job could not run as it is to on nodes on such terms."""
-    if preferences.guest and not terms.guests:
+    if preferences.guest and terms.guests is False:
         # Its nodes would be paid for, and the job would fail on them.
         return OfferRejection(terms.key, Reason.NO_GUESTS)
     if burst_mode(preferences, terms.modes) is None:

@@ -14,7 +14,6 @@ from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
-
 _MINUTE_S = 60.0
 
 
@@ -117,5 +116,5 @@ def _job_end(job: JobId, lead: LeadView) -> float:
         return math.inf
     if view.t_start:
         return view.t_start + view.duration
-    # It is about to start. To the minute, as what rests on it is planned anew each time.
+    # It is about to start. To the minute, so that what rests on it stands meanwhile.
     return math.ceil((lead.read_at + view.duration) / _MINUTE_S) * _MINUTE_S

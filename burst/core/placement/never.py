@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.rank_table import SlotClass, class_of, run_of
@@ -24,11 +24,12 @@ class AllSlots:
     ) -> None:
         """`providers` as for `RankTable`."""
         self.constraints = constraints
+        self._providers = providers
         self._by_class: dict[SlotClass, list[RankSlot]] = {}
         for slot in slots:
             self._by_class.setdefault(class_of(slot, providers), []).append(slot)
         self._slot_of = {rank: slot for slot in slots for rank in slot.ranks}
-        self._counts: dict[str, Mapping[str, int]] = {}
+        self._counts: dict[str, dict[SlotClass, list[int]]] = {}
         self._sizes: dict[tuple[SlotClass, str, int], tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
@@ -74,27 +75,26 @@ class AllSlots:
         """Return the most nodes in one slot of a kind, free or not, and in all."""
         key = slot_class, constraint, cap
         if key not in self._sizes:
-            slots = self._by_class[slot_class]
-            sizes: Iterable[int] = (slot.size for slot in slots)
             if constraint:
-                count = self._count(constraint)
-                sizes = (count.get(slot.name, 0) for slot in slots)
+                sizes = self._count(constraint).get(slot_class, [])
+            else:
+                sizes = [slot.size for slot in self._by_class[slot_class]]
             capped = [min(cap, size) for size in sizes]
-            self._sizes[key] = max(capped), sum(capped)
+            self._sizes[key] = max(capped, default=0), sum(capped)
         return self._sizes[key]
 
-    def _count(self, constraint: str) -> Mapping[str, int]:
-        """Return how many ranks of each slot are admitted, if any are."""
+    def _count(self, constraint: str) -> Mapping[SlotClass, list[int]]:
+        """Return how many ranks of each slot are admitted, if any are, by its kind."""
         found = self._counts.get(constraint)
         if found is None:
             admitted = self.constraints.admitted(constraint)
-            slots = {
-                self._slot_of[rank].name: self._slot_of[rank]
-                for rank in admitted
-                if rank in self._slot_of
-            }
-            sizes = {name: _admitted(slot, admitted) for name, slot in slots.items()}
-            found = {name: size for name, size in sizes.items() if size}
+            there = (self._slot_of[rank] for rank in admitted if rank in self._slot_of)
+            found = {}
+            for slot in {slot.ranks: slot for slot in there}.values():
+                size = _admitted(slot, admitted)
+                if size:
+                    kind = class_of(slot, self._providers)
+                    found.setdefault(kind, []).append(size)
             self._counts[constraint] = found
         return found
 

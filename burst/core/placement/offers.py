@@ -38,8 +38,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     price: float = 0.0
     """Per node and hour."""
     priced_by: PriceSource = "offer"
-    guests: bool = True
-    """Whether jobs of guests can run on the nodes."""
+    guests: bool | None = True
+    """Whether jobs of guests can run on the nodes; None where an older record does not
+    say it."""
     modes: tuple[BurstMode, ...] = ("joined",)
 
     @property

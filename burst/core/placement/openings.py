@@ -29,6 +29,16 @@ class Opening(NamedTuple):
     """The ranks of each; none of an isolated burst, which is placed already."""
 
 
+class _Asks(NamedTuple):
+    """A demand, with what is the same for each offer."""
+
+    demand: Demand
+    needed: float
+    """For how many seconds a burst has to last."""
+    admitted: frozenset[int] | None
+    borne: int
+
+
 class Openings:
     """Finds them for the jobs of one plan. Takes no ranks."""
 
@@ -76,8 +86,11 @@ class Openings:
         """
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
+        asks = _Asks(
+            demand, self._run_times.needed(demand), self._ground.admitted(demand), borne
+        )
         for offer in wanted.offers:
-            found = offer.unwanted or self._try(offer, demand, borne)
+            found = offer.unwanted or self._try(offer, asks)
             if not isinstance(found, OfferRejection):
                 return Opening(offer.candidate, found)
             refusals.append(found)
@@ -113,29 +126,26 @@ class Openings:
             return Reason.NO_ROOM, never[1]
         return never
 
-    def _try(
-        self, wanted: WantedOffer, demand: Demand, borne: int
-    ) -> list[Piece] | OfferRejection:
+    def _try(self, wanted: WantedOffer, asks: _Asks) -> list[Piece] | OfferRejection:
         """Return what a job may have of an offer that it wants; or why it may not."""
-        candidate = wanted.candidate
-        refused = self._trials.why_tried(candidate) or self._run_times.why_too_short(
-            candidate, demand
-        )
+        candidate, demand = wanted.candidate, asks.demand
+        refused = self._trials.why_tried(candidate)
+        if refused is None and candidate.run_time < asks.needed:
+            refused = self._run_times.why_too_short(candidate, demand)
         if refused:
             return refused
-        if wanted.isolated:
-            return self._isolated.take(candidate, demand, self._trials) or []
         ground, refusal = self._ground, None
         until = demand.end(ground.now + candidate.offer.join_time)
-        want = Want(until, ground.admitted(demand))
-        for slot_class in ground.table.classes(candidate.provider):
-            if not ground.table.has_free(slot_class, want):
-                continue
+        if wanted.isolated:
+            taken = self._isolated.take(candidate, demand, self._trials, until)
+            return taken or []
+        want = Want(until, asks.admitted)
+        for slot_class in ground.table.free_classes(candidate.provider, until):
             pieces = self._choose(candidate, demand, slot_class, want)
             if isinstance(pieces, OfferRejection):
                 refusal = pieces
                 continue
-            refusal = self._too_much(candidate, demand, pieces, until, borne)
+            refusal = self._too_much(candidate, demand, pieces, until, asks.borne)
             if refusal is None:
                 return pieces
         return refusal or self._busy_or_promised(candidate.key)

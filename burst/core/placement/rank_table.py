@@ -140,31 +140,44 @@ class RankTable:
             there = SlotRanks(slot, ranks, providers)
             self._by_class.setdefault(there.kind, []).append(there)
             self._slot_of |= dict.fromkeys(slot.ranks, there)
-        self._free = {
-            slot_class: _sorted(each for each in group if each.free)
-            for slot_class, group in self._by_class.items()
-        }
+        self._free: dict[SlotClass, list[SlotRanks]] = {}
+        """Slots with free ranks, in the order in which these are taken."""
+        for kind, group in self._by_class.items():
+            free = sorted((each for each in group if each.free), key=_order)
+            if free:
+                self._free[kind] = free
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
+        self._classes: dict[str, list[SlotClass]] = {}
 
-    def classes(self, provider: str) -> list[SlotClass]:
+    def classes(self, provider: str) -> Sequence[SlotClass]:
         """Return the kinds of slots that a provider may use."""
+        if provider not in self._classes:
+            self._classes[provider] = [
+                slot_class
+                for slot_class in self._by_class
+                if not slot_class[1] or provider in slot_class[1]
+            ]
+        return self._classes[provider]
+
+    def free_classes(self, provider: str, until: float) -> Sequence[SlotClass]:
+        """Return those of which a burst may have something until then."""
+        if not self._free:
+            return ()
+        want = Want(until)
         return [
             slot_class
-            for slot_class in self._by_class
-            if not slot_class[1] or provider in slot_class[1]
+            for slot_class in self.classes(provider)
+            if any(
+                not slot.kept or slot.usable(want)
+                for slot in self._free.get(slot_class, ())
+            )
         ]
-
-    def has_free(self, slot_class: SlotClass, want: Want) -> bool:
-        """Tell whether anything of a kind is free for a job, by time alone."""
-        free = self._free[slot_class]
-        anywhere = Want(want.until)
-        return any(not each.kept or each.usable(anywhere) for each in free)
 
     def fitting(
         self, slot_class: SlotClass, nodes: int, want: Want
     ) -> Iterator[tuple[SlotRanks, list[int]]]:
         """Return slots of a kind with so many free ranks, and these ranks of each."""
-        for each in self._free[slot_class]:
+        for each in self._some(slot_class, want.admitted):
             if len(each.free) >= nodes:
                 found = each.usable(want)
                 if len(found) >= nodes:
@@ -175,7 +188,7 @@ class RankTable:
     ) -> list[tuple[SlotRanks, list[int]]] | None:
         """Return free ranks of several slots, largest first, at most `cap` of each."""
         pieces: list[tuple[SlotRanks, list[int]]] = []
-        free = self._free[slot_class]
+        free = self._some(slot_class, want.admitted)
         whole = [each for each in free if len(each.free) == each.slot.size]
         for each in (*reversed(whole), *reversed(free[len(whole) :])):
             found = each.usable(want)[: min(nodes, cap)]
@@ -188,16 +201,20 @@ class RankTable:
 
     def largest(self, slot_class: SlotClass, want: Want) -> int:
         """Return how many ranks of one slot of a kind are free, at the most."""
-        sizes = (len(each.usable(want)) for each in self._free[slot_class])
+        some = self._some(slot_class, want.admitted)
+        sizes = (len(each.usable(want)) for each in some)
         return max(sizes, default=0)
 
     def take(self, slot: SlotRanks, ranks: Iterable[int], until: float) -> None:
         """Give free ranks to a burst that has them until then, as far as is known."""
         taken = frozenset(ranks if slot.slot.divisible else slot.slot.ranks)
+        group = self._free[slot.kind]
+        del group[bisect_left(group, slot.order, key=_order)]
         slot.free = [rank for rank in slot.free if rank not in taken]
-        for group in self._free.values():
-            if slot in group:
-                group[:] = _sorted(each for each in group if each.free)
+        if slot.free:
+            insort(group, slot, key=_order)
+        elif not group:
+            del self._free[slot.kind]
         self.prolong(taken, until)
 
     def prolong(self, ranks: Iterable[int], until: float) -> None:
@@ -220,6 +237,8 @@ class RankTable:
 
     def first_promised(self) -> JobId | None:
         """Return a job to which free ranks are promised; None where there is none."""
+        if not self._free:
+            return None
         free = (rank for rank in self._promised_to if rank in self._slot_of[rank].free)
         rank = next(free, None)
         return None if rank is None else self._promised_to[rank]
@@ -278,6 +297,17 @@ class RankTable:
                 self._promised_to[rank] = job
             # Nobody is promised it after a job of which no end is known.
             self._set(slot, rank, None if until == math.inf else until)
+
+    def _some(
+        self, slot_class: SlotClass, admitted: Set[int] | None
+    ) -> Sequence[SlotRanks]:
+        """Return slots of a kind with free ranks, of a few ranks theirs alone."""
+        free = self._free.get(slot_class, [])
+        if admitted is None or len(admitted) > len(free):
+            return free
+        there = (self._slot_of[rank] for rank in admitted if rank in self._slot_of)
+        slots = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
+        return sorted((slot for slot in slots.values() if slot.free), key=_order)
 
     def _with_gateways(self, ranks: Iterable[int]) -> Iterator[int]:
         slots = {id(self._slot_of[rank]): self._slot_of[rank] for rank in ranks}
@@ -357,5 +387,5 @@ def run_of(slot: RankSlot, admitted: Set[int]) -> int:
     return slot.size
 
 
-def _sorted(slots: Iterable[SlotRanks]) -> list[SlotRanks]:
-    return sorted(slots, key=lambda slot: slot.order)
+def _order(slot: SlotRanks) -> tuple[bool, int, tuple[int, ...]]:
+    return slot.order
