@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.limits import Asked, BurstUsage, Usage, usage_of
+from burst.core.placement.limits import Asked, BurstUsage, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -97,11 +97,13 @@ def test_only_bursts_that_count_have_to_go():
         BurstId("b"): use(2, "local/p", 20.0),
     }
     usage = Usage(settings(limits={"max_nodes_per_user": 4}).limits, there)
-    assert usage.when(new(1, user=2), math.inf).gone == {"b"}
+    room = usage.when(new(1, user=2), math.inf)
+    assert room
+    assert room.gone == {"b"}
     usage = Usage(settings().limits, there, totals={"local/p": 4})
     asked = Asked.new("local/p", (1,), 1, math.inf)
     assert why(usage, asked) is Reason.OFFER_FULL
-    assert usage.when(asked, math.inf) == (20.0, True, {"b"})
+    assert usage.when(asked, math.inf) == Room(20.0, True, frozenset({BurstId("b")}))
 
 
 @pytest.mark.parametrize(("made_for", "bear"), [((), set()), ((7,), {7, 100})])

@@ -54,8 +54,7 @@ def free(*bursts, unread=(), slots=SLOTS, **seen):
 
 def later(*bursts, jobs=(), **seen):
     records = Records(bursts={burst.id: burst for burst in bursts})
-    seen = view(*jobs, **{"online": (0, 1), **seen})
-    return leasable_ranks(SLOTS, records, seen)
+    return leasable_ranks(SLOTS, records, view(*jobs, online=(0, 1), **seen))
 
 
 def only(*hosts):
@@ -83,6 +82,10 @@ def split(found, nodes, cap, want=ANY):
 def earliest(found, nodes, most=8, admitted=None, late=math.inf, **sizes):
     its = Sizes(nodes, most, **{"spread": True, **sizes})
     return found.earliest(KIND, its, admitted, late)
+
+
+def reason(never):
+    return never and never[0]
 
 
 def test_what_a_burst_leaves_of_a_slot_is_free():
@@ -253,8 +256,8 @@ def test_no_job_that_names_a_host_of_a_slot_is_failed_for_it():
     others = whole(3, constraint='{"not":[{"hostlist":["burst-0-1"]}]}')
     assert found.why_never(others, {"local": 8}, False) is None
     nowhere = whole(1, constraint='{"hostlist":["lead-0"]}')
-    assert found.why_never(nowhere, {"local": 8}, False)[0] is Reason.EXCLUDED
+    assert reason(found.why_never(nowhere, {"local": 8}, False)) is Reason.EXCLUDED
     behind = AllSlots(find_slots(gateway())[:1], Constraints(LEAD), frozenset())
     last = whole(1, constraint=hosts)
-    assert behind.why_never(last, {"local": 8}, False)[0] is Reason.EXCLUDED
+    assert reason(behind.why_never(last, {"local": 8}, False)) is Reason.EXCLUDED
     assert KIND[0] == Shape(4, 1)
