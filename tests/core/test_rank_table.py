@@ -9,7 +9,7 @@ import pytest
 
 from burst.core.placement.leasable import LeasableRanks, free_ranks, leasable_ranks
 from burst.core.placement.never import AllSlots
-from burst.core.placement.rank_table import RankTable, Sizes, Want
+from burst.core.placement.rank_table import RankTable, Sizes, SlotClass, Want
 from burst.core.placement.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.core.select.constraints import Constraints
@@ -26,7 +26,7 @@ ALL = frozenset(range(2, 10))
 TWO = msgspec.structs.replace(
     LEASE, hosts=("burst-0-0", "burst-0-1"), ranks=(2, 3), slot="burst-0"
 )
-KIND = (NODE, frozenset())
+KIND: SlotClass = (NODE, frozenset())
 ANY = Want(math.inf)
 ONE = JobId(1)
 

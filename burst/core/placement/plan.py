@@ -108,3 +108,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     awaited: frozenset[BurstId] = frozenset()
     """Idle bursts that a job will have with what is promised to it and is busy now."""
     decisions: Mapping[JobId | None, Decision] = {}
+
+    @property
+    def gives(self) -> bool:
+        """Whether some job is given nodes."""
+        return bool(self.proposals or self.growths or self.assignments or self.combined)

@@ -40,10 +40,10 @@ class Kept(NamedTuple):
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
         start, last = self.place.start, self.place.last or "others"
-        when, until = "as soon as they are free", ""
+        when, kept = "as soon as they are free", ""
         if not self.place.known:
             when = f"once {last} ended, which no time limit foretells"
-            until = f" until {clock_time(start)} ([deadlines] reservation)"
+            kept = f" until {clock_time(start)} ([deadlines] reservation)"
         elif start:
             when = f"about {clock_time(start)}, when {last} ends"
         facts = {
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
             "offer": self.offer,
             "when": when,
             "ranks": format_idset(frozenset(self.place.ranks)),
-            "until": until,
+            "kept": kept,
         }
         return Decision(Reason.RESERVED, facts, refusals)
 
