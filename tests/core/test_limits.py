@@ -19,8 +19,8 @@ def limited(**limits):
     return Usage(settings(limits=limits).limits, {BurstId("a"): there})
 
 
-def new(*sizes, user=None, borne=0):
-    return Asked.new("o", sizes, user, math.inf, borne)
+def new(*sizes, user=None, charged_nodes=0):
+    return Asked.new("o", sizes, user, math.inf, charged_nodes)
 
 
 def grows(size, by):
@@ -46,7 +46,7 @@ def test_usage_refuses_what_is_too_much():
     assert refusal
     assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
     assert why(usage, new(3, user=200)) is None
-    assert why(usage, new(3, user=200, borne=5)) is Reason.LIMIT_USER
+    assert why(usage, new(3, user=200, charged_nodes=5)) is Reason.LIMIT_USER
     assert why(usage, Asked.joined(100, 3)) is Reason.LIMIT_USER
     assert why(usage, Asked.joined(None, 99)) is None
     usage.add(Asked.joined(None, 9))

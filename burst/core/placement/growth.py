@@ -75,7 +75,7 @@ def why_not_grown(burst: Burst, more: int, catalog: OfferCatalog, usage: Usage) 
         offer=key,
         sizes=(nodes,),
         nodes=more,
-        bears=dict.fromkeys(lease.userids, more),
+        charged=dict.fromkeys(lease.userids, more),
     )
     refused = (
         catalog.why_refused(candidate, lease.slot, more)

@@ -46,7 +46,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them are new."""
     bursts: int = 0
     """How many bursts are new."""
-    bears: Mapping[int, int] = _NOBODY
+    charged: Mapping[int, int] = _NOBODY
     """How many nodes more count against each user."""
     until: float = math.inf
     """When it will have ended."""
@@ -58,11 +58,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         sizes: tuple[int, ...],
         userid: int | None,
         until: float,
-        borne: int = 0,
+        extra: int = 0,
     ) -> Asked:
         """Return what new bursts of these sizes are.
 
-        `borne` is how many further nodes their user bears with them.
+        `extra` is how many further nodes count against their user.
         """
         nodes = sum(sizes)
         return cls(
@@ -70,14 +70,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             sizes=sizes,
             nodes=nodes,
             bursts=len(sizes),
-            bears={} if userid is None else {userid: nodes + borne},
+            charged={} if userid is None else {userid: nodes + extra},
             until=until,
         )
 
     @classmethod
     def joined(cls, userid: int | None, nodes: int) -> Asked:
         """Return what it is that a user joins bursts of so many nodes."""
-        return cls(bears={} if userid is None or not nodes else {userid: nodes})
+        return cls(charged={} if userid is None or not nodes else {userid: nodes})
 
 
 class Room(NamedTuple):
@@ -102,7 +102,7 @@ class _InUse(msgspec.Struct):
     def add(self, more: Asked) -> None:
         self.nodes += more.nodes
         self.bursts += more.bursts
-        self.by_user.update(more.bears)
+        self.by_user.update(more.charged)
         self.by_offer[more.offer] += more.nodes
 
     def without(self, gone: Iterable[BurstUsage]) -> _InUse:
@@ -147,7 +147,7 @@ class Usage:
             self._now.add(_asked(use))
 
     def add(self, more: Asked) -> None:
-        """Count that; each user bears all of it."""
+        """Count that; all of it against each user."""
         self._now.add(more)
         for kept in self._kept:
             if kept.start < more.until:
@@ -209,7 +209,7 @@ class Usage:
                 break
             if name in own:
                 continue
-            mine = bool(use.userids & asked.bears.keys())
+            mine = bool(use.userids & asked.charged.keys())
             if lacks is Reason.LIMIT_USER and not mine:
                 continue
             if lacks is Reason.OFFER_FULL and use.offer != asked.offer:
@@ -253,7 +253,7 @@ class Usage:
             facts = {"total": total, "used": used, "need": nodes}
             return OfferRejection(offer, Reason.OFFER_FULL, facts)
         limit = limits.max_nodes_per_user
-        for userid, more in asked.bears.items():
+        for userid, more in asked.charged.items():
             if 0 < limit < use.by_user[userid] + more:
                 facts = {"limit": limit, "used": use.by_user[userid], "need": more}
                 return OfferRejection(offer, Reason.LIMIT_USER, facts)
@@ -261,9 +261,10 @@ class Usage:
 
 
 def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
-    """Return what a live burst uses. Who joined it bears it, as those it was made for.
+    """Return what a live burst uses. It counts against those it was
+    made for, and those whose jobs joined it.
 
-    Nobody does where it was requested ahead of jobs.
+    Against nobody where it was requested ahead of jobs.
     """
     userids = set(burst.lease.userids)
     if userids:
@@ -281,6 +282,6 @@ def _asked(use: BurstUsage) -> Asked:
         offer=use.offer,
         nodes=use.nodes,
         bursts=use.bursts,
-        bears=dict.fromkeys(use.userids, use.nodes),
+        charged=dict.fromkeys(use.userids, use.nodes),
         until=use.until,
     )

@@ -11,12 +11,12 @@ from burst.config import Settings
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
 from burst.core.placement.capacity import lending_bursts
 from burst.core.placement.catalog import read_catalog
-from burst.core.placement.ground import Ground
+from burst.core.placement.context import PlanContext
 from burst.core.placement.leasable import leasable_ranks
 from burst.core.placement.limits import Usage, usage_of
 from burst.core.placement.never import AllSlots
 from burst.core.placement.plan import Demand, Plan
-from burst.core.placement.plan_growth import GrowthGrounds, with_growths
+from burst.core.placement.plan_growth import GrowthContext, with_growths
 from burst.core.placement.planner import make_plan
 from burst.core.placement.purchases import Purchases
 from burst.core.placement.rank_table import RankTable
@@ -45,7 +45,7 @@ def plan_demands(
     slots = world.slots if world.identity.endpoint else ()
     ranks = leasable_ranks(slots, tx, world.lead)
     usage = current_usage(tx, world, settings)
-    ground = Ground(
+    context = PlanContext(
         now=tx.now,
         table=RankTable(slots, ranks, catalog.providers, tx.now),
         slots=AllSlots(slots, constraints, catalog.providers),
@@ -58,9 +58,9 @@ def plan_demands(
     )
     unreadable = unreadable_isolated_record(tx)
     isolated = IsolatedPlacement(usage, tx.bursts, unreadable, world.identity)
-    plan = make_plan(demands, ground, isolated)
-    grounds = GrowthGrounds(tx, world, settings, constraints, usage.purchases)
-    plan = with_growths(plan, grounds)
+    plan = make_plan(demands, context, isolated)
+    growing = GrowthContext(tx, world, settings, constraints, usage.purchases)
+    plan = with_growths(plan, growing)
     if not world.identity.endpoint:
         plan = _without_address(plan)
     return plan

@@ -11,9 +11,9 @@ import math
 from collections.abc import Set
 from typing import NamedTuple
 
+from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.eligible import WantedOffer
-from burst.core.placement.ground import Ground
 from burst.core.placement.limits import Asked
 from burst.core.placement.plan import Demand, Promise
 from burst.core.placement.rank_table import Place, Sizes, SlotClass
@@ -59,9 +59,11 @@ class Kept(NamedTuple):
 class Promises:
     """Makes them, in the order of the jobs."""
 
-    def __init__(self, ground: Ground, trials: PlanTrials, run_times: RunTimes) -> None:
+    def __init__(
+        self, context: PlanContext, trials: PlanTrials, run_times: RunTimes
+    ) -> None:
         self.made: list[Promise] = []
-        self._ground = ground
+        self._context = context
         self._trials = trials
         self._run_times = run_times
 
@@ -84,20 +86,20 @@ class Promises:
 
     def _may_have(self, wanted: WantedOffer, demand: Demand) -> bool:
         """Tell whether an offer is one for a job, if enough slots are free."""
-        candidate, trial = wanted.candidate, self._ground.catalog.on_trial
+        candidate, trial = wanted.candidate, self._context.catalog.on_trial
         if wanted.unwanted or wanted.isolated or candidate.provider in trial:
             return False
         return self._run_times.why_too_short(candidate, demand) is None
 
     def _find(self, wanted: WantedOffer, demand: Demand, spread: bool) -> Kept | None:
-        candidate, ground = wanted.candidate, self._ground
-        most = int(min(candidate.offer.max_nodes, ground.usage.largest_burst))
-        for slot_class in ground.table.classes(candidate.provider):
+        candidate, context = wanted.candidate, self._context
+        most = int(min(candidate.offer.max_nodes, context.usage.largest_burst))
+        for slot_class in context.table.classes(candidate.provider):
             sizes = self._sizes(wanted, demand, slot_class, most, spread)
             if sizes is None:
                 continue
-            place = ground.table.earliest(
-                slot_class, sizes, ground.admitted(demand), self._late(demand)
+            place = context.table.earliest(
+                slot_class, sizes, context.admitted(demand), self._late(demand)
             )
             kept = place and self._keep(wanted, demand, place, sizes.own)
             if kept:
@@ -107,8 +109,8 @@ class Promises:
 
     def _late(self, demand: Demand) -> float:
         """Return until when a job waits for ranks of which no limit tells the end."""
-        patience = demand.since + self._ground.patience
-        return patience if patience > self._ground.now else math.inf
+        patience = demand.since + self._context.patience
+        return patience if patience > self._context.now else math.inf
 
     def _sizes(
         self,
@@ -119,13 +121,13 @@ class Promises:
         spread: bool,
     ) -> Sizes | None:
         """Return what the job needs of a kind of slots; None where none of them do."""
-        candidate, ground = wanted.candidate, self._ground
+        candidate, context = wanted.candidate, self._context
         need = nodes_needed(demand.request, slot_class[0]) - demand.coming
         if need <= 0 or not candidate.offer.shape.holds(slot_class[0]):
             return None
-        if ground.usage.purchases.refuse(candidate, demand, need):
+        if context.usage.purchases.refuse(candidate, demand, need):
             return None
-        own = (live.burst for live in ground.live if demand.job in live.jobs)
+        own = (live.burst for live in context.live if demand.job in live.jobs)
         return Sizes(need, most, spread, frozenset(own))
 
     def _keep(
@@ -133,24 +135,24 @@ class Promises:
     ) -> Kept | None:
         """Keep a place for a job; None where it waits for something else."""
         assert demand.job is not None
-        ground, candidate = self._ground, wanted.candidate
-        pieces = ground.table.by_slot(place.ranks)
+        context, candidate = self._context, wanted.candidate
+        pieces = context.table.by_slot(place.ranks)
         if any(
             self._trials.why_refused(candidate, slot, nodes)
             for slot, nodes in pieces.items()
         ):
             return None
-        until = demand.end(max(place.start, ground.now))
+        until = demand.end(max(place.start, context.now))
         sizes = tuple(pieces.values())
         asked = Asked.new(candidate.key, sizes, demand.userid, until)
-        room = ground.usage.when(asked, self._late(demand), own)
-        if room is None or (ground.table.are_free(place.ranks) and not room.gone):
+        room = context.usage.when(asked, self._late(demand), own)
+        if room is None or (context.table.are_free(place.ranks) and not room.gone):
             return None
-        gone = room.gone | ground.table.holders(place.ranks)
+        gone = room.gone | context.table.holders(place.ranks)
         place = place._replace(
             start=max(room.start, place.start), known=room.known and place.known
         )
-        ground.table.promise(place, demand.job, demand.duration)
-        ground.usage.keep(demand.job, asked, place.start, gone)
+        context.table.promise(place, demand.job, demand.duration)
+        context.usage.keep(demand.job, asked, place.start, gone)
         promise = Promise(job=demand.job, ranks=place.ranks, start=place.start)
         return Kept(promise, place, candidate.key, gone)

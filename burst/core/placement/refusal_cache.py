@@ -6,7 +6,7 @@ would go into refusing them again. So a refused job that is held, or that waits 
 harms nobody, is not looked at before the job itself is another, or something has
 changed on which refusals rest. Then all of them are judged anew, the most urgent first,
 so many in each tick; and the next time not before the daemon has had twenty times as
-long for other things.
+long for other things, if they are many.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from burst.model.reason import Reason
 
 AT_ONCE = 500
 """So many jobs are judged anew in one tick."""
+_FEW = 100
+"""So many are judged anew whenever something changes: that takes five milliseconds."""
 _PAUSE_S = 0.001
-"""So long for each job that is judged anew no others are: twenty times what that takes,
-about 50 us."""
+"""So long for each further job that is judged anew no others are: twenty times what
+that takes."""
 
 
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +151,7 @@ def standing_refusals(
     pause = before.pause
     if changed and not queue and now >= pause:
         queue = sorted(same, key=lambda job: (-lead.jobs[job].urgency, job))
-        changed, pause = False, now + _PAUSE_S * len(queue)
+        changed, pause = False, now + _PAUSE_S * max(0, len(queue) - _FEW)
     if not queue:
         return Standing(same, (), changed, pause)
     due = set(queue[:AT_ONCE])

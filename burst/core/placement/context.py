@@ -16,7 +16,7 @@ from burst.core.placement.plan import Demand
 from burst.core.placement.rank_table import RankTable
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. The table, the usage and the pools of bursts change in the plan."""
 
     now: float
