@@ -182,7 +182,7 @@ def _decide_on_jobs(
     triage = JobTriage(tx, world, constraints, settings, tx.now)
     triage.policy.begin(rules, before.unforecast)
     triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
-    plan = plan_demands(tx, world, settings, constraints, triage.demands)
+    plan = plan_demands(tx, world, settings, triage.demands, before.overtaken)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
@@ -213,6 +213,10 @@ def _decide_on_jobs(
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(standing.decisions),
             promises=plan.promises,
+            overtaken={
+                **{job: n for job, n in before.overtaken.items() if job in fresh},
+                **plan.overtaken,
+            },
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from burst.core.placement.never import AllSlots
 from burst.core.placement.offers import OfferCatalog
 from burst.core.placement.plan import Demand
 from burst.core.placement.rank_table import RankTable
+from burst.model.jobid import JobId
 
 
 class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,9 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 0.0
     """For how many seconds after its submission ranks are kept for a job while no time
     limit tells when they are free: `[deadlines] reservation`."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes that jobs waited for were given to others before: see
+    `LiveNodes.overtaken`."""
     whole_nodes: bool = False
     """Whether the scheduler gives each job whole nodes."""
 

@@ -35,7 +35,7 @@ class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
     """When it may have ended, as of `burst_end`."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a demand would use beside what is in use."""
 
     offer: str = ""
@@ -59,7 +59,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         userid: int | None,
         until: float,
         extra: int = 0,
-    ) -> Asked:
+    ) -> FurtherUse:
         """Return what new bursts of these sizes are.
 
         `extra` is how many further nodes count against their user.
@@ -75,7 +75,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def joined(cls, userid: int | None, nodes: int) -> Asked:
+    def joined(cls, userid: int | None, nodes: int) -> FurtherUse:
         """Return what it is that a user joins bursts of so many nodes."""
         return cls(charged={} if userid is None or not nodes else {userid: nodes})
 
@@ -99,7 +99,7 @@ class _InUse(msgspec.Struct):
     by_user: Counter[int] = msgspec.field(default_factory=Counter)
     by_offer: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, more: Asked) -> None:
+    def add(self, more: FurtherUse) -> None:
         self.nodes += more.nodes
         self.bursts += more.bursts
         self.by_user.update(more.charged)
@@ -141,12 +141,12 @@ class Usage:
         self._totals = totals
         self._live = dict(live)
         self._now = _InUse()
-        self._ahead: list[Asked] = []
+        self._ahead: list[FurtherUse] = []
         self._kept: list[_Kept] = []
         for use in live.values():
             self._now.add(_asked(use))
 
-    def add(self, more: Asked) -> None:
+    def add(self, more: FurtherUse) -> None:
         """Count that; all of it against each user."""
         self._now.add(more)
         for kept in self._kept:
@@ -180,7 +180,7 @@ class Usage:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 
-    def why_not(self, asked: Asked) -> OfferRejection | None:
+    def why_not(self, asked: FurtherUse) -> OfferRejection | None:
         """Return why that much more is too much, None if it is not."""
         refused = self._exceeded(self._now, asked)
         if refused:
@@ -192,7 +192,7 @@ class Usage:
         return None
 
     def when(
-        self, asked: Asked, late: float, own: Set[BurstId] = frozenset()
+        self, asked: FurtherUse, late: float, own: Set[BurstId] = frozenset()
     ) -> Room | None:
         """Return when limits allow that much; None where they never do.
 
@@ -220,7 +220,7 @@ class Usage:
         return None if lacks else Room(start, known, frozenset(gone))
 
     def keep(
-        self, job: JobId, asked: Asked, start: float, gone: Iterable[BurstId]
+        self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]
     ) -> None:
         """Keep that much for a job from a time on, at which these bursts are gone."""
         use = self._now.without(self._live[name] for name in gone if name in self._live)
@@ -229,14 +229,14 @@ class Usage:
             use.add(each)
         self._kept.append(_Kept(start, job, use))
 
-    def _lacks(self, asked: Asked, gone: Iterable[BurstUsage]) -> Reason | None:
+    def _lacks(self, asked: FurtherUse, gone: Iterable[BurstUsage]) -> Reason | None:
         left = self._now.without(gone)
         for each in self._ahead:
             left.add(each)
         refused = self._exceeded(left, asked)
         return refused.reason if refused else None
 
-    def _exceeded(self, use: _InUse, asked: Asked) -> OfferRejection | None:
+    def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:
         limits, offer, nodes = self._limits, asked.offer, asked.nodes
         largest = max(asked.sizes, default=0)
         if 0 < limits.max_nodes_per_burst < largest:
@@ -277,8 +277,8 @@ def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
     )
 
 
-def _asked(use: BurstUsage) -> Asked:
-    return Asked(
+def _asked(use: BurstUsage) -> FurtherUse:
+    return FurtherUse(
         offer=use.offer,
         nodes=use.nodes,
         bursts=use.bursts,

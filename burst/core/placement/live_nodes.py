@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+import msgspec
 
 from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.plan import Demand
 from burst.core.placement.run_time import RunTimes
 from burst.model.burst import BurstId
@@ -17,6 +19,20 @@ from burst.model.jobid import JobId
 
 IdleShare = tuple[LiveBurst, list[int]]
 """A live burst, and the ranks of it that a job gets, each a whole idle node."""
+
+
+class _Passing(msgspec.Struct):
+    """How many nodes jobs behind one may be given that waits for no known time."""
+
+    job: JobId
+    bursts: Set[BurstId]
+    nodes: int
+    """As many as it needs."""
+    given: int
+
+    def lets(self, burst: BurstId, nodes: int) -> bool:
+        """Tell whether a burst that the job waits for may give so many to another."""
+        return burst in self.bursts and self.given + nodes <= self.nodes
 
 
 class LiveNodes:
@@ -31,6 +47,7 @@ class LiveNodes:
         self._given: set[BurstId] = set()
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone that count against a limit of a job ahead."""
+        self._passing: _Passing | None = None
 
     def reuse(self, demand: Demand) -> BurstId | None:
         """Give a job to one live burst that has room for it now; return which."""
@@ -43,7 +60,8 @@ class LiveNodes:
                 self._make_way(demand, live)
             elif live.pool.take(demand.request, admitted):
                 self._context.usage.purchases.use(demand, live.burst)
-                self._join(demand, live)
+                nodes = nodes_needed(demand.request, live.pool.shape)
+                self._join(demand, live, nodes)
                 self.assignments[demand.job] = live.burst
                 return live.burst
         return None
@@ -80,7 +98,7 @@ class LiveNodes:
         for live, ranks in found:
             here = ranks[: max(0, lacks)]
             more = [*chosen, (live, here)]
-            joined = Asked.joined(demand.userid, self.nodes_joined(demand, more))
+            joined = FurtherUse.joined(demand.userid, self.nodes_joined(demand, more))
             if not here or self._context.usage.why_not(joined):
                 continue
             chosen = more
@@ -107,8 +125,24 @@ class LiveNodes:
         assert demand.job is not None
         for live, ranks in shares:
             live.pool.remove(ranks)
-            self._join(demand, live)
+            self._join(demand, live, len(ranks))
         self.combined[demand.job] = tuple(live.burst for live, _ in shares)
+
+    @property
+    def overtaken(self) -> Mapping[JobId, int]:
+        """How many nodes were given to others, of a job that waits for no known time.
+
+        Nodes that are paid for would be idle all that time. So jobs behind it get as
+        many of them, all together, as it needs.
+        """
+        passing = self._passing
+        return {passing.job: passing.given} if passing and passing.given else {}
+
+    def let_pass(self, demand: Demand, bursts: Set[BurstId], nodes: int) -> None:
+        """Let jobs behind one use nodes of bursts that it waits for, up to so many."""
+        assert demand.job is not None
+        given = self._context.overtaken.get(demand.job, 0)
+        self._passing = _Passing(demand.job, bursts, nodes, given)
 
     def wait_for(
         self, demand: Demand, bursts: Set[BurstId], start: float, *, combines: bool
@@ -145,22 +179,34 @@ class LiveNodes:
         worth = demand.live_worth
         if worth is not None and not worth.pays(live.nodes, live.kept):
             return False
-        kept = self._context.table.kept_from(live.pool.whole)
-        if demand.end(self._context.now) > min(kept, self._due.get(live.burst, kept)):
+        if not (self._ends_in_time(demand, live) or self._passes(demand, live)):
             return False
         context = self._context
         if not live.lender.takes(demand, share_users=context.settings.share_users):
             return False
         joined = self.nodes_joined(demand, [(live, [])])
-        if context.usage.why_not(Asked.joined(demand.userid, joined)):
+        if context.usage.why_not(FurtherUse.joined(demand.userid, joined)):
             return False
         return context.usage.purchases.may_use(demand, live.burst)
 
-    def _join(self, demand: Demand, live: LiveBurst) -> None:
-        """Count a job that a live burst gets, also against its user."""
+    def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
+        """Tell whether a job ends before a burst is needed for a job ahead."""
+        kept = self._context.table.kept_from(live.pool.whole)
+        due = self._due.get(live.burst, math.inf)
+        return demand.end(self._context.now) <= min(kept, due)
+
+    def _passes(self, demand: Demand, live: LiveBurst) -> bool:
+        passing = self._passing
+        nodes = nodes_needed(demand.request, live.pool.shape)
+        return passing is not None and passing.lets(live.burst, nodes)
+
+    def _join(self, demand: Demand, live: LiveBurst, nodes: int) -> None:
+        """Count a job that a live burst gives nodes to, also against its user."""
         context = self._context
+        if self._passing and not self._ends_in_time(demand, live):
+            self._passing.given += nodes
         joined = self.nodes_joined(demand, [(live, [])])
-        context.usage.add(Asked.joined(demand.userid, joined))
+        context.usage.add(FurtherUse.joined(demand.userid, joined))
         if live.lender.userids and demand.userid is not None:
             live.lender.userids |= {demand.userid}
         self._given.add(live.burst)

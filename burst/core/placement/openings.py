@@ -9,11 +9,11 @@ from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.eligible import OfferSorter, WantedOffer
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
 from burst.core.placement.planned_bursts import DemandKey, Piece
-from burst.core.placement.rank_table import SlotClass, Want
+from burst.core.placement.rank_table import RankNeed, SlotClass
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.trials import PlanTrials
 from burst.model.decision import Decision, OfferRejection
@@ -142,7 +142,7 @@ class Openings:
         if wanted.isolated:
             taken = self._isolated.take(candidate, demand, self._trials, until)
             return taken or []
-        want = Want(until, asks.admitted)
+        want = RankNeed(until, asks.admitted)
         for slot_class in context.table.free_classes(candidate.provider, until):
             pieces = self._choose(candidate, demand, slot_class, want)
             if isinstance(pieces, OfferRejection):
@@ -163,7 +163,7 @@ class Openings:
     ) -> OfferRejection | None:
         usage = self._context.usage
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        asked = Asked.new(candidate.key, sizes, demand.userid, until, extra)
+        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until, extra)
         return usage.why_not(asked) or usage.purchases.refuse(
             candidate, demand, sum(sizes)
         )
@@ -173,7 +173,7 @@ class Openings:
         candidate: ProviderOffer,
         demand: Demand,
         slot_class: SlotClass,
-        want: Want,
+        want: RankNeed,
     ) -> list[Piece] | OfferRejection:
         """Return free ranks of one kind of slots for a job; or why there are none.
 
@@ -211,7 +211,7 @@ class Openings:
         candidate: ProviderOffer,
         demand: Demand,
         need: int,
-        where: tuple[SlotClass, Want],
+        where: tuple[SlotClass, RankNeed],
     ) -> OfferRejection:
         """Return what keeps a job from so many nodes of an offer."""
         most, limit = candidate.offer.max_nodes, self._context.usage.largest_burst

@@ -102,6 +102,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     that are to be made."""
     promises: tuple[Promise, ...] = ()
     """In the order of the jobs."""
+    overtaken: Mapping[JobId, int] = {}
+    """Of a job that waits for ranks of which no limit tells the end: how many nodes of
+    these were given to others, in this plan and before."""
     ending: frozenset[BurstId] = frozenset()
     """Idle bursts in the way of a job: it would have got them, had their leases not
     ended too soon, or their ranks are promised to it."""

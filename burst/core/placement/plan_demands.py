@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -25,22 +26,29 @@ from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
 from burst.model.decision import Decision
+from burst.model.jobid import JobId
 from burst.model.reason import Reason
+
+_NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
 def plan_demands(
     tx: Transaction,
     world: World,
     settings: Settings,
-    constraints: Constraints,
     demands: Sequence[Demand],
+    overtaken: Mapping[JobId, int] = _NONE,
 ) -> Plan:
-    """Place the demands, in the order in which they are served. Changes nothing."""
+    """Place the demands, in the order in which they are served. Changes nothing.
+
+    `overtaken` as of `Plan`, of the tick before.
+    """
     assert world.lead is not None
     if world.closing:
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     catalog = read_catalog(tx, world, settings, tx.now)
+    constraints = Constraints(world.identity)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     ranks = leasable_ranks(slots, tx, world.lead)
@@ -54,6 +62,7 @@ def plan_demands(
         live=lending_bursts(tx, world.lead, settings, tx.now),
         settings=settings.plan,
         patience=settings.deadlines.reservation,
+        overtaken=overtaken,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
     unreadable = unreadable_isolated_record(tx)

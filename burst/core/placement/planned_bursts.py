@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import NodePool, nodes_needed
 from burst.core.placement.lenders import PlannedBurst
-from burst.core.placement.limits import Asked, BurstUsage
+from burst.core.placement.limits import BurstUsage, FurtherUse
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
-from burst.core.placement.rank_table import SlotRanks, Want
+from burst.core.placement.rank_table import RankNeed, SlotRanks
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.trials import PlanTrials
 
@@ -102,7 +102,7 @@ class PlannedBursts:
             return False
         usage, candidate = self._context.usage, planned.candidate
         extra = planned.nodes if planned.lender.joins(demand) else 0
-        asked = Asked.joined(demand.userid, extra)
+        asked = FurtherUse.joined(demand.userid, extra)
         if usage.why_not(asked):
             return False
         if usage.purchases.refuse(candidate, demand, planned.nodes, planned.bought):
@@ -137,7 +137,7 @@ class PlannedBursts:
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
         until, before = self._until(offer, demand), planned.nodes
-        ranks = slot.usable(Want(until, context.admitted(demand)))[:nodes]
+        ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
             return False
@@ -147,7 +147,7 @@ class PlannedBursts:
         charged = dict.fromkeys(planned.lender.userids, nodes)
         if demand.userid is not None:
             charged[demand.userid] = nodes + extra
-        asked = Asked(
+        asked = FurtherUse(
             offer=offer.key, sizes=(size,), nodes=nodes, charged=charged, until=until
         )
         if context.usage.why_not(asked):

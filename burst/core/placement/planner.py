@@ -73,6 +73,7 @@ class _Planner:
             assignments=self._live.assignments,
             combined=self._live.combined,
             promises=tuple(self._promises.made),
+            overtaken=self._live.overtaken,
             ending=frozenset(self._live.ending),
             awaited=frozenset(awaited),
             decisions=self._decisions,
@@ -117,6 +118,8 @@ class _Planner:
             self._refused.give_up(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
+        if not kept.place.known:
+            self._live.let_pass(demand, kept.gone, len(kept.place.ranks))
         start, combines = kept.promise.start, spread and _may_combine(demand)
         return self._live.wait_for(demand, kept.gone, start, combines=combines)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.eligible import WantedOffer
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.plan import Demand, Promise
 from burst.core.placement.rank_table import Place, Sizes, SlotClass
 from burst.core.placement.run_time import RunTimes
@@ -50,7 +50,7 @@ class Kept(NamedTuple):
             "nodes": len(self.place.ranks),
             "offer": self.offer,
             "when": when,
-            "ranks": format_idset(frozenset(self.place.ranks)),
+            "ranks": format_idset(frozenset(self.promise.ranks)),
             "kept": kept,
         }
         return Decision(Reason.RESERVED, facts, refusals)
@@ -63,6 +63,8 @@ class Promises:
         self, context: PlanContext, trials: PlanTrials, run_times: RunTimes
     ) -> None:
         self.made: list[Promise] = []
+        self._open = False
+        """Whether some job waits for ranks of which no limit tells the end."""
         self._context = context
         self._trials = trials
         self._run_times = run_times
@@ -104,13 +106,15 @@ class Promises:
             kept = place and self._keep(wanted, demand, place, sizes.own)
             if kept:
                 self.made.append(kept.promise)
+                self._open = self._open or not kept.place.known
                 return kept
         return None
 
     def _late(self, demand: Demand) -> float:
         """Return until when a job waits for ranks of which no limit tells the end."""
         patience = demand.since + self._context.patience
-        return patience if patience > self._context.now else math.inf
+        waits = patience > self._context.now and not self._open
+        return patience if waits else math.inf
 
     def _sizes(
         self,
@@ -144,15 +148,16 @@ class Promises:
             return None
         until = demand.end(max(place.start, context.now))
         sizes = tuple(pieces.values())
-        asked = Asked.new(candidate.key, sizes, demand.userid, until)
+        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until)
         room = context.usage.when(asked, self._late(demand), own)
         if room is None or (context.table.are_free(place.ranks) and not room.gone):
             return None
-        gone = room.gone | context.table.holders(place.ranks)
         place = place._replace(
             start=max(room.start, place.start), known=room.known and place.known
         )
+        ranks = context.table.kept_for(place)
+        gone = room.gone | context.table.holders(ranks)
         context.table.promise(place, demand.job, demand.duration)
         context.usage.keep(demand.job, asked, place.start, gone)
-        promise = Promise(job=demand.job, ranks=place.ranks, start=place.start)
+        promise = Promise(job=demand.job, ranks=tuple(sorted(ranks)), start=place.start)
         return Kept(promise, place, candidate.key, gone)

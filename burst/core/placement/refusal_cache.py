@@ -70,6 +70,8 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the settings, as far as jobs were compared with them; None for none."""
     promises: tuple[Promise, ...] = ()
     """What was promised to others when these jobs were refused."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes that pending jobs waited for were given to others."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
