@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import DeadlineSettings, LimitSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.ground import Ground
+from burst.core.placement.context import PlanContext
 from burst.core.placement.leasable import LeasableRanks
 from burst.core.placement.limits import Usage
 from burst.core.placement.never import AllSlots
@@ -91,14 +91,14 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     market = offer_catalog(found, {}, 0.0)
     usage = Usage(LimitSettings())
     free = frozenset(rank for slot in slots for rank in slot.ranks)
-    ground = Ground(
+    context = PlanContext(
         now=0.0,
         table=RankTable(slots, LeasableRanks(free=free), market.providers, 0.0),
         slots=AllSlots(slots, Constraints(lead), market.providers),
         catalog=market,
         usage=usage,
     )
-    return make_plan(jobs, ground, IsolatedPlacement(usage, (), "", lead))
+    return make_plan(jobs, context, IsolatedPlacement(usage, (), "", lead))
 
 
 def best_of(

@@ -18,7 +18,6 @@ from burst.core.placement.plan import Demand
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
-from burst.core.select.constraints import Constraints
 from burst.core.tick import TickResult, result_of
 from burst.core.unreadable_records import (
     forget_unreadable,
@@ -148,8 +147,7 @@ def make_requested_burst(
             f"the lead cannot be read: {world.trouble}", "run burst doctor"
         )
     tx = Transaction(records, now)
-    constraints = Constraints(world.identity)
-    plan = plan_demands(tx, world, settings, constraints, [demand])
+    plan = plan_demands(tx, world, settings, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
     keep_accounts(tx, world, settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,17 +17,15 @@ from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.job_accounts import with_accounts
-from burst.core.placement.judging_turns import Backlog, take_turns
 from burst.core.placement.plan import Plan
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
-    lasting_refusals,
     rules_of,
+    standing_refusals,
     unchanged_jobs_refusals,
-    valid_refusals,
 )
 from burst.core.placement.refusal_inputs import refusal_inputs
 from burst.core.placement.shortfall import update_shortfalls
@@ -43,7 +40,6 @@ from burst.core.unread_time import postponed
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -180,116 +176,63 @@ def _decide_on_jobs(
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
-    valid = valid_refusals(cache, same, inputs, world.lead, tx.now)
-    placer = _JobPlacer(tx, world, settings, before, rules)
-    triage, plan, still_refused, backlog = placer.place(
-        same, valid, has_room=inputs.has_room
-    )
+    standing = standing_refusals(before, same, inputs, world.lead, tx.now)
+    constraints = Constraints(world.identity)
+    bursts_by_job = tx.bursts_by_job()
+    triage = JobTriage(tx, world, constraints, settings, tx.now)
+    triage.policy.begin(rules, before.unforecast)
+    triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
+    plan = plan_demands(tx, world, settings, triage.demands, before.overtaken)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
     shortfalls = update_shortfalls(
-        tx, before.shortfalls, fresh, settings, still_refused
+        tx, before.shortfalls, fresh, settings, standing.decisions
     )
     promised = [world.lead.jobs[each.job] for each in plan.promises]
     urgencies = [*map(triage.urgency, promised)]
     plan_job_holds(tx, world, triage, fresh, settings.intake)
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
-    refused = (*still_refused.values(), *fresh.values())
+    refused = (*standing.decisions.values(), *fresh.values())
     jobs_wait = bool(plan.promises) or any(map(_may_have_nodes_later, refused))
+    # What jobs were given, or are promised, may serve others that were refused before.
+    reordered = [*map(triage.urgency, promised)] != urgencies
+    changed = standing.changed or reordered or plan.promises != before.promises
     return JobDecisions(
         left=RefusalCache(
             inputs=left,
             jobs=world.lead.jobs,
             here=triage.here,
+            outdated=standing.outdated,
+            changed=changed or plan.gives,
+            pause=standing.pause,
             rules=rules,
-            backlog=backlog,
             shortfalls=shortfalls,
-            unforecast=triage.policy.still_unforecast(still_refused),
+            unforecast=triage.policy.still_unforecast(standing.decisions),
             promises=plan.promises,
-            gave=bool(plan.proposals or plan.assignments or plan.combined),
-            grew=bool(plan.growths),
-            reordered=[*map(triage.urgency, promised)] != urgencies,
+            overtaken={
+                **{job: n for job, n in before.overtaken.items() if job in fresh},
+                **plan.overtaken,
+            },
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),
         ),
-        helped=placer.bursts_by_job.keys(),
+        helped=bursts_by_job.keys(),
         left_to_flux=frozenset(filter(waits_here, fresh)),
-        still_refused=still_refused,
+        still_refused=standing.decisions,
         fresh=fresh,
         unsettled=bool(triage.starting),
-        behind=triage.behind or bool(backlog.jobs),
+        behind=triage.behind or bool(standing.outdated),
     )
 
 
 def _may_have_nodes_later(decision: Decision) -> bool:
     about = decision.reason.about_job
     return about.refused and not about.final
-
-
-class _JobsPlaced(NamedTuple):
-    """The jobs of one tick, sorted, and the plan for those that want nodes."""
-
-    triage: JobTriage
-    plan: Plan
-    still_refused: Mapping[JobId, Decision]
-    """On jobs that were not looked at again."""
-    backlog: Backlog
-
-
-class _JobPlacer:
-    """Sorts the pending jobs of one tick and plans for those that want nodes."""
-
-    def __init__(
-        self,
-        tx: Transaction,
-        world: World,
-        settings: Settings,
-        before: RefusalCache,
-        rules: RuleSet,
-    ) -> None:
-        self._tx, self._world, self._settings = tx, world, settings
-        self._before, self._rules = before, rules
-        self._constraints = Constraints(world.identity)
-        self.bursts_by_job = tx.bursts_by_job()
-
-    def place(
-        self,
-        same: Mapping[JobId, Decision],
-        valid: Mapping[JobId, Decision],
-        *,
-        has_room: bool,
-    ) -> _JobsPlaced:
-        """Place all jobs but those that are still refused.
-
-        `same` are the refusals of jobs that are as they were, `valid` those of them
-        that hold. `has_room` as of `lasting_refusals`.
-        """
-        lead, before = self._world.lead, self._before
-        assert lead is not None
-        refused, backlog = take_turns(same, valid, before.backlog, lead.jobs)
-        triage, plan = self._place_others(refused)
-        if plan.promises != before.promises and refused:
-            # What was refused on account of what was promised may be had now.
-            lasting = lasting_refusals(refused, lead, has_room=has_room)
-            refused, backlog = take_turns(refused, lasting, backlog, lead.jobs)
-            triage, plan = self._place_others(refused)
-        return _JobsPlaced(triage, plan, refused, backlog)
-
-    def _place_others(
-        self, refused: Mapping[JobId, Decision]
-    ) -> tuple[JobTriage, Plan]:
-        tx, world, before = self._tx, self._world, self._before
-        triage = JobTriage(tx, world, self._constraints, self._settings, tx.now)
-        triage.policy.begin(self._rules, before.unforecast)
-        triage.sort(self.bursts_by_job, refused, before.shortfalls)
-        return triage, plan_demands(
-            tx, world, self._settings, self._constraints, triage.demands
-        )
 
 
 def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:

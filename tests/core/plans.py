@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from burst.config import DeadlineSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.ground import Ground
+from burst.core.placement.context import PlanContext
 from burst.core.placement.leasable import LeasableRanks
 from burst.core.placement.limits import Usage
 from burst.core.placement.never import AllSlots
@@ -60,7 +60,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     usage = Usage(
         settings(limits=limits or {}).limits, in_use, kw.pop("purchases", None)
     )
-    ground = Ground(
+    context = PlanContext(
         now=T0,
         table=RankTable(found, ranks, market.providers, T0),
         slots=AllSlots(found, Constraints(lead), market.providers),
@@ -71,7 +71,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         whole_nodes=kw.pop("whole_nodes", False),
         settings=PlanSettings(**kw),
     )
-    return make_plan(demands, ground, IsolatedPlacement(usage, (), "", identity()))
+    return make_plan(demands, context, IsolatedPlacement(usage, (), "", identity()))
 
 
 def leases(made):

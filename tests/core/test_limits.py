@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.limits import Asked, BurstUsage, Room, Usage, usage_of
+from burst.core.placement.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -19,12 +19,12 @@ def limited(**limits):
     return Usage(settings(limits=limits).limits, {BurstId("a"): there})
 
 
-def new(*sizes, user=None, borne=0):
-    return Asked.new("o", sizes, user, math.inf, borne)
+def new(*sizes, user=None, charged_nodes=0):
+    return FurtherUse.new("o", sizes, user, math.inf, charged_nodes)
 
 
 def grows(size, by):
-    return Asked(offer="o", sizes=(size,), nodes=by)
+    return FurtherUse(offer="o", sizes=(size,), nodes=by)
 
 
 def why(usage, asked):
@@ -46,11 +46,11 @@ def test_usage_refuses_what_is_too_much():
     assert refusal
     assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
     assert why(usage, new(3, user=200)) is None
-    assert why(usage, new(3, user=200, borne=5)) is Reason.LIMIT_USER
-    assert why(usage, Asked.joined(100, 3)) is Reason.LIMIT_USER
-    assert why(usage, Asked.joined(None, 99)) is None
-    usage.add(Asked.joined(None, 9))
-    assert why(usage, Asked.joined(100, 2)) is None
+    assert why(usage, new(3, user=200, charged_nodes=5)) is Reason.LIMIT_USER
+    assert why(usage, FurtherUse.joined(100, 3)) is Reason.LIMIT_USER
+    assert why(usage, FurtherUse.joined(None, 99)) is None
+    usage.add(FurtherUse.joined(None, 9))
+    assert why(usage, FurtherUse.joined(100, 2)) is None
 
 
 def test_no_limit_is_no_limit():
@@ -101,7 +101,7 @@ def test_only_bursts_that_count_have_to_go():
     assert room
     assert room.gone == {"b"}
     usage = Usage(settings().limits, there, totals={"local/p": 4})
-    asked = Asked.new("local/p", (1,), 1, math.inf)
+    asked = FurtherUse.new("local/p", (1,), 1, math.inf)
     assert why(usage, asked) is Reason.OFFER_FULL
     assert usage.when(asked, math.inf) == Room(20.0, True, frozenset({BurstId("b")}))
 

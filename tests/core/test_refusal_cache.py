@@ -8,41 +8,37 @@ decision that still holds is the very object of the tick before.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from burst.config import Settings
+from burst.core.placement.leasable import LeasableRanks
+from burst.core.placement.plan import Promise
 from burst.core.placement.refusal_cache import (
+    AT_ONCE,
     JobDecisions,
     RefusalCache,
+    Standing,
     cache_refusals,
-    lasting_refusals,
+    standing_refusals,
     unchanged_jobs_refusals,
-    valid_refusals,
 )
-from burst.core.placement.refusal_inputs import (
-    CapacityPhase,
-    RefusalInputs,
-    refusal_inputs,
-)
+from burst.core.placement.refusal_inputs import RefusalInputs, refusal_inputs
 from burst.core.placement.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
-from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.ledger import open_entry
-from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
-from burst.model.burst import BurstId
+from burst.model.burst import State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import (
     NODE,
@@ -61,181 +57,107 @@ from tests.lifecycles import LEASE, WHOLE_WAY, run
 SETTINGS = settings()
 LEAD = identity()
 ID = LEASE.id
-OTHER = BurstId("burst-1-bbbbbb")
 ONE, TWO = JobId(1), JobId(2)
 REFUSED = Decision(Reason.TOO_LARGE, {"need": 9, "most": 8})
 FIRST, SECOND = (frozenset(slot.ranks) for slot in find_slots(LEAD))
-BEFORE = RefusalInputs(
-    health={},
-    settings=SETTINGS,
-    identity=LEAD,
-    slots=find_slots(LEAD),
-    offers={"local": (offer(),)},
-    free_in_time=FIRST | SECOND,
-    free_ranks=SECOND,
-    bursts={ID: (CapacityPhase.UP, frozenset({ONE}))},
-    free={0: OWN, 2: Shape(2)},
-    unreadable=frozenset(),
-    until=math.inf,
-    reserved={ID: Money(5)},
-)
+BEFORE = RefusalInputs(settings=SETTINGS, identity=LEAD, slots=find_slots(LEAD))
 
 
 def but(**changes: object) -> RefusalInputs:
     return msgspec.structs.replace(BEFORE, **changes)
 
 
-@pytest.mark.parametrize(
-    "now",
-    [
-        pytest.param(but(), id="all as it was"),
-        pytest.param(but(free_ranks=frozenset()), id="a slot was taken"),
-        pytest.param(
-            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.GOING, frozenset())}),
-            id="a burst is on record to be taken down",
-        ),
-        pytest.param(
-            but(bursts={ID: (CapacityPhase.GOING, frozenset())}),
-            id="a burst is taken down",
-        ),
-        pytest.param(but(free={0: OWN}), id="a rank went away"),
-        pytest.param(but(free={0: OWN, 2: Shape(1)}), id="a rank is busier"),
-        pytest.param(
-            but(offers={"local": (offer(),)}), id="the same offers, read again"
-        ),
-        pytest.param(but(reserved={ID: Money(6), OTHER: Money(1)}), id="more is paid"),
-    ],
-)
-def test_a_refusal_stands_where_nothing_got_better(now: RefusalInputs) -> None:
-    assert now.no_better(BEFORE)
-
-
-@pytest.mark.parametrize(
-    "now",
-    [
-        pytest.param(
-            but(health={"local": Health(failed={"provision": 1})}), id="health"
-        ),
-        pytest.param(but(settings=settings()), id="settings were read again"),
-        pytest.param(but(identity=identity()), id="another lead"),
-        pytest.param(but(slots=find_slots(LEAD)), id="other slots"),
-        pytest.param(but(offers={"local": (offer(price=2.0),)}), id="an offer"),
-        pytest.param(but(offers={**BEFORE.offers, "new": ()}), id="a provider"),
-        pytest.param(but(free_ranks=FIRST | SECOND), id="a slot became free"),
-        pytest.param(but(free_ranks=FIRST), id="another slot is free instead"),
-        pytest.param(but(bursts={}), id="a burst is gone, and its nodes count no more"),
-        pytest.param(
-            but(bursts={**BEFORE.bursts, OTHER: (CapacityPhase.COMING, frozenset())}),
-            id="a burst was requested",
-        ),
-        pytest.param(
-            but(bursts={ID: (CapacityPhase.UP, frozenset())}),
-            id="a job of a burst ended",
-        ),
-        pytest.param(
-            but(bursts={ID: (CapacityPhase.COMING, frozenset({ONE}))}),
-            id="a burst is at another stage",
-        ),
-        pytest.param(but(free={**BEFORE.free, 3: Shape(1)}), id="a rank came up"),
-        pytest.param(but(free={0: OWN, 2: Shape(3)}), id="cores of a rank became free"),
-        pytest.param(but(free={0: OWN, 2: Shape(2, 1)}), id="its GPU became free"),
-        pytest.param(but(reserved={ID: Money(4)}), id="a burst costs less than before"),
-        pytest.param(but(reserved={}), id="what a burst cost is settled"),
-    ],
-)
-def test_a_refusal_falls_with_what_it_rests_on(now: RefusalInputs) -> None:
-    assert not now.no_better(BEFORE)
-
-
-def test_what_is_impossible_stays_so_when_a_burst_that_was_going_is_gone() -> None:
-    going = but(bursts={ID: (CapacityPhase.GOING, frozenset())})
-    gone = but(bursts={}, free_ranks=FIRST | SECOND)
-    assert gone.no_larger(going)
-    assert not gone.no_better(going)
-    assert not gone.no_larger(BEFORE), "it was up"
-    assert not but(free={**BEFORE.free, 3: Shape(1)}).no_larger(BEFORE)
-
-
-def test_a_burst_that_was_going_and_is_gone_no_longer_counts_against_the_limits() -> (
-    None
-):
-    going = but(bursts={ID: (CapacityPhase.GOING, frozenset())})
-    assert going.no_better(going)
-    assert not but(bursts={}).no_better(going)
-
-
-LARGE, WAITING = job(1, whole(9), urgency=0), job(2, whole(4), urgency=0)
+LARGE, WAITING = job(1, whole(9), urgency=0), job(2, whole(4), urgency=9)
 LEAD_VIEW = view(LARGE, WAITING)
 VERDICTS = {ONE: REFUSED, TWO: Decision(Reason.TURNED_DOWN)}
 HOLDS = {j: Hold(urgency=16, state=HoldState.HELD, since=T0) for j in (ONE, TWO)}
 
 
-def standing(**changes: object) -> RefusalCache:
-    return RefusalCache(
-        inputs=but(**changes), jobs=LEAD_VIEW.jobs, holds=HOLDS, decisions=VERDICTS
-    )
+def standing(inputs: RefusalInputs = BEFORE, **changes: Any) -> RefusalCache:
+    fields = {"jobs": LEAD_VIEW.jobs, "holds": HOLDS, "decisions": VERDICTS, **changes}
+    return RefusalCache(inputs=inputs, **fields)
 
 
-def still_refused(
-    before: RefusalCache | None, now: RefusalInputs, at: float = T0
-) -> object:
-    return valid_refusals(before, VERDICTS, now, LEAD_VIEW, at)
+def stand(
+    before: RefusalCache, now: RefusalInputs = BEFORE, at: float = T0
+) -> Standing:
+    return standing_refusals(before, VERDICTS, now, LEAD_VIEW, at)
 
 
-def test_on_the_same_grounds_all_refusals_stand() -> None:
-    assert still_refused(standing(), but()) is VERDICTS
+def test_while_nothing_changes_all_refusals_stand() -> None:
+    found = stand(standing())
+    assert found == Standing(VERDICTS)
+    assert found.decisions is VERDICTS
+    again = but(offers={})
+    assert stand(standing(), again).decisions is VERDICTS
 
 
-def test_what_waits_for_a_forecast_stands_until_it_is_there_or_late() -> None:
+@pytest.mark.parametrize(
+    ("before", "now", "at"),
+    [
+        (standing(), but(offers={"new": ()}), T0),
+        (standing(), but(free={0: OWN}), T0),
+        (standing(), but(ranks=LeasableRanks(free=frozenset({2}))), T0),
+        (standing(), but(settings=settings(limits={"max_nodes": 1})), T0),
+        (standing(but(until=T0)), but(until=T0), T0),
+        (standing(changed=True), BEFORE, T0),
+        # A job ahead, which room was counted for, or ranks were promised to, is gone.
+        (standing(here={TWO}, jobs={**LEAD_VIEW.jobs, TWO: LARGE}), BEFORE, T0),
+        (
+            standing(
+                promises=(Promise(job=JobId(3), ranks=(2,), start=0.0),),
+                jobs={**LEAD_VIEW.jobs, JobId(3): LARGE},
+            ),
+            BEFORE,
+            T0,
+        ),
+    ],
+)
+def test_all_are_judged_anew_once_something_changed(
+    before: RefusalCache, now: RefusalInputs, at: float
+) -> None:
+    found = stand(before, now, at)
+    assert found.decisions == {}
+    assert found.pause == at
+    # Not again before a while.
+    paused = msgspec.structs.replace(before, pause=at + 1)
+    assert stand(paused, now, at) == Standing(VERDICTS, (), True, at + 1)
+
+
+def test_what_waits_for_a_forecast_stands_until_that_is_late() -> None:
     # ONE is refused for another reason by now, and job 9 is gone.
     waiting = dict.fromkeys((ONE, TWO, JobId(9)), T0)
-    before = msgspec.structs.replace(standing(), unforecast=waiting)
     late = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0 + 60})
     same = {ONE: REFUSED, TWO: late}
-    told = StartEstimate(expected=T0, earliest=T0, latest=T0)
-    for forecasts, at, left in (
-        ({}, T0, {ONE, TWO}),
-        ({}, T0 + 60, {ONE}),
-        ({TWO: told}, T0, {ONE}),
-    ):
-        found = valid_refusals(before, same, but(forecasts=forecasts), LEAD_VIEW, at)
-        assert found.keys() == left
+    before = standing(unforecast=waiting, decisions=same)
+    for at, left in ((T0 + 59, same), (T0 + 60, {})):
+        found = standing_refusals(before, same, BEFORE, LEAD_VIEW, at)
+        assert found.decisions == left
 
 
-def test_on_larger_grounds_none_does() -> None:
-    assert still_refused(standing(), but(bursts={})) == {}
-
-
-def test_none_does_where_a_job_with_own_nodes_got_a_burst_that_it_waits_for() -> None:
-    before = msgspec.structs.replace(standing(), here=frozenset({ONE}))
-    assert still_refused(before, but()) == {}
-    going = but(bursts={ID: (CapacityPhase.GOING, frozenset({ONE}))})
-    assert still_refused(before, going) is VERDICTS
-
-
-def test_only_the_impossible_stand_when_a_slot_is_free_or_a_time_is_over() -> None:
-    free = but(free_ranks=FIRST | SECOND)
-    assert still_refused(standing(), free) == {ONE: REFUSED}
-    assert still_refused(standing(until=T0), but(), T0 - 0.1) is VERDICTS
-    assert still_refused(standing(until=T0), but(), T0) == {ONE: REFUSED}
-
-
-def test_only_the_impossible_stand_where_the_first_job_is_less_urgent() -> None:
-    """What is refused for the slots that were kept for it may be the first now."""
-    before = msgspec.structs.replace(standing(), reordered=True)
-    assert still_refused(before, but()) == {ONE: REFUSED}
-
-
-def test_a_refusal_by_the_users_limit_may_fall_where_a_live_burst_has_room() -> None:
-    """Of nodes that somebody requested it would bear none."""
-    over = Decision(Reason.OVER_LIMIT, {"key": "k", "limit": 4, "need": 5})
-    for has_room, left in ((False, {ONE}), (True, set())):
-        found = lasting_refusals({ONE: over}, LEAD_VIEW, has_room=has_room)
-        assert found.keys() == left
+def test_they_are_judged_in_parts_the_most_urgent_first() -> None:
+    jobs = [job(n, whole(1), urgency=n // (AT_ONCE + 1)) for n in range(1, AT_ONCE + 9)]
+    seen = view(*jobs)
+    same = dict.fromkeys(seen.jobs, REFUSED)
+    before = standing(changed=True, jobs=seen.jobs, decisions=same)
+    first = standing_refusals(before, same, BEFORE, seen, T0)
+    assert first.outdated == tuple(range(AT_ONCE - 7, AT_ONCE + 1))
+    assert first.decisions == dict.fromkeys(first.outdated, REFUSED)
+    assert (first.changed, first.pause) == (False, T0 + 0.001 * (len(jobs) - 100))
+    # Then the others, but for those that are gone or refused for something else.
+    kept = {job: found for job, found in same.items() if job != AT_ONCE}
+    before = standing(
+        jobs=seen.jobs, decisions=kept, outdated=first.outdated, pause=first.pause
+    )
+    # What changes meanwhile waits for its turn.
+    other = but(offers={"new": ()})
+    second = standing_refusals(before, kept, other, seen, T0 + 9)
+    assert second.outdated == ()
+    assert second.decisions.keys() == kept.keys() - set(first.outdated)
+    assert second.changed
 
 
 def test_in_the_first_tick_none_stands_yet() -> None:
-    assert still_refused(None, but()) == {}
     assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}
     assert unchanged_jobs_refusals(standing(), Records(holds=HOLDS), None) == {}
 
@@ -263,30 +185,24 @@ def grounds(
     return refusal_inputs(Transaction(records or Records(), T0), seen, its, rules)
 
 
-@pytest.mark.parametrize(
-    ("names", "stage"),
-    [
-        ((), CapacityPhase.COMING),
-        (WHOLE_WAY[:1], CapacityPhase.COMING),
-        (WHOLE_WAY[:2], CapacityPhase.COMING),
-        (WHOLE_WAY[:4], CapacityPhase.UP),
-        (WHOLE_WAY[:8], CapacityPhase.GOING),
-        (WHOLE_WAY[:9], CapacityPhase.GOING),
-        (("provision-start", "drained"), CapacityPhase.GOING),
-    ],
-)
-def test_a_burst_is_coming_or_up_or_going(
-    names: tuple[str, ...], stage: CapacityPhase
-) -> None:
-    found = grounds(Records(bursts={ID: run(*names)}))
-    assert found.bursts[ID][0] is stage
+def test_a_burst_counts_by_its_state_and_as_long_as_it_grows() -> None:
+    assert grounds(Records(bursts={ID: run(*WHOLE_WAY[:4])})).bursts[ID] == (
+        State.ONLINE,
+        False,
+        frozenset({ONE}),
+    )
+    stuck = msgspec.structs.replace(run(*WHOLE_WAY[:1]), quarantined="why")
+    assert grounds(Records(bursts={ID: stuck})).bursts[ID][:2] == (
+        State.PROVISION,
+        True,
+    )
 
 
 def test_of_a_bursts_jobs_those_count_that_have_not_started() -> None:
     waiting = Records(bursts={ID: run(*WHOLE_WAY[:4])})
     started = Records(bursts={ID: run(*WHOLE_WAY[:5])})
-    assert grounds(waiting).bursts[ID][1] == {ONE}
-    assert grounds(started).bursts[ID][1] == frozenset()
+    assert grounds(waiting).bursts[ID][2] == {ONE}
+    assert grounds(started).bursts[ID][2] == frozenset()
 
 
 def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> None:
@@ -300,12 +216,12 @@ def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> N
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:
     found = grounds(Records(bursts={ID: run(*WHOLE_WAY)}))
     assert found.bursts == {}
-    assert found.free_ranks == FIRST | SECOND
+    assert found.ranks.free == FIRST | SECOND
 
 
 def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
     records = Records(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
-    assert grounds(records).free_ranks == FIRST.difference(LEASE.ranks)
+    assert grounds(records).ranks.free == FIRST.difference(LEASE.ranks)
 
 
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
@@ -434,10 +350,10 @@ def test_a_job_for_which_no_slots_are_large_enough_is_not_planned_anew() -> None
     assert first.reason is Reason.NO_ROOM
     ticks.tick_once()
     assert ticks.verdict is first
-    # Nor when a slot is free again: all of them together would not do.
+    # When a slot is free again it is judged anew: all together would not do.
     ticks.tick_once(drained={2: "bad"})
-    ticks.tick_once()
-    assert ticks.verdict is first
+    assert ticks.verdict is not first
+    assert ticks.verdict.reason is Reason.NO_ROOM
 
 
 def test_a_job_that_is_another_is_looked_at_again_and_the_others_are_not() -> None:

@@ -11,7 +11,7 @@ import pytest
 from burst.config import Seconds
 from burst.core.lifecycle import apply
 from burst.core.placement.plan import Plan, Promise, Proposal
-from burst.core.placement.plan_growth import GrowthGrounds, with_growths
+from burst.core.placement.plan_growth import GrowthContext, with_growths
 from burst.core.placement.purchases import NO_PURCHASES
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
@@ -302,10 +302,10 @@ def grow(burst=None, settings_=None, *, jobs=(), asked=None, **changes) -> Plan:
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
     tx = Transaction(recorded(burst or idle()), NOW)
     constraints = Constraints(identity())
-    grounds = GrowthGrounds(
+    context = GrowthContext(
         tx, seen_by(lead), settings_ or settings(), constraints, NO_PURCHASES
     )
-    return with_growths(Plan(**fields), grounds)
+    return with_growths(Plan(**fields), context)
 
 
 def test_a_plan_has_a_growth_in_place_of_a_burst():

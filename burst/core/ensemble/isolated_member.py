@@ -22,7 +22,6 @@ from burst.core.placement.job_accounts import with_accounts
 from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.records import Records, Transaction
-from burst.core.select.constraints import Constraints
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
@@ -86,8 +85,7 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
         demands = self._demands(records, lead, room, largest)
         if not demands:
             return result_of(tx), ""
-        constraints = Constraints(at.world.identity)
-        plan = plan_demands(tx, at.world, at.settings, constraints, demands)
+        plan = plan_demands(tx, at.world, at.settings, demands)
         for proposal in plan.proposals:
             # A job that asks for cores alone may take more nodes than it seemed.
             room -= proposal.lease.nodes

@@ -8,7 +8,7 @@ import math
 from collections.abc import Container
 
 from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.limits import Asked, BurstUsage, Usage
+from burst.core.placement.limits import BurstUsage, FurtherUse, Usage
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
 from burst.core.placement.trials import PlanTrials
@@ -142,5 +142,5 @@ class IsolatedPlacement:
             number += 1
 
 
-def _asked(candidate: ProviderOffer, demand: Demand, nodes: int) -> Asked:
-    return Asked.new(candidate.key, (nodes,), demand.userid, math.inf)
+def _asked(candidate: ProviderOffer, demand: Demand, nodes: int) -> FurtherUse:
+    return FurtherUse.new(candidate.key, (nodes,), demand.userid, math.inf)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from burst.core.placement.leasable import free_ranks
-from burst.core.placement.limits import Asked, Usage
+from burst.core.placement.limits import FurtherUse, Usage
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.slots import RankSlot
 from burst.core.records import RecordsView
@@ -71,11 +71,11 @@ def why_not_grown(burst: Burst, more: int, catalog: OfferCatalog, usage: Usage) 
     # What had failed is tried by new bursts, of which it is seen when they are online.
     if {lease.provider, key} & {*catalog.on_trial, *catalog.to_try, *catalog.trials}:
         return f"one burst tries whether {key} works again"
-    asked = Asked(
+    asked = FurtherUse(
         offer=key,
         sizes=(nodes,),
         nodes=more,
-        bears=dict.fromkeys(lease.userids, more),
+        charged=dict.fromkeys(lease.userids, more),
     )
     refused = (
         catalog.why_refused(candidate, lease.slot, more)

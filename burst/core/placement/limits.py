@@ -35,7 +35,7 @@ class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
     """When it may have ended, as of `burst_end`."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a demand would use beside what is in use."""
 
     offer: str = ""
@@ -46,7 +46,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them are new."""
     bursts: int = 0
     """How many bursts are new."""
-    bears: Mapping[int, int] = _NOBODY
+    charged: Mapping[int, int] = _NOBODY
     """How many nodes more count against each user."""
     until: float = math.inf
     """When it will have ended."""
@@ -58,11 +58,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         sizes: tuple[int, ...],
         userid: int | None,
         until: float,
-        borne: int = 0,
-    ) -> Asked:
+        extra: int = 0,
+    ) -> FurtherUse:
         """Return what new bursts of these sizes are.
 
-        `borne` is how many further nodes their user bears with them.
+        `extra` is how many further nodes count against their user.
         """
         nodes = sum(sizes)
         return cls(
@@ -70,14 +70,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             sizes=sizes,
             nodes=nodes,
             bursts=len(sizes),
-            bears={} if userid is None else {userid: nodes + borne},
+            charged={} if userid is None else {userid: nodes + extra},
             until=until,
         )
 
     @classmethod
-    def joined(cls, userid: int | None, nodes: int) -> Asked:
+    def joined(cls, userid: int | None, nodes: int) -> FurtherUse:
         """Return what it is that a user joins bursts of so many nodes."""
-        return cls(bears={} if userid is None or not nodes else {userid: nodes})
+        return cls(charged={} if userid is None or not nodes else {userid: nodes})
 
 
 class Room(NamedTuple):
@@ -99,10 +99,10 @@ class _InUse(msgspec.Struct):
     by_user: Counter[int] = msgspec.field(default_factory=Counter)
     by_offer: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, more: Asked) -> None:
+    def add(self, more: FurtherUse) -> None:
         self.nodes += more.nodes
         self.bursts += more.bursts
-        self.by_user.update(more.bears)
+        self.by_user.update(more.charged)
         self.by_offer[more.offer] += more.nodes
 
     def without(self, gone: Iterable[BurstUsage]) -> _InUse:
@@ -141,13 +141,13 @@ class Usage:
         self._totals = totals
         self._live = dict(live)
         self._now = _InUse()
-        self._ahead: list[Asked] = []
+        self._ahead: list[FurtherUse] = []
         self._kept: list[_Kept] = []
         for use in live.values():
             self._now.add(_asked(use))
 
-    def add(self, more: Asked) -> None:
-        """Count that; each user bears all of it."""
+    def add(self, more: FurtherUse) -> None:
+        """Count that; all of it against each user."""
         self._now.add(more)
         for kept in self._kept:
             if kept.start < more.until:
@@ -180,7 +180,7 @@ class Usage:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 
-    def why_not(self, asked: Asked) -> OfferRejection | None:
+    def why_not(self, asked: FurtherUse) -> OfferRejection | None:
         """Return why that much more is too much, None if it is not."""
         refused = self._exceeded(self._now, asked)
         if refused:
@@ -192,7 +192,7 @@ class Usage:
         return None
 
     def when(
-        self, asked: Asked, late: float, own: Set[BurstId] = frozenset()
+        self, asked: FurtherUse, late: float, own: Set[BurstId] = frozenset()
     ) -> Room | None:
         """Return when limits allow that much; None where they never do.
 
@@ -209,7 +209,7 @@ class Usage:
                 break
             if name in own:
                 continue
-            mine = bool(use.userids & asked.bears.keys())
+            mine = bool(use.userids & asked.charged.keys())
             if lacks is Reason.LIMIT_USER and not mine:
                 continue
             if lacks is Reason.OFFER_FULL and use.offer != asked.offer:
@@ -220,7 +220,7 @@ class Usage:
         return None if lacks else Room(start, known, frozenset(gone))
 
     def keep(
-        self, job: JobId, asked: Asked, start: float, gone: Iterable[BurstId]
+        self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]
     ) -> None:
         """Keep that much for a job from a time on, at which these bursts are gone."""
         use = self._now.without(self._live[name] for name in gone if name in self._live)
@@ -229,14 +229,14 @@ class Usage:
             use.add(each)
         self._kept.append(_Kept(start, job, use))
 
-    def _lacks(self, asked: Asked, gone: Iterable[BurstUsage]) -> Reason | None:
+    def _lacks(self, asked: FurtherUse, gone: Iterable[BurstUsage]) -> Reason | None:
         left = self._now.without(gone)
         for each in self._ahead:
             left.add(each)
         refused = self._exceeded(left, asked)
         return refused.reason if refused else None
 
-    def _exceeded(self, use: _InUse, asked: Asked) -> OfferRejection | None:
+    def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:
         limits, offer, nodes = self._limits, asked.offer, asked.nodes
         largest = max(asked.sizes, default=0)
         if 0 < limits.max_nodes_per_burst < largest:
@@ -253,7 +253,7 @@ class Usage:
             facts = {"total": total, "used": used, "need": nodes}
             return OfferRejection(offer, Reason.OFFER_FULL, facts)
         limit = limits.max_nodes_per_user
-        for userid, more in asked.bears.items():
+        for userid, more in asked.charged.items():
             if 0 < limit < use.by_user[userid] + more:
                 facts = {"limit": limit, "used": use.by_user[userid], "need": more}
                 return OfferRejection(offer, Reason.LIMIT_USER, facts)
@@ -261,9 +261,10 @@ class Usage:
 
 
 def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
-    """Return what a live burst uses. Who joined it bears it, as those it was made for.
+    """Return what a live burst uses. It counts against those it was
+    made for, and those whose jobs joined it.
 
-    Nobody does where it was requested ahead of jobs.
+    Against nobody where it was requested ahead of jobs.
     """
     userids = set(burst.lease.userids)
     if userids:
@@ -276,11 +277,11 @@ def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
     )
 
 
-def _asked(use: BurstUsage) -> Asked:
-    return Asked(
+def _asked(use: BurstUsage) -> FurtherUse:
+    return FurtherUse(
         offer=use.offer,
         nodes=use.nodes,
         bursts=use.bursts,
-        bears=dict.fromkeys(use.userids, use.nodes),
+        charged=dict.fromkeys(use.userids, use.nodes),
         until=use.until,
     )

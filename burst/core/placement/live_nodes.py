@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
+import msgspec
+
+from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.ground import Ground
 from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.plan import Demand
 from burst.core.placement.run_time import RunTimes
 from burst.model.burst import BurstId
@@ -19,31 +21,47 @@ IdleShare = tuple[LiveBurst, list[int]]
 """A live burst, and the ranks of it that a job gets, each a whole idle node."""
 
 
+class _Passing(msgspec.Struct):
+    """How many nodes jobs behind one may be given that waits for no known time."""
+
+    job: JobId
+    bursts: Set[BurstId]
+    nodes: int
+    """As many as it needs."""
+    given: int
+
+    def lets(self, burst: BurstId, nodes: int) -> bool:
+        """Tell whether a burst that the job waits for may give so many to another."""
+        return burst in self.bursts and self.given + nodes <= self.nodes
+
+
 class LiveNodes:
     """The nodes of live bursts. Nothing becomes free while a plan is made."""
 
-    def __init__(self, ground: Ground, run_times: RunTimes) -> None:
+    def __init__(self, context: PlanContext, run_times: RunTimes) -> None:
         self.assignments: dict[JobId, BurstId] = {}
         self.combined: dict[JobId, tuple[BurstId, ...]] = {}
         self.ending: set[BurstId] = set()
-        self._ground = ground
+        self._context = context
         self._run_times = run_times
         self._given: set[BurstId] = set()
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone that count against a limit of a job ahead."""
+        self._passing: _Passing | None = None
 
     def reuse(self, demand: Demand) -> BurstId | None:
         """Give a job to one live burst that has room for it now; return which."""
         assert demand.job is not None
-        admitted = self._ground.admitted(demand)
-        for live in self._ground.live:
+        admitted = self._context.admitted(demand)
+        for live in self._context.live:
             if not self._may_have(demand, live):
                 continue
             if live.lasts < self._run_times.needed(demand):
                 self._make_way(demand, live)
             elif live.pool.take(demand.request, admitted):
-                self._ground.usage.purchases.use(demand, live.burst)
-                self._join(demand, live)
+                self._context.usage.purchases.use(demand, live.burst)
+                nodes = nodes_needed(demand.request, live.pool.shape)
+                self._join(demand, live, nodes)
                 self.assignments[demand.job] = live.burst
                 return live.burst
         return None
@@ -56,8 +74,8 @@ class LiveNodes:
         """
         found: list[IdleShare] = []
         lacks = 0
-        admitted = self._ground.admitted(demand)
-        for live in self._ground.live:
+        admitted = self._context.admitted(demand)
+        for live in self._context.live:
             if demand.job in live.jobs or not self._may_have(demand, live):
                 continue
             if live.lasts < self._run_times.needed(demand):
@@ -80,8 +98,8 @@ class LiveNodes:
         for live, ranks in found:
             here = ranks[: max(0, lacks)]
             more = [*chosen, (live, here)]
-            borne = Asked.joined(demand.userid, self.borne(demand, more))
-            if not here or self._ground.usage.why_not(borne):
+            joined = FurtherUse.joined(demand.userid, self.nodes_joined(demand, more))
+            if not here or self._context.usage.why_not(joined):
                 continue
             chosen = more
             lacks -= len(here)
@@ -89,7 +107,7 @@ class LiveNodes:
 
     def buys(self, demand: Demand, shares: Sequence[IdleShare]) -> bool:
         """Count that bursts are kept for a job, if budgets allow that; tell whether."""
-        purchases = self._ground.usage.purchases
+        purchases = self._context.usage.purchases
         before = purchases.mark()
         for live, _ in shares:
             if not purchases.may_use(demand, live.burst):
@@ -98,7 +116,7 @@ class LiveNodes:
             purchases.use(demand, live.burst)
         return True
 
-    def borne(self, demand: Demand, shares: Iterable[IdleShare]) -> int:
+    def nodes_joined(self, demand: Demand, shares: Iterable[IdleShare]) -> int:
         """Return how many nodes count anew against a job's user with these shares."""
         return sum(each.nodes for each, _ in shares if each.lender.joins(demand))
 
@@ -107,8 +125,24 @@ class LiveNodes:
         assert demand.job is not None
         for live, ranks in shares:
             live.pool.remove(ranks)
-            self._join(demand, live)
+            self._join(demand, live, len(ranks))
         self.combined[demand.job] = tuple(live.burst for live, _ in shares)
+
+    @property
+    def overtaken(self) -> Mapping[JobId, int]:
+        """How many nodes were given to others, of a job that waits for no known time.
+
+        Nodes that are paid for would be idle all that time. So jobs behind it get as
+        many of them, all together, as it needs.
+        """
+        passing = self._passing
+        return {passing.job: passing.given} if passing and passing.given else {}
+
+    def let_pass(self, demand: Demand, bursts: Set[BurstId], nodes: int) -> None:
+        """Let jobs behind one use nodes of bursts that it waits for, up to so many."""
+        assert demand.job is not None
+        given = self._context.overtaken.get(demand.job, 0)
+        self._passing = _Passing(demand.job, bursts, nodes, given)
 
     def wait_for(
         self, demand: Demand, bursts: Set[BurstId], start: float, *, combines: bool
@@ -120,9 +154,9 @@ class LiveNodes:
         that was requested ahead of jobs ends by its own deadline.
         """
         needed = self._run_times.needed(demand)
-        share_users = self._ground.settings.share_users
+        share_users = self._context.settings.share_users
         stay: set[BurstId] = set()
-        for live in self._ground.live:
+        for live in self._context.live:
             burst, lender = live.burst, live.lender
             if burst not in bursts:
                 continue
@@ -132,7 +166,7 @@ class LiveNodes:
             fits = combines and live.lasts >= needed
             if fits and lender.takes(demand, share_users=share_users):
                 stay.add(burst)
-            elif start <= self._ground.now:
+            elif start <= self._context.now:
                 requested = not lender.userids or lender.requester is not None
                 if not requested:
                     self.ending.add(burst)
@@ -145,28 +179,40 @@ class LiveNodes:
         worth = demand.live_worth
         if worth is not None and not worth.pays(live.nodes, live.kept):
             return False
-        kept = self._ground.table.kept_from(live.pool.whole)
-        if demand.end(self._ground.now) > min(kept, self._due.get(live.burst, kept)):
+        if not (self._ends_in_time(demand, live) or self._passes(demand, live)):
             return False
-        ground = self._ground
-        if not live.lender.takes(demand, share_users=ground.settings.share_users):
+        context = self._context
+        if not live.lender.takes(demand, share_users=context.settings.share_users):
             return False
-        borne = self.borne(demand, [(live, [])])
-        if ground.usage.why_not(Asked.joined(demand.userid, borne)):
+        joined = self.nodes_joined(demand, [(live, [])])
+        if context.usage.why_not(FurtherUse.joined(demand.userid, joined)):
             return False
-        return ground.usage.purchases.may_use(demand, live.burst)
+        return context.usage.purchases.may_use(demand, live.burst)
 
-    def _join(self, demand: Demand, live: LiveBurst) -> None:
-        """Count a job that a live burst gets, also against its user."""
-        ground = self._ground
-        borne = self.borne(demand, [(live, [])])
-        ground.usage.add(Asked.joined(demand.userid, borne))
+    def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
+        """Tell whether a job ends before a burst is needed for a job ahead."""
+        kept = self._context.table.kept_from(live.pool.whole)
+        due = self._due.get(live.burst, math.inf)
+        return demand.end(self._context.now) <= min(kept, due)
+
+    def _passes(self, demand: Demand, live: LiveBurst) -> bool:
+        passing = self._passing
+        nodes = nodes_needed(demand.request, live.pool.shape)
+        return passing is not None and passing.lets(live.burst, nodes)
+
+    def _join(self, demand: Demand, live: LiveBurst, nodes: int) -> None:
+        """Count a job that a live burst gives nodes to, also against its user."""
+        context = self._context
+        if self._passing and not self._ends_in_time(demand, live):
+            self._passing.given += nodes
+        joined = self.nodes_joined(demand, [(live, [])])
+        context.usage.add(FurtherUse.joined(demand.userid, joined))
         if live.lender.userids and demand.userid is not None:
             live.lender.userids |= {demand.userid}
         self._given.add(live.burst)
-        ends = demand.end(ground.now)
-        ground.usage.prolong(live.burst, ends)
-        ground.table.prolong(live.pool.whole, ends)
+        ends = demand.end(context.now)
+        context.usage.prolong(live.burst, ends)
+        context.table.prolong(live.pool.whole, ends)
 
     def _make_way(self, demand: Demand, live: LiveBurst) -> None:
         """End an idle burst that would do for a job, but not for long enough.
@@ -178,6 +224,6 @@ class LiveNodes:
         served = self._run_times.needed(demand) <= self._run_times.longest_offered(
             demand.preferences
         )
-        admitted = self._ground.admitted(demand)
+        admitted = self._context.admitted(demand)
         if unused and served and live.pool.take(demand.request, admitted):
             self.ending.add(live.burst)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import describe_need, nodes_needed
 from burst.core.placement.eligible import OfferSorter, WantedOffer
-from burst.core.placement.ground import Ground
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand
 from burst.core.placement.planned_bursts import DemandKey, Piece
-from burst.core.placement.rank_table import SlotClass, Want
+from burst.core.placement.rank_table import RankNeed, SlotClass
 from burst.core.placement.run_time import RunTimes
 from burst.core.placement.trials import PlanTrials
 from burst.model.decision import Decision, OfferRejection
@@ -36,7 +36,7 @@ class _Asks(NamedTuple):
     needed: float
     """For how many seconds a burst has to last."""
     admitted: frozenset[int] | None
-    borne: int
+    extra: int
 
 
 class Openings:
@@ -44,13 +44,13 @@ class Openings:
 
     def __init__(
         self,
-        ground: Ground,
+        context: PlanContext,
         isolated: IsolatedPlacement,
         sorter: OfferSorter,
         trials: PlanTrials,
         run_times: RunTimes,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._isolated = isolated
         self._sorter = sorter
         self._trials = trials
@@ -68,7 +68,7 @@ class Openings:
             demand.coming,
             demand.isolated is not None,
             self._run_times.rank(demand),
-            *self._ground.usage.purchases.key(demand),
+            *self._context.usage.purchases.key(demand),
         )
 
     def wanted(self, demand: Demand) -> tuple[WantedOffer, ...]:
@@ -77,26 +77,29 @@ class Openings:
 
     def may_spread(self, demand: Demand) -> bool:
         """Tell whether the job may have several bursts."""
-        return self._ground.settings.spread and demand.preferences.where != "together"
+        return self._context.settings.spread and demand.preferences.where != "together"
 
-    def find(self, demand: Demand, borne: int = 0) -> Opening | Decision:
+    def find(self, demand: Demand, extra: int = 0) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
-        `borne` is how many further nodes its user bears with them.
+        `extra` is how many further nodes count against its user with them.
         """
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
         asks = _Asks(
-            demand, self._run_times.needed(demand), self._ground.admitted(demand), borne
+            demand,
+            self._run_times.needed(demand),
+            self._context.admitted(demand),
+            extra,
         )
         for offer in wanted.offers:
             found = offer.unwanted or self._try(offer, asks)
             if not isinstance(found, OfferRejection):
                 return Opening(offer.candidate, found)
             refusals.append(found)
-        if not self._ground.slots and not wanted.some_isolated:
+        if not self._context.slots and not wanted.some_isolated:
             return Decision(Reason.NO_SLOTS)
-        refusals.extend(self._ground.catalog.refusals)
+        refusals.extend(self._context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None if wanted.some_isolated else self._never(demand)
@@ -105,9 +108,9 @@ class Openings:
 
     def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
         """Return why nothing could ever serve a demand, None if something could."""
-        ground, wanted = self._ground, self._sorter.wanted(demand.preferences)
-        least = ground.slots.least_nodes(demand.request)
-        limit = ground.usage.why_never(least, demand.userid)
+        context, wanted = self._context, self._sorter.wanted(demand.preferences)
+        least = context.slots.least_nodes(demand.request)
+        limit = context.usage.why_never(least, demand.userid)
         if limit:
             return Reason.OVER_LIMIT, limit
         if wanted.unread:
@@ -118,7 +121,7 @@ class Openings:
             return Reason.TOO_LONG, too_long
         caps = wanted.most_nodes
         spread = self.may_spread(demand)
-        never = ground.slots.why_never(demand.request, caps, spread)
+        never = context.slots.why_never(demand.request, caps, spread)
         if not caps or not never:
             return None
         if never[0] is Reason.TOO_LARGE and max(caps.values()) >= least:
@@ -134,18 +137,18 @@ class Openings:
             refused = self._run_times.why_too_short(candidate, demand)
         if refused:
             return refused
-        ground, refusal = self._ground, None
-        until = demand.end(ground.now + candidate.offer.join_time)
+        context, refusal = self._context, None
+        until = demand.end(context.now + candidate.offer.join_time)
         if wanted.isolated:
             taken = self._isolated.take(candidate, demand, self._trials, until)
             return taken or []
-        want = Want(until, asks.admitted)
-        for slot_class in ground.table.free_classes(candidate.provider, until):
+        want = RankNeed(until, asks.admitted)
+        for slot_class in context.table.free_classes(candidate.provider, until):
             pieces = self._choose(candidate, demand, slot_class, want)
             if isinstance(pieces, OfferRejection):
                 refusal = pieces
                 continue
-            refusal = self._too_much(candidate, demand, pieces, until, asks.borne)
+            refusal = self._too_much(candidate, demand, pieces, until, asks.extra)
             if refusal is None:
                 return pieces
         return refusal or self._busy_or_promised(candidate.key)
@@ -156,11 +159,11 @@ class Openings:
         demand: Demand,
         pieces: list[Piece],
         until: float,
-        borne: int,
+        extra: int,
     ) -> OfferRejection | None:
-        usage = self._ground.usage
+        usage = self._context.usage
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        asked = Asked.new(candidate.key, sizes, demand.userid, until, borne)
+        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until, extra)
         return usage.why_not(asked) or usage.purchases.refuse(
             candidate, demand, sum(sizes)
         )
@@ -170,7 +173,7 @@ class Openings:
         candidate: ProviderOffer,
         demand: Demand,
         slot_class: SlotClass,
-        want: Want,
+        want: RankNeed,
     ) -> list[Piece] | OfferRejection:
         """Return free ranks of one kind of slots for a job; or why there are none.
 
@@ -181,8 +184,8 @@ class Openings:
         need = _nodes_needed(candidate, demand, slot_class)
         if isinstance(need, OfferRejection):
             return need
-        table, trials = self._ground.table, self._trials
-        most = int(min(candidate.offer.max_nodes, self._ground.usage.largest_burst))
+        table, trials = self._context.table, self._trials
+        most = int(min(candidate.offer.max_nodes, self._context.usage.largest_burst))
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -208,22 +211,22 @@ class Openings:
         candidate: ProviderOffer,
         demand: Demand,
         need: int,
-        where: tuple[SlotClass, Want],
+        where: tuple[SlotClass, RankNeed],
     ) -> OfferRejection:
         """Return what keeps a job from so many nodes of an offer."""
-        most, limit = candidate.offer.max_nodes, self._ground.usage.largest_burst
+        most, limit = candidate.offer.max_nodes, self._context.usage.largest_burst
         if need > most and not self.may_spread(demand):
             facts: dict[str, object] = {"most": most, "need": need}
             return OfferRejection(candidate.key, Reason.FEW_NODES, facts)
         if need > limit and limit < most:
             facts = {"limit": limit, "need": need}
             return OfferRejection(candidate.key, Reason.LIMIT_BURST, facts)
-        facts = {"most": self._ground.table.largest(*where), "need": need}
+        facts = {"most": self._context.table.largest(*where), "need": need}
         return OfferRejection(candidate.key, Reason.SLOTS_SMALL, facts)
 
     def _busy_or_promised(self, offer: str) -> OfferRejection:
         """Return why no rank of any slot is to be had."""
-        ahead = self._ground.table.first_promised()
+        ahead = self._context.table.first_promised()
         if ahead is None:
             return OfferRejection(offer, Reason.SLOTS_BUSY)
         facts = {"job": format_f58(ahead)}

@@ -102,9 +102,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     that are to be made."""
     promises: tuple[Promise, ...] = ()
     """In the order of the jobs."""
+    overtaken: Mapping[JobId, int] = {}
+    """Of a job that waits for ranks of which no limit tells the end: how many nodes of
+    these were given to others, in this plan and before."""
     ending: frozenset[BurstId] = frozenset()
     """Idle bursts in the way of a job: it would have got them, had their leases not
     ended too soon, or their ranks are promised to it."""
     awaited: frozenset[BurstId] = frozenset()
     """Idle bursts that a job will have with what is promised to it and is busy now."""
     decisions: Mapping[JobId | None, Decision] = {}
+
+    @property
+    def gives(self) -> bool:
+        """Whether some job is given nodes."""
+        return bool(self.proposals or self.growths or self.assignments or self.combined)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -11,12 +12,12 @@ from burst.config import Settings
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
 from burst.core.placement.capacity import lending_bursts
 from burst.core.placement.catalog import read_catalog
-from burst.core.placement.ground import Ground
+from burst.core.placement.context import PlanContext
 from burst.core.placement.leasable import leasable_ranks
 from burst.core.placement.limits import Usage, usage_of
 from burst.core.placement.never import AllSlots
 from burst.core.placement.plan import Demand, Plan
-from burst.core.placement.plan_growth import GrowthGrounds, with_growths
+from burst.core.placement.plan_growth import GrowthContext, with_growths
 from burst.core.placement.planner import make_plan
 from burst.core.placement.purchases import Purchases
 from burst.core.placement.rank_table import RankTable
@@ -25,27 +26,34 @@ from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
 from burst.model.decision import Decision
+from burst.model.jobid import JobId
 from burst.model.reason import Reason
+
+_NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
 def plan_demands(
     tx: Transaction,
     world: World,
     settings: Settings,
-    constraints: Constraints,
     demands: Sequence[Demand],
+    overtaken: Mapping[JobId, int] = _NONE,
 ) -> Plan:
-    """Place the demands, in the order in which they are served. Changes nothing."""
+    """Place the demands, in the order in which they are served. Changes nothing.
+
+    `overtaken` as of `Plan`, of the tick before.
+    """
     assert world.lead is not None
     if world.closing:
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     catalog = read_catalog(tx, world, settings, tx.now)
+    constraints = Constraints(world.identity)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     ranks = leasable_ranks(slots, tx, world.lead)
     usage = current_usage(tx, world, settings)
-    ground = Ground(
+    context = PlanContext(
         now=tx.now,
         table=RankTable(slots, ranks, catalog.providers, tx.now),
         slots=AllSlots(slots, constraints, catalog.providers),
@@ -54,13 +62,14 @@ def plan_demands(
         live=lending_bursts(tx, world.lead, settings, tx.now),
         settings=settings.plan,
         patience=settings.deadlines.reservation,
+        overtaken=overtaken,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
     unreadable = unreadable_isolated_record(tx)
     isolated = IsolatedPlacement(usage, tx.bursts, unreadable, world.identity)
-    plan = make_plan(demands, ground, isolated)
-    grounds = GrowthGrounds(tx, world, settings, constraints, usage.purchases)
-    plan = with_growths(plan, grounds)
+    plan = make_plan(demands, context, isolated)
+    growing = GrowthContext(tx, world, settings, constraints, usage.purchases)
+    plan = with_growths(plan, growing)
     if not world.identity.endpoint:
         plan = _without_address(plan)
     return plan

@@ -32,7 +32,7 @@ from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
 
 
-class GrowthGrounds(NamedTuple):
+class GrowthContext(NamedTuple):
     """What growths are found by."""
 
     tx: Transaction
@@ -43,11 +43,11 @@ class GrowthGrounds(NamedTuple):
     """What the plan buys, all of it counted, against the budgets."""
 
 
-def with_growths(plan: Plan, grounds: GrowthGrounds) -> Plan:
+def with_growths(plan: Plan, context: GrowthContext) -> Plan:
     """Return the plan with growths in place of the bursts that they save."""
-    if not grounds.settings.plan.resize or not grounds.world.resizable:
+    if not context.settings.plan.resize or not context.world.resizable:
         return plan
-    finder = _GrowthFinder(plan, grounds)
+    finder = _GrowthFinder(plan, context)
     kept: list[Proposal] = []
     decisions = dict(plan.decisions)
     for proposal in plan.proposals:
@@ -82,13 +82,13 @@ def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
 class _GrowthFinder:
     """Finds what of one plan may be had as a growth."""
 
-    def __init__(self, plan: Plan, grounds: GrowthGrounds) -> None:
-        assert grounds.world.lead is not None
+    def __init__(self, plan: Plan, context: GrowthContext) -> None:
+        assert context.world.lead is not None
         self.found: list[Growth] = []
-        self._plan, self._tx, self._world = plan, grounds.tx, grounds.world
-        self._lead: LeadView = grounds.world.lead
-        self._settings, self._constraints = grounds.settings, grounds.constraints
-        self._purchases = grounds.purchases
+        self._plan, self._tx, self._world = plan, context.tx, context.world
+        self._lead: LeadView = context.world.lead
+        self._settings, self._constraints = context.settings, context.constraints
+        self._purchases = context.purchases
         # A job that gets several new bursts gets them.
         self._count: dict[JobId, int] = {}
         for proposal in plan.proposals:
@@ -133,7 +133,7 @@ class _GrowthFinder:
             return False
         if any(growth.burst == burst.id for growth in self.found):
             return False
-        # Whoever a burst was made for bears all of its nodes.
+        # All nodes of a burst count against those it was made for.
         users = {
             self._lead.jobs[each].userid for each in burst.jobs & self._lead.jobs.keys()
         }

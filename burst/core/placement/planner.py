@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.eligible import OfferSorter
-from burst.core.placement.ground import Ground
 from burst.core.placement.live_nodes import LiveNodes
 from burst.core.placement.openings import Openings
 from burst.core.placement.plan import Demand, Plan, Proposal
@@ -31,38 +31,38 @@ from burst.model.reason import Reason
 
 
 def make_plan(
-    demands: Iterable[Demand], ground: Ground, isolated: IsolatedPlacement
+    demands: Iterable[Demand], context: PlanContext, isolated: IsolatedPlacement
 ) -> Plan:
     """Place demands in the order in which they are to be served. Deterministic."""
-    return _Planner(ground, isolated).make(list(demands))
+    return _Planner(context, isolated).make(list(demands))
 
 
 class _Planner:
     """Makes one plan."""
 
-    def __init__(self, ground: Ground, isolated: IsolatedPlacement) -> None:
-        trials = PlanTrials(ground.catalog)
-        lasts = [live.lasts for live in ground.live]
-        run_times = RunTimes(ground.catalog, lasts)
-        self._ground = ground
+    def __init__(self, context: PlanContext, isolated: IsolatedPlacement) -> None:
+        trials = PlanTrials(context.catalog)
+        lasts = [live.lasts for live in context.live]
+        run_times = RunTimes(context.catalog, lasts)
+        self._context = context
         self._isolated = isolated
-        self._live = LiveNodes(ground, run_times)
-        self._planned = PlannedBursts(ground, trials, run_times)
-        sorter = OfferSorter(ground.catalog)
-        self._openings = Openings(ground, isolated, sorter, trials, run_times)
-        self._promises = Promises(ground, trials, run_times)
+        self._live = LiveNodes(context, run_times)
+        self._planned = PlannedBursts(context, trials, run_times)
+        sorter = OfferSorter(context.catalog)
+        self._openings = Openings(context, isolated, sorter, trials, run_times)
+        self._promises = Promises(context, trials, run_times)
         self._refused = _Refused()
         self._decisions: dict[JobId | None, Decision] = {}
 
     def make(self, demands: Sequence[Demand]) -> Plan:
-        ground = self._ground
-        least = _least_behind(demands) if ground.live else [math.inf] * len(demands)
+        context = self._context
+        least = _least_behind(demands) if context.live else [math.inf] * len(demands)
         awaited: set[BurstId] = set()
         for demand, behind in zip(demands, least, strict=True):
             awaited |= self._place(demand, behind)
         lead = self._isolated.identity
-        proposals = [each.propose(lead, ground.now) for each in self._planned.made]
-        proposals += self._isolated.propose(lead.owner, ground.now)
+        proposals = [each.propose(lead, context.now) for each in self._planned.made]
+        proposals += self._isolated.propose(lead.owner, context.now)
         for proposal in proposals:
             decision = _decide_proposed(proposal)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -73,6 +73,7 @@ class _Planner:
             assignments=self._live.assignments,
             combined=self._live.combined,
             promises=tuple(self._promises.made),
+            overtaken=self._live.overtaken,
             ending=frozenset(self._live.ending),
             awaited=frozenset(awaited),
             decisions=self._decisions,
@@ -117,6 +118,8 @@ class _Planner:
             self._refused.give_up(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
+        if not kept.place.known:
+            self._live.let_pass(demand, kept.gone, len(kept.place.ranks))
         start, combines = kept.promise.start, spread and _may_combine(demand)
         return self._live.wait_for(demand, kept.gone, start, combines=combines)
 
@@ -152,21 +155,21 @@ class _Planner:
             return demand.not_worth or self._open(demand, key)
         if behind <= idle and self._open(demand, key) is None:
             return None
-        purchases = self._ground.usage.purchases
+        purchases = self._context.usage.purchases
         before = purchases.mark()
         if not self._live.buys(demand, shares):
             return self._open(demand, key)
-        # Its user bears all nodes of a burst that the job joins, beside the new ones.
-        refused = self._open(rest, key, self._live.borne(demand, shares))
+        # All nodes of a burst that the job joins count against its user, too.
+        refused = self._open(rest, key, self._live.nodes_joined(demand, shares))
         if refused is None:
             self._live.give(demand, shares)
         else:
             purchases.go_back(before)
         return refused
 
-    def _open(self, demand: Demand, key: DemandKey, borne: int = 0) -> Decision | None:
+    def _open(self, demand: Demand, key: DemandKey, extra: int = 0) -> Decision | None:
         """Make one burst or several for the job; return why not, None if it did."""
-        found = self._openings.find(demand, borne)
+        found = self._openings.find(demand, extra)
         if isinstance(found, Decision):
             return found
         if found.pieces:

@@ -11,10 +11,10 @@ import math
 from collections.abc import Set
 from typing import NamedTuple
 
+from burst.core.placement.context import PlanContext
 from burst.core.placement.demand import nodes_needed
 from burst.core.placement.eligible import WantedOffer
-from burst.core.placement.ground import Ground
-from burst.core.placement.limits import Asked
+from burst.core.placement.limits import FurtherUse
 from burst.core.placement.plan import Demand, Promise
 from burst.core.placement.rank_table import Place, Sizes, SlotClass
 from burst.core.placement.run_time import RunTimes
@@ -40,18 +40,18 @@ class Kept(NamedTuple):
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
         start, last = self.place.start, self.place.last or "others"
-        when, until = "as soon as they are free", ""
+        when, kept = "as soon as they are free", ""
         if not self.place.known:
             when = f"once {last} ended, which no time limit foretells"
-            until = f" until {clock_time(start)} ([deadlines] reservation)"
+            kept = f" until {clock_time(start)} ([deadlines] reservation)"
         elif start:
             when = f"about {clock_time(start)}, when {last} ends"
         facts = {
             "nodes": len(self.place.ranks),
             "offer": self.offer,
             "when": when,
-            "ranks": format_idset(frozenset(self.place.ranks)),
-            "until": until,
+            "ranks": format_idset(frozenset(self.promise.ranks)),
+            "kept": kept,
         }
         return Decision(Reason.RESERVED, facts, refusals)
 
@@ -59,9 +59,13 @@ class Kept(NamedTuple):
 class Promises:
     """Makes them, in the order of the jobs."""
 
-    def __init__(self, ground: Ground, trials: PlanTrials, run_times: RunTimes) -> None:
+    def __init__(
+        self, context: PlanContext, trials: PlanTrials, run_times: RunTimes
+    ) -> None:
         self.made: list[Promise] = []
-        self._ground = ground
+        self._open = False
+        """Whether some job waits for ranks of which no limit tells the end."""
+        self._context = context
         self._trials = trials
         self._run_times = run_times
 
@@ -84,31 +88,33 @@ class Promises:
 
     def _may_have(self, wanted: WantedOffer, demand: Demand) -> bool:
         """Tell whether an offer is one for a job, if enough slots are free."""
-        candidate, trial = wanted.candidate, self._ground.catalog.on_trial
+        candidate, trial = wanted.candidate, self._context.catalog.on_trial
         if wanted.unwanted or wanted.isolated or candidate.provider in trial:
             return False
         return self._run_times.why_too_short(candidate, demand) is None
 
     def _find(self, wanted: WantedOffer, demand: Demand, spread: bool) -> Kept | None:
-        candidate, ground = wanted.candidate, self._ground
-        most = int(min(candidate.offer.max_nodes, ground.usage.largest_burst))
-        for slot_class in ground.table.classes(candidate.provider):
+        candidate, context = wanted.candidate, self._context
+        most = int(min(candidate.offer.max_nodes, context.usage.largest_burst))
+        for slot_class in context.table.classes(candidate.provider):
             sizes = self._sizes(wanted, demand, slot_class, most, spread)
             if sizes is None:
                 continue
-            place = ground.table.earliest(
-                slot_class, sizes, ground.admitted(demand), self._late(demand)
+            place = context.table.earliest(
+                slot_class, sizes, context.admitted(demand), self._late(demand)
             )
             kept = place and self._keep(wanted, demand, place, sizes.own)
             if kept:
                 self.made.append(kept.promise)
+                self._open = self._open or not kept.place.known
                 return kept
         return None
 
     def _late(self, demand: Demand) -> float:
         """Return until when a job waits for ranks of which no limit tells the end."""
-        patience = demand.since + self._ground.patience
-        return patience if patience > self._ground.now else math.inf
+        patience = demand.since + self._context.patience
+        waits = patience > self._context.now and not self._open
+        return patience if waits else math.inf
 
     def _sizes(
         self,
@@ -119,13 +125,13 @@ class Promises:
         spread: bool,
     ) -> Sizes | None:
         """Return what the job needs of a kind of slots; None where none of them do."""
-        candidate, ground = wanted.candidate, self._ground
+        candidate, context = wanted.candidate, self._context
         need = nodes_needed(demand.request, slot_class[0]) - demand.coming
         if need <= 0 or not candidate.offer.shape.holds(slot_class[0]):
             return None
-        if ground.usage.purchases.refuse(candidate, demand, need):
+        if context.usage.purchases.refuse(candidate, demand, need):
             return None
-        own = (live.burst for live in ground.live if demand.job in live.jobs)
+        own = (live.burst for live in context.live if demand.job in live.jobs)
         return Sizes(need, most, spread, frozenset(own))
 
     def _keep(
@@ -133,24 +139,25 @@ class Promises:
     ) -> Kept | None:
         """Keep a place for a job; None where it waits for something else."""
         assert demand.job is not None
-        ground, candidate = self._ground, wanted.candidate
-        pieces = ground.table.by_slot(place.ranks)
+        context, candidate = self._context, wanted.candidate
+        pieces = context.table.by_slot(place.ranks)
         if any(
             self._trials.why_refused(candidate, slot, nodes)
             for slot, nodes in pieces.items()
         ):
             return None
-        until = demand.end(max(place.start, ground.now))
+        until = demand.end(max(place.start, context.now))
         sizes = tuple(pieces.values())
-        asked = Asked.new(candidate.key, sizes, demand.userid, until)
-        room = ground.usage.when(asked, self._late(demand), own)
-        if room is None or (ground.table.are_free(place.ranks) and not room.gone):
+        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until)
+        room = context.usage.when(asked, self._late(demand), own)
+        if room is None or (context.table.are_free(place.ranks) and not room.gone):
             return None
-        gone = room.gone | ground.table.holders(place.ranks)
         place = place._replace(
             start=max(room.start, place.start), known=room.known and place.known
         )
-        ground.table.promise(place, demand.job, demand.duration)
-        ground.usage.keep(demand.job, asked, place.start, gone)
-        promise = Promise(job=demand.job, ranks=place.ranks, start=place.start)
+        ranks = context.table.kept_for(place)
+        gone = room.gone | context.table.holders(ranks)
+        context.table.promise(place, demand.job, demand.duration)
+        context.usage.keep(demand.job, asked, place.start, gone)
+        promise = Promise(job=demand.job, ranks=tuple(sorted(ranks)), start=place.start)
         return Kept(promise, place, candidate.key, gone)

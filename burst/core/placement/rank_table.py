@@ -28,7 +28,7 @@ SlotClass = tuple[Shape, frozenset[str]]
 """What slots are alike in: a node's shape, and the providers they are kept for."""
 
 
-class Want(NamedTuple):
+class RankNeed(NamedTuple):
     """What ranks a job may have."""
 
     until: float
@@ -82,7 +82,7 @@ class SlotRanks:
             some = len(self.available) == slot.size
             self.available = dict.fromkeys(slot.ranks, at) if some else {}
 
-    def usable(self, want: Want) -> list[int]:
+    def usable(self, want: RankNeed) -> list[int]:
         """Return the free ranks that a burst may have for a job.
 
         Hosts that join through another one have to be in the same burst: of such a slot
@@ -163,7 +163,7 @@ class RankTable:
         """Return those of which a burst may have something until then."""
         if not self._free:
             return ()
-        want = Want(until)
+        want = RankNeed(until)
         return [
             slot_class
             for slot_class in self.classes(provider)
@@ -174,7 +174,7 @@ class RankTable:
         ]
 
     def fitting(
-        self, slot_class: SlotClass, nodes: int, want: Want
+        self, slot_class: SlotClass, nodes: int, want: RankNeed
     ) -> Iterator[tuple[SlotRanks, list[int]]]:
         """Return slots of a kind with so many free ranks, and these ranks of each."""
         for each in self._some(slot_class, want.admitted):
@@ -184,7 +184,7 @@ class RankTable:
                     yield each, found[:nodes]
 
     def split(
-        self, slot_class: SlotClass, nodes: int, cap: int, want: Want
+        self, slot_class: SlotClass, nodes: int, cap: int, want: RankNeed
     ) -> list[tuple[SlotRanks, list[int]]] | None:
         """Return free ranks of several slots, largest first, at most `cap` of each."""
         pieces: list[tuple[SlotRanks, list[int]]] = []
@@ -199,7 +199,7 @@ class RankTable:
                 return pieces
         return None
 
-    def largest(self, slot_class: SlotClass, want: Want) -> int:
+    def largest(self, slot_class: SlotClass, want: RankNeed) -> int:
         """Return how many ranks of one slot of a kind are free, at the most."""
         some = self._some(slot_class, want.admitted)
         sizes = (len(each.usable(want)) for each in some)
@@ -284,13 +284,13 @@ class RankTable:
                 known, last = at < math.inf, self._holders.get(rank)
         if search.start == math.inf:
             return None
-        return Place(search.start, search.ranks(), known, last)
+        return Place(search.start, search.ranks(last=known), known, last)
 
     def promise(self, place: Place, job: JobId, duration: float) -> None:
         """Keep ranks for a job, which will have them for so long; 0 for no limit."""
         known = duration if place.known else 0.0
         until = max(place.start, self._now) + known if known else math.inf
-        for rank in self._with_gateways(place.ranks):
+        for rank in self.kept_for(place):
             slot = self._slot_of[rank]
             if place.start < slot.kept.get(rank, math.inf):
                 slot.kept[rank] = place.start
@@ -309,10 +309,16 @@ class RankTable:
         slots = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
         return sorted((slot for slot in slots.values() if slot.free), key=_order)
 
-    def _with_gateways(self, ranks: Iterable[int]) -> Iterator[int]:
-        slots = {id(self._slot_of[rank]): self._slot_of[rank] for rank in ranks}
-        whole = [each for each in slots.values() if not each.slot.divisible]
-        yield from {*ranks, *(rank for each in whole for rank in each.slot.ranks)}
+    def kept_for(self, place: Place) -> frozenset[int]:
+        """Return the ranks that are kept for a job that is to have a place.
+
+        Where it is not known which come free first, all of their slots; and all of a
+        slot whose hosts join through a gateway.
+        """
+        slots = {id(self._slot_of[r]): self._slot_of[r] for r in place.ranks}
+        whole = (s for s in slots.values() if not (place.known and s.slot.divisible))
+        others = (rank for slot in whole for rank in slot.available)
+        return frozenset(place.ranks).union(others)
 
     def _in_time(self, slot_class: SlotClass) -> list[tuple[float, int]]:
         if slot_class not in self._by_time:
@@ -356,20 +362,20 @@ class _Search:
         if enough >= sizes.nodes:
             self.start = at
 
-    def ranks(self) -> tuple[int, ...]:
+    def ranks(self, *, last: bool) -> tuple[int, ...]:
         """Return the ranks to take: of one slot, the smallest that has enough.
 
-        Else of as few as will do. Of each those that come last, as others may have
-        those before them meanwhile.
+        Else those that come first; or, with `last`, of as few slots as will do the ones
+        that come last, as others may have those before them meanwhile.
         """
         sizes = self._sizes
         most = sizes.most if sizes.spread else sizes.nodes
         by_size = sorted(self._found.values(), key=len)
         one = [here for here in by_size if len(here) >= sizes.nodes <= sizes.most]
         chosen: list[int] = []
-        for here in one[:1] or reversed(by_size):
+        for here in one[:1] or (by_size[::-1] if last else self._found.values()):
             lacks = min(most, sizes.nodes - len(chosen))
-            chosen += here[-lacks:] if lacks else []
+            chosen += here[max(0, len(here) - lacks) :] if last else here[:lacks]
         return tuple(sorted(chosen))
 
 

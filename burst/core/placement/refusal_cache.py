@@ -1,26 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Refusals of earlier ticks that still hold, as nothing they rest on has changed.
+"""Refusals of earlier ticks that still stand, as nothing they rest on has changed.
 
 At a site where thousands of jobs wait for what cannot be had, nearly all of a tick
-would go into refusing them again. A refused job that is held, or that waits where it
-harms nobody, is not looked at before the job itself, or something that its refusal
-rests on, is another.
+would go into refusing them again. So a refused job that is held, or that waits where it
+harms nobody, is not looked at before the job itself is another, or something has
+changed on which refusals rest. Then all of them are judged anew, the most urgent first,
+so many in each tick; and the next time not before the daemon has had twenty times as
+long for other things, if they are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
+from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
 from burst.core.idle_parts import IdlePart
 from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.judging_turns import BY_FORECAST, Backlog
 from burst.core.placement.plan import Promise
-from burst.core.placement.refusal_inputs import CapacityPhase, RefusalInputs
+from burst.core.placement.refusal_inputs import RefusalInputs
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
+from burst.core.select.job_policy import BY_FORECAST
 from burst.core.select.queues import in_stopped_queue
 from burst.core.select.triage import never_on_own_nodes
 from burst.core.world import World
@@ -31,6 +34,14 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
+
+AT_ONCE = 500
+"""So many jobs are judged anew in one tick."""
+_FEW = 100
+"""So many are judged anew whenever something changes: that takes five milliseconds."""
+_PAUSE_S = 0.001
+"""So long for each further job that is judged anew no others are: twenty times what
+that takes."""
 
 
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,31 +56,38 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """All holds."""
     decisions: Mapping[JobId, Decision] = {}
     """The refusals: of jobs that wait where they harm nobody."""
+    outdated: tuple[JobId, ...] = ()
+    """Those that are still to be judged anew, the next first."""
+    changed: bool = False
+    """Whether, once that is done, all of them are to be."""
+    pause: float = 0.0
+    """Not before this time, in seconds since the epoch."""
     shortfalls: Mapping[JobId, JobBackoff] = {}
     """Of jobs that could not have all the nodes that they need."""
     unforecast: Mapping[JobId, float] = {}
     """Since when jobs whose rule asks for a forecast have had none."""
     rules: RuleSet | None = None
     """Those of the settings, as far as jobs were compared with them; None for none."""
-    backlog: Backlog = Backlog()
-    """Jobs whose refusals are outdated, and that are looked at in a later tick."""
     promises: tuple[Promise, ...] = ()
     """What was promised to others when these jobs were refused."""
-    gave: bool = False
-    """Whether jobs were given nodes. A burst that is kept for them may by now be worth
-    it to jobs that were judged before them."""
-    grew: bool = False
-    """Whether a burst grows in place of a further one. That was settled once all jobs
-    were judged, so that no refusal knows of it."""
-    reordered: bool = False
-    """Whether a job to which ranks are promised was held then, which may have put it
-    behind jobs that were refused as ranks are promised: it had another urgency."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes that pending jobs waited for were given to others."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
     def without_refusals(self) -> RefusalCache:
         """Return what it says of the jobs that decides, not only spares work."""
-        return msgspec.structs.replace(self, decisions={}, backlog=Backlog())
+        return msgspec.structs.replace(self, decisions={}, outdated=())
+
+
+class Standing(NamedTuple):
+    """Which refusals stand in a tick."""
+
+    decisions: Mapping[JobId, Decision]
+    outdated: tuple[JobId, ...] = ()
+    """As of `RefusalCache`, for the next tick; and so the others."""
+    changed: bool = False
+    pause: float = 0.0
 
 
 class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,93 +137,50 @@ def unchanged_jobs_refusals(
     return {job: v for job, v in before.decisions.items() if job not in other}
 
 
-def valid_refusals(
-    before: RefusalCache | None,
+def standing_refusals(
+    before: RefusalCache,
     same: Mapping[JobId, Decision],
     inputs: RefusalInputs,
     lead: LeadView,
     now: float,
-) -> Mapping[JobId, Decision]:
-    """Return those of the unchanged jobs' refusals that hold on these grounds."""
-    if before is None or before.grew or not inputs.no_larger(before.inputs):
-        return {}
-    same = _without_worthwhile(same, before, inputs, now)
-    same = _without_forecast(same, before.unforecast, inputs, now)
-    if not before.inputs.own <= inputs.own:
-        # Own nodes may be gone that a job was left to wait for, as it now may not be.
-        same = {j: v for j, v in same.items() if _stays_held(before, j)}
-    ordered = not (before.reordered or _is_first_changed(before, lead))
-    if ordered and now < before.inputs.until and inputs.no_better(before.inputs):
-        return {} if _room_may_be_left(before, inputs, lead) else same
-    return lasting_refusals(same, lead, has_room=inputs.has_room)
+) -> Standing:
+    """Return which refusals stand, and which jobs are judged anew in later ticks.
+
+    `same` are the refusals of jobs that are as they were.
+    """
+    changed = before.changed or _has_changed(before, same, inputs, lead, now)
+    queue = [job for job in before.outdated if job in same]
+    pause = before.pause
+    if changed and not queue and now >= pause:
+        queue = sorted(same, key=lambda job: (-lead.jobs[job].urgency, job))
+        changed, pause = False, now + _PAUSE_S * max(0, len(queue) - _FEW)
+    if not queue:
+        return Standing(same, (), changed, pause)
+    due = set(queue[:AT_ONCE])
+    stand = {job: found for job, found in same.items() if job not in due}
+    return Standing(stand, tuple(queue[AT_ONCE:]), changed, pause)
 
 
-def _without_worthwhile(
+def _has_changed(
+    before: RefusalCache,
     same: Mapping[JobId, Decision],
-    cache: RefusalCache,
     inputs: RefusalInputs,
+    lead: LeadView,
     now: float,
-) -> Mapping[JobId, Decision]:
-    """Return the refusals without those of jobs for which a burst may pay by now.
-
-    As time goes by a start that was forecast comes nearer, so that a burst saves less.
-    """
-    before, forecasts = cache.inputs, inputs.forecasts or {}
-    changed = cache.gave or inputs.times != before.times
-    # On own nodes that went away the job cannot wait.
-    changed = changed or inputs.free.keys() != before.free.keys()
-    if not changed and inputs.forecasts is before.forecasts:
-        return same
-    due = set()
-    for job, decision in same.items():
-        if decision.reason is Reason.NOT_WORTH:
-            here = forecasts.get(job)
-            then = decision.facts["comparison"]
-            wait = here.expected - now if here else 0.0
-            # A live burst, if it was not worth it before, may be for a longer wait.
-            longer = inputs.has_room and wait > then.here.expected - then.now
-            if changed or not here or longer or wait >= then.pays_after:
-                due.add(job)
-    return {job: v for job, v in same.items() if job not in due} if due else same
-
-
-def _without_forecast(
-    same: Mapping[JobId, Decision],
-    unforecast: Iterable[JobId],
-    inputs: RefusalInputs,
-    now: float,
-) -> Mapping[JobId, Decision]:
-    """Return the refusals without those for want of a forecast that is there now.
-
-    Or that has been waited for as long as the settings say.
-    """
-    forecasts = inputs.forecasts or {}
-    due = set()
-    for job in unforecast:
-        decision = same.get(job)
-        if decision is not None and decision.reason is Reason.NOT_FORECAST:
-            late: float = decision.facts["until"]
-            if job in forecasts or now >= late:
-                due.add(job)
-    return {job: v for job, v in same.items() if job not in due} if due else same
-
-
-def lasting_refusals(
-    same: Mapping[JobId, Decision], lead: LeadView, *, has_room: bool
-) -> Mapping[JobId, Decision]:
-    """Return the refusals that hold whatever becomes free.
-
-    Where live bursts have room, as `RefusalInputs.has_room`, a job may need fewer nodes
-    of its own than its user's limit: nobody bears those that somebody requested.
-    """
-    jobs = lead.jobs
-    return {
-        job: decision
-        for job, decision in same.items()
-        if decision.reason.about_job.lasting
-        and _is_plain(jobs[job])
-        and not (has_room and decision.reason is Reason.OVER_LIMIT)
-    }
+) -> bool:
+    """Tell whether something is another that refusals rest on."""
+    if now >= before.inputs.until or inputs != before.inputs:
+        return True
+    # A job ahead of them may be canceled, or less urgent.
+    ahead = (*before.here, *(promise.job for promise in before.promises))
+    if any(lead.jobs.get(job) is not before.jobs[job] for job in ahead):
+        return True
+    waiting = (same[job] for job in before.unforecast if job in same)
+    return any(
+        now >= found.facts["until"]
+        for found in waiting
+        if found.reason is Reason.NOT_FORECAST
+    )
 
 
 def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
@@ -249,39 +224,3 @@ def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     if intake.mode == "scheduler":
         return job not in made.left.here
     return in_stopped_queue(view, intake)
-
-
-def _stays_held(before: RefusalCache, job: JobId) -> bool:
-    """Tell whether the scheduler does not have the job, whatever nodes there are."""
-    hold = before.holds.get(job)
-    return hold is not None and hold.state is HoldState.HELD
-
-
-def _is_first_changed(before: RefusalCache, lead: LeadView) -> bool:
-    """Tell whether a job to which ranks were promised is another than it was.
-
-    Its user may have lowered its urgency: others may be ahead of it.
-    """
-    jobs = (promise.job for promise in before.promises)
-    return any(lead.jobs.get(job) is not before.jobs[job] for job in jobs)
-
-
-def _room_may_be_left(
-    before: RefusalCache, inputs: RefusalInputs, lead: LeadView
-) -> bool:
-    """Tell whether own nodes may be free that were given to jobs and are not taken."""
-    if not before.here:
-        return False
-    changed = inputs.free != before.inputs.free
-    others = any(lead.jobs.get(job) is not before.jobs[job] for job in before.here)
-    # Whoever got a burst since then waits for that, and leaves own nodes to others.
-    elsewhere = any(
-        stage is not CapacityPhase.GOING and not before.here.isdisjoint(jobs)
-        for stage, jobs in inputs.bursts.values()
-    )
-    return changed or others or elsewhere
-
-
-def _is_plain(job: JobView) -> bool:
-    """Tell whether any node of the right shape would do."""
-    return job.request is not None and not job.request.constraint

@@ -31,6 +31,10 @@ from burst.model.lead import JobView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 
+BY_FORECAST = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
+"""Decisions that leave a job to its turn on own nodes, by a forecast or for want of
+one."""
+
 # What the user says, the name of the rule, and whether that is a guest.
 _Wish = tuple[BurstPreferences, str | None, bool]
 

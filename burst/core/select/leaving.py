@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burst.core.placement.judging_turns import BY_FORECAST
-from burst.core.select.job_policy import JobPolicy
+from burst.core.select.job_policy import BY_FORECAST, JobPolicy
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,9 +14,10 @@ from burst.core.placement.never import AllSlots
 from burst.core.placement.offers import OfferCatalog
 from burst.core.placement.plan import Demand
 from burst.core.placement.rank_table import RankTable
+from burst.model.jobid import JobId
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. The table, the usage and the pools of bursts change in the plan."""
 
     now: float
@@ -29,6 +30,9 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 0.0
     """For how many seconds after its submission ranks are kept for a job while no time
     limit tells when they are free: `[deadlines] reservation`."""
+    overtaken: Mapping[JobId, int] = {}
+    """How many nodes that jobs waited for were given to others before: see
+    `LiveNodes.overtaken`."""
     whole_nodes: bool = False
     """Whether the scheduler gives each job whole nodes."""
 
