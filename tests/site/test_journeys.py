@@ -52,6 +52,20 @@ def test_guests_have_one_burst_after_another(adopted: Adopted) -> None:
     assert len(adopted.states()) == 2
 
 
+def test_a_burst_job_may_name_the_default_queue(adopted: Adopted, world: World) -> None:
+    job = adopted.submit("ann", "--queue=batch", f"-N{_NODES}", "true")
+    assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)
+    if world.mode != "queue":
+        return
+    words = ("submit", "--setattr=burstable", "--queue=debug", "-t", "5m")
+    # `debug` has one node.
+    job = adopted.site.flux("bob", *words, "-N1", "true")
+    assert adopted.wait_for_end("bob", job).returncode == 0, adopted.tell("bob", job)
+    done = adopted.site.try_flux("bob", *words, "-N2", "true")
+    assert done.returncode, done.stdout
+    assert "submit it with flux submit --burst, without --queue" in done.stderr
+
+
 def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     # On lent nodes only, so that any follower is one of the job's.
     job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
