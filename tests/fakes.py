@@ -96,6 +96,8 @@ class FakeLead:
     """Whether new jobs are confined, as by the frobnicator of a lead with guests."""
     housekeeping: dict[int, float] = field(default_factory=dict)
     """Since when each rank is in housekeeping."""
+    epilogs: dict[int, float] = field(default_factory=dict)
+    """Since when an epilog alone has each rank."""
     cleans: tuple[int, ...] = ()
     """Ranks on which housekeeping runs after a job; it ends by a signal only."""
     fatal_signals: tuple[int, ...] = (9, 15)
@@ -129,6 +131,7 @@ class FakeLead:
             drained=dict(self.drained),
             allocated=frozenset(used),
             housekeeping=dict(self.housekeeping),
+            epilogs=dict(self.epilogs),
             granting=dict(self.granting),
             queues=dict(self.queues),
             free={

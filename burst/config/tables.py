@@ -243,7 +243,9 @@ class DeadlineSettings(Table, frozen=True):
     """How long Flux's housekeeping may take on lent nodes, on which no job runs then.
     Past this it is ended (flux housekeeping kill), so that nodes are not paid for on
     account of a script that never ends. Health checks take seconds, an update of a
-    node minutes; the instance's own nodes are left alone."""
+    node minutes; the instance's own nodes are left alone. A burst that is taken down
+    waits no longer than this for an epilog, either, on which Flux has no limit unless
+    `[job-manager.epilog] timeout` is set."""
     reload: Seconds = Seconds(20)
     """From reading the settings again to their providers made. A provider is made
     without waiting for anything far away; the old settings stay if it takes longer. At

@@ -5,6 +5,10 @@ It runs after a job, and Flux neither frees nor offers its nodes before it has e
 for which Flux has no deadline (flux-housekeeping(1)). `[deadlines] housekeeping` is
 one: then it is sent SIGTERM, and SIGKILL from then on. A burst that is taken down does
 not wait for what even that does not end.
+
+So it is with an epilog that does not end, which no signal reaches: a burst that is
+taken down does not wait for it past the same deadline. One that Flux runs on the nodes
+of its job ends with these.
 """
 
 from __future__ import annotations
@@ -79,8 +83,11 @@ def holding_ranks(
 ) -> frozenset[int]:
     """Return the ranks that are not to be deleted yet, as something has them.
 
-    That is a job, or housekeeping for which SIGTERM and SIGKILL are not tried yet.
+    That is a job, an epilog before its deadline, or housekeeping for which SIGTERM and
+    SIGKILL are not tried yet.
     """
     last = now - deadlines.housekeeping - 2 * AGAIN_S
     stuck = {rank for rank, began in lead.housekeeping.items() if began < last}
+    late = now - deadlines.housekeeping
+    stuck |= {rank for rank, began in lead.epilogs.items() if began < late}
     return lead.allocated & ranks - stuck

@@ -39,7 +39,7 @@ from burst.model.burst import RECLAIMED, Burst, Result, State
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
 from burst.model.jobid import format_f58
-from burst.model.lead import LeadView
+from burst.model.lead import JobState, LeadView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
@@ -236,12 +236,18 @@ def _record_use(
         used = True  # it is made larger ahead of jobs, and is idle from then on
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
-    if not used and not burst.jobs and burst.unused_since is None:
+    if not used and not _has_jobs(burst, lead) and burst.unused_since is None:
         entry = tx.entries.get(burst.id)
         payers = entry.payers if entry else ()
         keep = kept_idle(burst, payers, settings.rules, tx.times)
         context = {} if math.isinf(keep) else {"keep": round(keep, 3)}
         tx.record(burst.id, "idle", context)
+
+
+def _has_jobs(burst: Burst, lead: LeadView) -> bool:
+    """Tell whether a job of the burst has not ended; its epilog may still run."""
+    views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
+    return any(view.state is not JobState.CLEANUP or not view.epilogs for view in views)
 
 
 def _act_online(

@@ -227,11 +227,32 @@ def why_in_use(ranks: frozenset[int], world: World) -> str:
             f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
             " flux cancel ends those that run on no other node"
         )
-    return describe_housekeeping(ranks, world)
+    return describe_cleaning(ranks, world)
 
 
-def describe_housekeeping(ranks: frozenset[int], world: World) -> str:
-    """Return on which of these ranks housekeeping runs; empty if on none."""
+def describe_cleaning(ranks: frozenset[int], world: World) -> str:
+    """Return on which of these ranks an epilog or housekeeping runs; empty if none."""
+    told = (_describe_epilogs(ranks, world), _describe_housekeeping(ranks, world))
+    return "; ".join(filter(None, told))
+
+
+def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
+    lead = world.lead
+    assert lead is not None
+    there = ranks & lead.epilogs.keys()
+    if not there:
+        return ""
+    since = min(lead.epilogs[rank] for rank in there)
+    last = max(lead.epilogs[rank] for rank in there)
+    end = clock_time(last + world.deadlines.housekeeping)
+    return (
+        f"an epilog runs on ranks {format_idset(there)} since {clock_time(since)}, and"
+        " its job has ended (flux jobs -f cleanup); a burst that is taken down waits"
+        f" for it until {end} ([deadlines] housekeeping)"
+    )
+
+
+def _describe_housekeeping(ranks: frozenset[int], world: World) -> str:
     lead = world.lead
     assert lead is not None
     there = ranks & lead.housekeeping.keys()

@@ -19,7 +19,7 @@ from burst.core.cost import cost, per_hour
 from burst.core.losses import last_loss
 from burst.core.observation import (
     ProviderPhase,
-    describe_housekeeping,
+    describe_cleaning,
     describe_obstacle,
     provider_message,
     provider_phase,
@@ -231,7 +231,7 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
-        obstacle = describe_housekeeping(ranks_of(burst, world), world)
+        obstacle = describe_cleaning(ranks_of(burst, world), world)
     # Past its deadline the last note has the same words.
     return note if obstacle in note else "; ".join(filter(None, (note, obstacle)))
 

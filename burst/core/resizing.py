@@ -131,11 +131,11 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     elif not resize.requested and not burst.jobs - burst.started:
         give_back(tx, burst, _NOT_NEEDED)
     elif why := _why_failed(burst, world):
-        fail_growth(tx, burst, why, settings.limits)
+        _fail(tx, burst, why, world, settings.limits)
     elif tx.now - resize.since > limit:
         words = provider_message(burst, world) or "its provider does not say why"
         late = f"the further nodes were not online within {format_fsd(limit)}: {words}"
-        fail_growth(tx, burst, late, settings.limits)
+        _fail(tx, burst, late, world, settings.limits)
     elif may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
 
@@ -155,6 +155,20 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
     tx.cool_down(burst, limits, len(burst.coming))
     tx.explain_cooldown(burst, why)
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
+
+
+def _fail(
+    tx: Transaction, burst: Burst, why: str, world: World, limits: LimitSettings
+) -> None:
+    """Give a growth back that failed or is late.
+
+    Followers on their way end by a start of the lead, which is no fault of its offer.
+    """
+    assert burst.resize is not None
+    if burst.resize.since < world.identity.started:
+        give_back(tx, burst, f"{why}; the lead was started again while it grew")
+    else:
+        fail_growth(tx, burst, why, limits)
 
 
 def _why_failed(burst: Burst, world: World) -> str:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Housekeeping from Flux: on which ranks nothing else runs, and since when.
+"""Housekeeping and epilogs from Flux: where nothing else runs, and since when.
 
 The job manager tells of each job that is in housekeeping the ranks that it has left,
 and when it began (housekeeping_get_stats in src/modules/job-manager/housekeeping.c). It
 does not tell which cores these are: they are those of the job's R. Where jobs share
 nodes, others may have the rest of such a rank.
+
+A job whose epilog runs has all its ranks still. The journal tells when that began.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import msgspec
 from burst.errors import MALFORMED, BurstError, LeadGone, Unreadable
 from burst.flux.rpc import RpcClient
 from burst.model.jobid import JobId, parse_jobid
-from burst.model.lead import LeadIdentity, LeadView
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.resource_set import resource_set
 
@@ -25,10 +27,18 @@ _NO_FLAGS = 0
 
 
 class _Running(NamedTuple):
-    """Housekeeping after one job."""
+    """Housekeeping or an epilog after one job."""
 
     ranks: frozenset[int]
     since: float
+
+
+class Cleaned(NamedTuple):
+    """The ranks that nothing else has, and when it began there."""
+
+    housekeeping: Mapping[int, float]
+    epilogs: Mapping[int, float]
+    """Those with an epilog, or with both."""
 
 
 class Housekeeping:
@@ -44,14 +54,20 @@ class Housekeeping:
         more: it may have ended after these were read, so that no job has them."""
 
     def read(
-        self, client: RpcClient, view: LeadView, identity: LeadIdentity
-    ) -> Mapping[int, float]:
-        """Return the ranks that housekeeping alone has, and when it began there.
+        self,
+        client: RpcClient,
+        view: LeadView,
+        identity: LeadIdentity,
+        jobs: Mapping[JobId, JobView],
+    ) -> Cleaned:
+        """Return the ranks that these alone have, and when they began there.
 
-        `view` was read before. So what it shows as allocated is a job's no more, where
-        housekeeping has all of it now. Raises Unreadable, LeadGone.
+        `jobs` and then `view` were read before. So what it shows as allocated is a
+        job's no more, where housekeeping has all of it now. Raises Unreadable,
+        LeadGone.
         """
-        running = _running(client)
+        after = _epilogs(jobs)
+        running = {**after, **_running(client)}
         self._read_cores(client, running)
         since: dict[int, float] = {}
         cores: dict[int, int] = {}
@@ -66,7 +82,11 @@ class Housekeeping:
         }
         self.has_just_ended = bool(self._there & view.allocated - alone.keys())
         self._there = frozenset(alone)
-        return alone
+        slow = frozenset[int]().union(*(found.ranks for found in after.values()))
+        return Cleaned(
+            {rank: began for rank, began in alone.items() if rank not in slow},
+            {rank: began for rank, began in alone.items() if rank in slow},
+        )
 
     def _read_cores(self, client: RpcClient, running: Mapping[JobId, _Running]) -> None:
         """Read the resources of jobs once; of those that cannot be read, none."""
@@ -85,6 +105,14 @@ def end_housekeeping(client: RpcClient, ranks: frozenset[int], signum: int) -> N
     if ranks:
         request = {"signum": signum, "ranks": format_idset(ranks)}
         client.ask("job-manager.housekeeping-kill", request)
+
+
+def _epilogs(jobs: Mapping[JobId, JobView]) -> dict[JobId, _Running]:
+    return {
+        job: _Running(view.ranks, min(view.epilogs.values()))
+        for job, view in jobs.items()
+        if view.epilogs and view.state is JobState.CLEANUP
+    }
 
 
 def _running(client: RpcClient) -> Mapping[JobId, _Running]:

@@ -168,10 +168,10 @@ class FluxLead:
         events = self._journal.events
         moved, self._events_seen = events != self._events_seen, events
         ranks = read_ranks(self._client, self._scheduler_status, moved=moved)
-        kept = self._housekeeping.read(self._client, ranks, self.identity())
+        kept = self._housekeeping.read(self._client, ranks, self.identity(), jobs)
         if self._housekeeping.has_just_ended:
             ranks = read_ranks(self._client, self._scheduler_status, moved=True)
-            kept = self._housekeeping.read(self._client, ranks, self.identity())
+            kept = self._housekeeping.read(self._client, ranks, self.identity(), jobs)
         due_in = self._scheduler_status.due_in
         if due_in is not None:
             self._journal.wake_in(due_in)
@@ -179,7 +179,8 @@ class FluxLead:
             ranks,
             jobs=jobs,
             queues=queues,
-            housekeeping=kept,
+            housekeeping=kept.housekeeping,
+            epilogs=kept.epilogs,
             scheduler=self._scheduler.read(),
             changed=self._journal.changed(),
         )

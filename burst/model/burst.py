@@ -279,8 +279,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when nothing has run on it, where no job counts on it now."""
-        return None if self.jobs else self.unused_since
+        """Since when nothing has run on it, where no job counts on it now.
+
+        A job whose epilog keeps nodes of it has started, and counts on it no more.
+        """
+        return None if self.jobs - self.started else self.unused_since
 
     @property
     def leaving(self) -> tuple[int, ...]:

@@ -227,6 +227,9 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     """Those of `allocated` on which no job runs but Flux's housekeeping, which cleans
     up after one (flux-housekeeping(1)): rank to when it began, in seconds since the
     epoch."""
+    epilogs: Mapping[int, float] = {}
+    """Those of `allocated` on which no job runs any more but the epilog after one, or
+    also housekeeping; such ranks are in `housekeeping` no more. As for it."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
@@ -254,7 +257,7 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def in_use(self) -> frozenset[int]:
         """Ranks of which a job has something."""
-        return self.allocated - self.housekeeping.keys()
+        return self.allocated - self.housekeeping.keys() - self.epilogs.keys()
 
     @property
     def closed(self) -> frozenset[int]:

@@ -101,7 +101,9 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
         return
     yield note(
         "the lead has [systemd] enable, and followers on its host share its systemd:"
-        " they come online only once no job of the lead runs on this host",
+        " they come online only once no job of the lead runs on this host, and Flux may"
+        " drain the host's own node where housekeeping on them is ended ([deadlines]"
+        " housekeeping; flux resource undrain)",
         "keep own jobs off this host, such as by [resource] exclude, or have another"
         " provider",
     )

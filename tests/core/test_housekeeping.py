@@ -13,6 +13,7 @@ from burst.core.report import burst_note
 from burst.errors import BurstError
 from burst.model.burst import BurstId, Result, State
 from burst.model.decision import clock_time
+from burst.model.lead import JobState
 from tests.builders import whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
@@ -91,6 +92,31 @@ def test_what_no_signal_ends_is_waited_for_no_longer(s):
     clean_after_a_job(s)
     s.until(s.in_state(State.INACTIVE), ticks=300)
     assert [signum for _, signum in s.lead.signals][:2] == [TERM, KILL]
+
+
+def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(s):
+    job = s.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    s.until(lambda: bool(s.lead.jobs[job].ranks))
+    s.tick()
+    began = s.now
+    epilog = {"job-manager.epilog": began}
+    s.lead.change(job, state=JobState.CLEANUP, t_finish=began, epilogs=epilog)
+    s.lead.epilogs = dict.fromkeys((2, 3, 4), began)
+    s.tick()
+    said = (
+        f"an epilog runs on ranks 2-4 since {clock_time(began)}, and its job has ended"
+        " (flux jobs -f cleanup); a burst that is taken down waits for it until"
+        f" {clock_time(began + 50)} ([deadlines] housekeeping)"
+    )
+    assert note(s) == said
+    s.until(s.in_state(State.DRAIN))
+    s.tick()
+    assert note(s) == f"idle for 20s; {said}"
+    assert s.now - began < 50
+    s.until(s.in_state(State.INACTIVE))
+    assert s.now - began > 50
+    assert s.lead.signals == []
+    assert s.burst.result is Result.COMPLETED
 
 
 def test_a_later_run_of_it_has_a_deadline_of_its_own(s):

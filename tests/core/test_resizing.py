@@ -74,6 +74,8 @@ class Site:
         self.now = NOW
         self.settings = SETTINGS
         self.listed = True
+        self.started = 0.0
+        """When the lead was started."""
 
     @property
     def burst(self) -> Any:
@@ -117,6 +119,7 @@ class Site:
         found = world(seen)
         return msgspec.structs.replace(
             found,
+            identity=msgspec.structs.replace(found.identity, started=self.started),
             providers={"local": provider},
             resizable=frozenset({"local"}),
             calls={ID: self.call} if self.call else {},
@@ -397,6 +400,26 @@ def test_a_growth_whose_followers_fail_is_given_back_at_once(failure):
     site.answer()
     assert site.burst.leaving == (4,)
     assert site.burst.state is State.ONLINE
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late, anew):
+    site = Site()
+    site.ask(4)
+    site.tick()
+    site.answer()
+    if anew:
+        site.started = site.now + 1
+    if not late:
+        site.shown[HOSTS[2]] = Phase.FAILED
+    site.tick(151 if late else 2)
+    assert site.burst.leaving == (4, 5)
+    shrink = next(e for e in site.burst.events if e.name == "shrink")
+    assert ("the lead was started again" in shrink.context["note"]) == anew
+    assert site.burst.growth_failed != anew
+    health = site.records.health.get("local", Health())
+    assert ("small" in health.offers) != anew
 
 
 def test_a_failure_of_its_first_followers_is_its_own():

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from burst.errors import Unreadable
-from burst.flux.housekeeping import Housekeeping, end_housekeeping
+from burst.flux.housekeeping import Cleaned, Housekeeping, end_housekeeping
 from burst.flux.rpc import RpcClient
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState, JobView
 from burst.model.shape import Shape
-from tests.builders import identity, view
+from tests.builders import identity, job, view
 from tests.flux.fake_handle import FakeHandle, Fault
 
 STATS, LOOKUP = "job-manager.stats-get", "job-info.lookup"
@@ -61,7 +62,11 @@ class Manager:
         return self.housekeeping.has_just_ended
 
     def read(self, **seen: Any) -> Mapping[int, float]:
-        return self.housekeeping.read(self.client, view(**seen), identity())
+        return self.clean(**seen).housekeeping
+
+    def clean(self, *jobs: JobView, **seen: Any) -> Cleaned:
+        known = {job.id: job for job in jobs}
+        return self.housekeeping.read(self.client, view(**seen), identity(), known)
 
 
 def test_ranks_that_it_has_alone_and_since_when() -> None:
@@ -84,6 +89,31 @@ def test_a_rank_that_a_job_shares_with_it_is_left_out() -> None:
     assert manager.read(allocated=frozenset({2}), free=free) == {}
     manager.running[SECOND] = "2"
     assert manager.read(allocated=frozenset({2}), free=free) == {2: 14.0}
+
+
+def after_it(number: JobId, state: JobState = JobState.CLEANUP) -> JobView:
+    """Return a job with an epilog, of all cores of the ranks 2 and 3."""
+    epilogs = {"job-manager.epilog": 20.0}
+    ranks = frozenset({2, 3})
+    view: JobView = job(number, None, state=state, ranks=ranks, epilogs=epilogs)
+    return view
+
+
+def test_ranks_that_an_epilog_has_alone() -> None:
+    manager = Manager({FIRST: "4"})
+    found = manager.clean(after_it(SECOND), busy=(2, 3, 4))
+    assert found.epilogs == {2: 20.0, 3: 20.0}
+    assert found.housekeeping == {4: 14.0}
+    # One that began while its job runs is none of these.
+    found = manager.clean(after_it(SECOND, JobState.RUN), busy=(2, 3, 4))
+    assert found.epilogs == {}
+
+
+def test_a_rank_that_a_job_shares_with_an_epilog_is_left_out() -> None:
+    manager = Manager({}, cores="0")
+    free = {2: Shape(2, 1)}
+    seen = {"allocated": frozenset({2}), "free": free}
+    assert manager.clean(after_it(SECOND), **seen).epilogs == {}
 
 
 def test_a_job_whose_resources_cannot_be_read_counts_as_one() -> None:

@@ -154,6 +154,35 @@ def test_housekeeping_that_never_ends_is_named_and_ended(
         assert states(cli) == ["inactive"] * 2
 
 
+@pytest.mark.parametrize(
+    "tables",
+    [manager(epilog={"per-rank": True, "command": script("sleep inf")})],
+)
+def test_an_epilog_that_never_ends_is_named_and_waited_for_until_the_deadline(
+    instance: FluxInstance, cli: CliHarness
+) -> None:
+    cli.write(deadlines={"housekeeping": "5s", "idle": "1h"})
+    with cli.daemon():
+        job = submit(instance)
+        wait_until(lambda: "online" in states(cli), "a burst to be online")
+        (row,) = cli.status()["bursts"]
+        name = row["id"]
+        wait_until(
+            lambda: "an epilog runs on ranks 2-3" in cli.row(name)["note"],
+            lambda: f"the epilog to be named: {cli.row(name)}",
+        )
+        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        told = cli.run("explain", format_f58(job)).stdout
+        assert "job-manager.epilog" in told
+        down = cli.run("down", name)
+        assert down.status == 0, down.stderr
+        assert "jobs still run" not in down.stdout + down.stderr
+        wait_until(lambda: states(cli) == ["inactive"], "the burst to be gone")
+        # Its epilog ended with its nodes, and its slot is free again.
+        ended(instance, job)
+        wait_until(lambda: not drained(instance), "no drain to be left")
+
+
 STUBBORN = (
     "trap '' TERM; touch $(flux getattr rundir)/trapped; while :; do sleep 1; done"
 )

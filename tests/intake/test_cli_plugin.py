@@ -161,6 +161,23 @@ def test_in_queue_mode_it_goes_to_the_queue(user: UserCli, site: Answer) -> None
     assert system["constraints"] == {"properties": ["burst"]}
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {
+            **QUEUES,
+            "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
+        }
+    ],
+)
+def test_one_that_names_the_default_queue_goes_there_too(
+    user: UserCli, site: Answer
+) -> None:
+    site("queue")
+    system, _ = seen(user, user.submit("--burst", "--queue=batch", "-N4", "true"))
+    assert system["queue"] == "burst"
+
+
 @WITH_QUEUES
 def test_where_users_are_kept_apart_a_job_of_the_queue_may_have_constraints(
     user: UserCli, site: Answer

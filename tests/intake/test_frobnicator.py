@@ -151,6 +151,34 @@ def test_before_constraints_its_queue_says_which_nodes_a_burst_job_may_have(
     assert constraints(user, job) == {"properties": ["local"]}
 
 
+_INTO_QUEUE = {"mode": "queue", "queue": "burst", "ready": "burst-ready"}
+GUESTS_AND_VALIDATOR = {
+    **BY_QUEUE,
+    "access": {"allow-guest-user": True},
+    "ingest": {
+        **ingest(**_INTO_QUEUE),
+        "validator": {"plugins": ["jobspec", "feasibility"]},
+    },
+}
+
+
+@pytest.mark.parametrize("tables", [GUESTS_AND_VALIDATOR])
+def test_with_guests_a_burstable_job_that_own_nodes_cannot_run_is_told_what_to_type(
+    user: UserCli,
+) -> None:
+    """Flux's validator would refuse it: only the daemon gives it lent nodes."""
+    said = user.type("submit", "--setattr=burstable", "-qany", "-N4", "true")
+    assert said.status != 0
+    assert "in queue any without lent nodes" in said.error
+    assert "submit it with flux submit --burst, without --queue" in said.error
+    user.submit("--setattr=burstable", "--urgency=hold", "-qany", "-N2", "true")
+    user.submit("--setattr=burstable", "-qbatch", "-N4", "true")
+    # One that does not burst is refused by Flux, in Flux's words.
+    said = user.type("submit", "-qany", "-N4", "true")
+    assert said.status != 0
+    assert "lent nodes" not in said.error
+
+
 WITH_VALIDATOR = {
     **SITE,
     "ingest": {

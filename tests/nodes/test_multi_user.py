@@ -50,14 +50,31 @@ def site(
         yield site
 
 
-@pytest.mark.parametrize("extra", [TABLES["scheduler"]], ids=["scheduler"])
+def _as_sites_have_it() -> dict[str, Any]:
+    """Return named queues that require properties, limits and the validator."""
+    tables = TABLES["queue"]
+    validator = {"plugins": ["jobspec", "feasibility"]}
+    limits = {"duration": "2h", "job-size": {"max": {"nnodes": 8}}}
+    defaults = {"queue": "batch", "duration": "10m"}
+    return {
+        **tables,
+        "ingest": {**tables["ingest"], "validator": validator},
+        "policy": {"jobspec": {"defaults": {"system": defaults}}, "limits": limits},
+    }
+
+
+@pytest.mark.parametrize(
+    ("extra", "mode"),
+    [(TABLES["scheduler"], "scheduler"), (_as_sites_have_it(), "queue")],
+    ids=["scheduler", "queue"],
+)
 def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
-    site: MultiUserSite, cluster: Cluster, namespace: str
+    site: MultiUserSite, cluster: Cluster, namespace: str, mode: str
 ) -> None:
     system = site.system
     enforce = "pod-security.kubernetes.io/enforce=privileged"  # for host_paths
     cluster.kubectl("label", "namespace", namespace, enforce)
-    with serve(system, "scheduler", providers={"far": site.table}) as daemon:
+    with serve(system, mode, providers={"far": site.table}) as daemon:
         asked = ("submit", "--burst", "-N2", "--cwd=/", "-c4", *WHO)
         jobs = {guest: system.flux(guest, *asked, **BY_USERS) for guest in GUESTS}
         for guest, job in jobs.items():

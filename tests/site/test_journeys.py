@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.multiuser.lab import UIDS
+from tests.multiuser.lab import OWNER, UIDS
 from tests.site.adopted import LENT, Adopted
 from tests.site.site import HOSTS
 from tests.site.workload import Answers, run_workload
@@ -52,6 +52,20 @@ def test_guests_have_one_burst_after_another(adopted: Adopted) -> None:
     assert len(adopted.states()) == 2
 
 
+def test_a_burst_job_may_name_the_default_queue(adopted: Adopted, world: World) -> None:
+    job = adopted.submit("ann", "--queue=batch", f"-N{_NODES}", "true")
+    assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)
+    if world.mode != "queue":
+        return
+    words = ("submit", "--setattr=burstable", "--queue=debug", "-t", "5m")
+    # `debug` has one node.
+    job = adopted.site.flux("bob", *words, "-N1", "true")
+    assert adopted.wait_for_end("bob", job).returncode == 0, adopted.tell("bob", job)
+    done = adopted.site.try_flux("bob", *words, "-N2", "true")
+    assert done.returncode, done.stdout
+    assert "submit it with flux submit --burst, without --queue" in done.stderr
+
+
 def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     # On lent nodes only, so that any follower is one of the job's.
     job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
@@ -88,3 +102,19 @@ def test_after_a_restart_of_the_lead_nothing_is_left_and_the_next_burst_works(
     adopted.wait_until_served()
     assert adopted.wait_for_end("bob", waits).returncode == 0
     adopted.wait_until_reaped()
+
+
+def test_a_burst_that_drains_as_the_lead_is_restarted_is_reaped(
+    adopted: Adopted,
+) -> None:
+    job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
+    adopted.wait_for_event("ann", job, "start")
+    (burst,) = [name for name, state in adopted.states().items() if state == "online"]
+    adopted.site.root("runuser", "-u", OWNER, "--", "burst", "down", "--no-wait", burst)
+    wait_until(lambda: adopted.states()[burst] == "drain", adopted.site.log, pause=0.2)
+    adopted.site.restart()
+    adopted.wait_until_served()
+    adopted.wait_until_reaped()
+    # Its ranks are drained no more: the next burst has them.
+    after = adopted.submit("bob", f"-N{LENT}", "--requires=burst", "true")
+    assert adopted.wait_for_end("bob", after).returncode == 0

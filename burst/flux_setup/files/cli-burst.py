@@ -155,10 +155,11 @@ class BurstPlugin(CLIPlugin):
 
     def _into_queue(self, args, site):
         """Send the job to the queue that holds jobs until their nodes are online."""
-        queue = site["queue"]
-        if _given(args, "queue") not in (None, queue):
+        queue, named = site["queue"], _given(args, "queue")
+        # What names the default queue is as what names none, as for the frobnicator.
+        if named not in (None, queue) and named != _default_queue():
             raise ValueError(
-                f"--queue={args.queue}: on this instance burst jobs go through queue"
+                f"--queue={named}: on this instance burst jobs go through queue"
                 f" {queue}; leave --queue out"
             )
         if _given(args, "requires") and not site.get("requires"):
@@ -206,6 +207,11 @@ _NO_DAEMON = {
 def _given(args, name):
     """Return an option, None if it is not there at all."""
     return getattr(args, name, None)
+
+
+def _default_queue():
+    """Return the queue of jobs that name none, flux-config-policy(5); or None."""
+    return flux.Flux().conf_get("policy.jobspec.defaults.system.queue")
 
 
 def _is_to_be_held(args, site):

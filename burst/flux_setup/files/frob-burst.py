@@ -36,6 +36,7 @@ Of the lead's configuration it reads, all of it optional:
     ready = "burst-ready"       # the queue into which only the daemon moves jobs
 """
 
+import errno
 import os
 import re
 
@@ -165,6 +166,8 @@ class Frobnicator(FrobnicatorPlugin):
         share = self._any_job or bool(table.get("share_users", False))
         self._apart = guests and not share
         self._mode = table.get("mode", "hold")
+        validators = config.get("ingest", {}).get("validator", {}).get("plugins", [])
+        self._feasibility = self._mode == "queue" and "feasibility" in validators
         self._fcfs = frozenset() if self._any_job or self._apart else fcfs_queues()
 
     def frob(self, jobspec, userid, urgency, flags):
@@ -184,6 +187,8 @@ class Frobnicator(FrobnicatorPlugin):
             self._check_queue(queue)
         if self._apart:
             self._keep_apart(jobspec, burstable, userid, urgency)
+            if burstable and self._feasibility and not self._waits(jobspec.queue):
+                self._check_own_nodes(jobspec, userid, urgency, flags)
         elif not burstable and not self._any_job:
             self._keep_off(jobspec)
 
@@ -273,6 +278,28 @@ class Frobnicator(FrobnicatorPlugin):
                 " flux submit --burst"
             )
         self._put_before(jobspec, {"or": [{"properties": [f"^{self._lent}"]}]})
+
+    def _check_own_nodes(self, jobspec, userid, urgency, flags):
+        """Refuse a job that Flux's validator would, and say where it can burst.
+
+        It cannot be let through: only the daemon gives it lent nodes, once it waits,
+        and until then its constraint has it run on own ones.
+        """
+        job = {
+            "jobspec": jobspec.jobspec,
+            "userid": userid,
+            "urgency": urgency,
+            "flags": flags,
+        }
+        try:
+            flux.Flux().rpc("feasibility.check", job).wait_for(_ANSWER_S).get()
+        except OSError as error:
+            if error.errno in (errno.ENOSYS, errno.ETIMEDOUT):
+                return  # it is the validator's to say
+            raise ValueError(
+                f"{error.strerror}, in queue {jobspec.queue} without lent nodes; for"
+                " these submit it with flux submit --burst, without --queue"
+            ) from None
 
     def _put_before(self, jobspec, part):
         old = jobspec.attributes["system"].get("constraints")
