@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -115,6 +116,17 @@ def _missing() -> dict[str, str]:
     if MONTH not in os.environ:
         missing["month"] = f"want of minutes (make e2e, or {MONTH}=1000)"
     return missing
+
+
+def pytest_collection() -> None:
+    """What is collected lives to the end: to look through it for garbage is in vain."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look from now on through what tests make, not through ten thousand tests."""
+    gc.enable()
+    gc.freeze()
 
 
 # Before pytest-xdist's own, which reads the groups.
