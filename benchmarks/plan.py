@@ -15,14 +15,16 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
-from burst.config import DeadlineSettings, LimitSettings, PlanSettings
+from burst.config import DeadlineSettings, LimitSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.leased_slots import LiveBursts
+from burst.core.placement.ground import Ground
+from burst.core.placement.leasable import LeasableRanks
 from burst.core.placement.limits import Usage
+from burst.core.placement.never import AllSlots
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.placement.plan import Demand, Plan
-from burst.core.placement.planner import Planner
-from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.planner import make_plan
+from burst.core.placement.rank_table import RankTable
 from burst.core.placement.slots import find_slots
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
@@ -87,14 +89,16 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     slots = find_slots(lead)
     found = provider_offers(offers(offered), {}, DeadlineSettings(), 0.0)
     market = offer_catalog(found, {}, 0.0)
-    planner = Planner(
-        SlotIndex(slots, slots, Constraints(lead), market.providers),
-        market,
-        IsolatedPlacement(Usage(LimitSettings(), []), (), "", lead),
-        LiveBursts(),
-        PlanSettings(),
+    usage = Usage(LimitSettings())
+    free = frozenset(rank for slot in slots for rank in slot.ranks)
+    ground = Ground(
+        now=0.0,
+        table=RankTable(slots, LeasableRanks(free=free), market.providers, 0.0),
+        slots=AllSlots(slots, Constraints(lead), market.providers),
+        catalog=market,
+        usage=usage,
     )
-    return planner.make(jobs, lead, 0.0)
+    return make_plan(jobs, ground, IsolatedPlacement(usage, (), "", lead))
 
 
 def best_of(

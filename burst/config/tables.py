@@ -255,9 +255,9 @@ class DeadlineSettings(Table, frozen=True):
     Past this its part is given back. As long as `[limits] cooldown`: an offer that had
     no capacity has been tried again by then."""
     reservation: Seconds = Seconds(14400)
-    """How long rank slots are kept for a job while it is not known when the last of
-    them is free. Past this they are for everybody, for as long: what has them may
-    never end. Long enough for most jobs, and others lose half a day at the most."""
+    """How long after a job's submission ranks are kept for it while no time limit tells
+    when they are free. Past this they are for everybody: what has them may never end.
+    Long enough for most jobs, and others lose half a day at the most."""
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""

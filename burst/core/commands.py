@@ -14,7 +14,7 @@ from burst.core.burst_actions import take_down
 from burst.core.housekeeping import end_housekeeping_now, housekeeping_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
-from burst.core.placement.plan import Demand, PlanRequest
+from burst.core.placement.plan import Demand
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.slots import RankSlot
 from burst.core.records import Records, Transaction
@@ -149,7 +149,7 @@ def make_requested_burst(
         )
     tx = Transaction(records, now)
     constraints = Constraints(world.identity)
-    plan = plan_demands(tx, world, settings, constraints, PlanRequest(demands=[demand]))
+    plan = plan_demands(tx, world, settings, constraints, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
     keep_accounts(tx, world, settings)

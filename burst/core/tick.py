@@ -19,7 +19,7 @@ from burst.core.idle_parts import shrink_idle
 from burst.core.placement.growth import FurtherRanks
 from burst.core.placement.job_accounts import with_accounts
 from burst.core.placement.judging_turns import Backlog, take_turns
-from burst.core.placement.plan import Plan, PlanRequest
+from burst.core.placement.plan import Plan
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.placement.refusal_cache import (
     JobDecisions,
@@ -193,14 +193,13 @@ def _decide_on_jobs(
     shortfalls = update_shortfalls(
         tx, before.shortfalls, fresh, settings, still_refused
     )
-    first = world.lead.jobs[plan.reservation.job] if plan.reservation else None
-    urgency = triage.urgency(first) if first else None
+    promised = [world.lead.jobs[each.job] for each in plan.promises]
+    urgencies = [*map(triage.urgency, promised)]
     plan_job_holds(tx, world, triage, fresh, settings.intake)
     # Bursts of this plan may have got nodes on which such a job would have waited.
     waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
-    limit = settings.deadlines.reservation
     refused = (*still_refused.values(), *fresh.values())
-    jobs_wait = bool(plan.reservation) or any(map(_may_have_nodes_later, refused))
+    jobs_wait = bool(plan.promises) or any(map(_may_have_nodes_later, refused))
     return JobDecisions(
         left=RefusalCache(
             inputs=left,
@@ -210,10 +209,10 @@ def _decide_on_jobs(
             backlog=backlog,
             shortfalls=shortfalls,
             unforecast=triage.policy.still_unforecast(still_refused),
-            kept=before.kept.after(plan, fresh.keys(), tx.now, limit),
+            promises=plan.promises,
             gave=bool(plan.proposals or plan.assignments or plan.combined),
             grew=bool(plan.growths),
-            reordered=first is not None and triage.urgency(first) != urgency,
+            reordered=[*map(triage.urgency, promised)] != urgencies,
             idle_parts=shrink_idle(
                 tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
             ),
@@ -274,8 +273,8 @@ class _JobPlacer:
         assert lead is not None
         refused, backlog = take_turns(same, valid, before.backlog, lead.jobs)
         triage, plan = self._place_others(refused)
-        if plan.reservation != before.kept.reservation and refused:
-            # What was refused on account of the slots that were kept may be had now.
+        if plan.promises != before.promises and refused:
+            # What was refused on account of what was promised may be had now.
             lasting = lasting_refusals(refused, lead, has_room=has_room)
             refused, backlog = take_turns(refused, lasting, backlog, lead.jobs)
             triage, plan = self._place_others(refused)
@@ -288,12 +287,8 @@ class _JobPlacer:
         triage = JobTriage(tx, world, self._constraints, self._settings, tx.now)
         triage.policy.begin(self._rules, before.unforecast)
         triage.sort(self.bursts_by_job, refused, before.shortfalls)
-        wanted = PlanRequest(
-            demands=before.kept.pause(triage.demands, tx.now),
-            overtaken=before.kept.overtaken,
-        )
         return triage, plan_demands(
-            tx, world, self._settings, self._constraints, wanted
+            tx, world, self._settings, self._constraints, triage.demands
         )
 
 

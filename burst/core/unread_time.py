@@ -47,12 +47,10 @@ def postponed(cache: RefusalCache, seconds: float, now: float) -> RefusalCache:
         burst: _replace(part, since=min(part.since + seconds, now))
         for burst, part in cache.idle_parts.items()
     }
-    backoffs = _later(cache.kept.backoffs, seconds, now)
     return _replace(
         cache,
         idle_parts=parts,
         shortfalls=_later(cache.shortfalls, seconds, now),
-        kept=_replace(cache.kept, backoffs=backoffs),
     )
 
 

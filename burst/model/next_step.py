@@ -127,10 +127,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         f"starts it once these nodes are free (flux jobs), {_OR_GIVES_UP}"
     ),
     Reason.JOBS_AHEAD: _flux(f"starts it once these have begun, {_OR_GIVES_UP}"),
-    Reason.RESERVED: _daemon(
-        "gives it these as soon as they are free, or to everybody after [deadlines]"
-        " reservation"
-    ),
+    Reason.RESERVED: _daemon("gives it these as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
         "runs it, within [deadlines] provision and then run"
@@ -175,6 +172,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.SLOTS_BUSY: _AS_OTHERS_END,
     Reason.SLOTS_SMALL: _AS_OTHERS_END,
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
+    Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it anew with --burst"),
     Reason.LOST_RECORD: _admin("ends what it may be: burst down BURST"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),

@@ -250,8 +250,7 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "rank slots {slots} are kept for it until they are free and limits allow it"
-        " their nodes, as it is the first of the jobs that wait for either",
+        "it gets {nodes} nodes of {offer} {when}; ranks {ranks} are kept for it{until}",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.
@@ -380,9 +379,14 @@ class Reason(enum.Enum):
         "jobs run on a burst of it for {most} at the most; the job may for {need}"
     )
     SLOTS_RESERVED = _offer(
-        "free rank slots are kept for job {job}, which is ahead of it",
+        "free ranks are kept for job {job}, which is ahead of it",
         passing=True,
-        guests="free rank slots are kept for a job that is ahead of it",
+        guests="free ranks are kept for a job that is ahead of it",
+    )
+    LIMIT_RESERVED = _offer(
+        "what limits allow is kept for job {job}, which is ahead of it",
+        passing=True,
+        guests="what limits allow is kept for a job that is ahead of it",
     )
     NOT_JOINED = _never_offered(
         "makes isolated bursts only; the job asks for nodes that join"

@@ -9,8 +9,8 @@ from typing import Protocol
 import msgspec
 
 from burst.config import PolicyRule
+from burst.core.placement.eligible import why_unwanted
 from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.preferences import why_unwanted
 from burst.core.select.job_policy import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences
@@ -152,5 +152,5 @@ class FilePolicy:
     def _first_offer(self, rule: PolicyRule) -> ProviderOffer | None:
         """Return the offer that the daemon would try first for a job of a rule."""
         wish = narrowed(BurstPreferences(), rule)
-        wanted = (each for each in self._sold.offers if not why_unwanted(wish, each))
-        return next(wanted, None)
+        offers = self._sold.offers
+        return next((o for o in offers if not why_unwanted(wish, o.terms)), None)

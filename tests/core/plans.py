@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from burst.config import DeadlineSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.leased_slots import LiveBursts
+from burst.core.placement.ground import Ground
+from burst.core.placement.leasable import LeasableRanks
 from burst.core.placement.limits import Usage
+from burst.core.placement.never import AllSlots
 from burst.core.placement.offers import offer_catalog, provider_offers
 from burst.core.placement.plan import Demand
-from burst.core.placement.planner import Planner
-from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.planner import make_plan
+from burst.core.placement.rank_table import RankTable
 from burst.core.placement.slots import find_slots
 from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.select.constraints import Constraints
@@ -25,42 +27,51 @@ def demand(number, request, user=100, provider="", coming=0):
         job=job,
         userid=user,
         request=request,
+        since=T0,
         preferences=BurstPreferences(provider),
         coming=coming,
     )
 
 
-def plan(*demands, lead=None, taken=(), offers=None, capacities=(), limits=None, **kw):
+def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw):
+    """Return the plan. `taken` are names of slots that are not free, and never are;
+    `busy` when ranks of slots come free, by the slot's name; `holders` whose they are.
+    """
     lead = lead or identity()
     found = find_slots(lead)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
-    coming = coming_bursts(kw.pop("live", ()))
+    coming = coming_bursts(kw.pop("coming", ()))
     market = offer_catalog(
         provider_offers(offers, {}, DeadlineSettings(), T0),
         health,
         T0,
         running_trials(health, coming, T0),
     )
-    free = [slot for slot in found if slot.name not in taken]
-    purchases = kw.pop("purchases", None)
-    usage = Usage(settings(limits=limits or {}).limits, [], {}, purchases)
-    in_use = kw.pop("in_use", ())
-    for share in (share for slot in in_use for share in slot.shares.values()):
-        usage.add("", share.nodes, share.bursts, share.userids)
-    planner = Planner(
-        SlotIndex(found, free, Constraints(lead), market.providers),
-        market,
-        IsolatedPlacement(usage, (), "", identity()),
-        LiveBursts(
-            now=T0,
-            capacities=capacities,
-            slots=kw.pop("busy", {}),
-            whole_nodes=kw.pop("whole_nodes", False),
-        ),
-        PlanSettings(**kw),
+    busy, in_use = kw.pop("busy", {}), kw.pop("in_use", {})
+    there = {rank: each.burst for each in live for rank in each.pool.whole}
+    ends = {r: busy[s.name] for s in found if s.name in busy for r in s.ranks}
+    free = {r for s in found if s.name not in taken for r in s.ranks}
+    ranks = LeasableRanks(
+        free=frozenset(free - ends.keys() - there.keys()),
+        ends=ends,
+        holders={**kw.pop("holders", {}), **there},
     )
-    return planner.make(demands, lead, T0)
+    usage = Usage(
+        settings(limits=limits or {}).limits, in_use, kw.pop("purchases", None)
+    )
+    ground = Ground(
+        now=T0,
+        table=RankTable(found, ranks, market.providers, T0),
+        slots=AllSlots(found, Constraints(lead), market.providers),
+        catalog=market,
+        usage=usage,
+        live=live,
+        patience=kw.pop("patience", 3600.0),
+        whole_nodes=kw.pop("whole_nodes", False),
+        settings=PlanSettings(**kw),
+    )
+    return make_plan(demands, ground, IsolatedPlacement(usage, (), "", identity()))
 
 
 def leases(made):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from burst.core.placement.capacity import burst_capacities
+from burst.core.placement.capacity import lending_bursts
 from burst.core.records import Records
 from burst.model.lead import JobState
 from tests.builders import T0, job, settings, view, whole
@@ -16,7 +16,7 @@ def free_ranks(*jobs):
     """The ranks that are free for others in a burst of ranks 2 and 3 made for job 1."""
     burst = run("provision-start")
     records = Records(bursts={burst.id: burst})
-    (found,) = burst_capacities(records, view(*jobs), settings(), T0)
+    (found,) = lending_bursts(records, view(*jobs), settings(), T0)
     return sorted(found.pool.free)
 
 
@@ -45,5 +45,5 @@ def test_a_burst_is_kept_until_its_job_ends(started, duration, kept):
     state = JobState.RUN if started else JobState.SCHED
     times = {"t_start": started, "duration": duration}
     seen = view(job(1, whole(1), state=state, **times), online=range(4))
-    (found,) = burst_capacities(records, seen, settings(), T0)
+    (found,) = lending_bursts(records, seen, settings(), T0)
     assert found.kept == kept

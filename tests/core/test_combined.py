@@ -8,7 +8,9 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from burst.core.placement.demand import NodePool
-from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.eligible import Lender
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.offers import Terms
 from burst.core.placement.purchases import Purchases
 from burst.core.placement.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
@@ -30,20 +32,21 @@ def room(slot, free, **changes):
     ranks = next(s.ranks for s in find_slots(THREE) if s.name == slot)[:free]
     shape = changes.pop("shape", NODE)
     nodes = dict.fromkeys(ranks, shape)
+    userids = changes.pop("userids", frozenset({100}))
+    terms = Terms(provider="local", offer="small")
     fields = {
         "burst": BurstId(f"{slot}-aaaaaa"),
-        "userids": frozenset({100}),
-        "provider": "local",
+        "lender": Lender(terms=terms, userids=userids),
         "nodes": free,
         "idle": True,
         "pool": NodePool(nodes, nodes),
         **changes,
     }
-    return BurstCapacity(**fields)
+    return LiveBurst(**fields)
 
 
 def made(*demands, rooms, taken=("burst-0", "burst-1"), **kw):
-    return plan(*demands, lead=THREE, capacities=rooms, taken=taken, **kw)
+    return plan(*demands, lead=THREE, live=rooms, taken=taken, **kw)
 
 
 def test_a_job_gets_idle_nodes_of_several_bursts():

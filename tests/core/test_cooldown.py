@@ -76,7 +76,7 @@ def test_a_job_too_large_for_one_burst_is_spread_over_smaller_ones():
 
 def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
     made = plan(demand(1, whole(4)), demand(2, whole(3)), health=aside(4))
-    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
+    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2, 2, 1]
 
     made = plan(demand(1, whole(2)), demand(2, whole(4)), health=aside(3))
     assert leases(made) == [("burst-0", "local", 2, [1])]

@@ -9,7 +9,7 @@ import pytest
 
 from burst.core.isolated import actions
 from burst.core.job_report import explain
-from burst.core.placement.capacity import burst_capacities
+from burst.core.placement.capacity import lending_bursts
 from burst.core.records import Records
 from burst.core.report import status
 from burst.model.burst import Result, State
@@ -163,7 +163,7 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     verdict = sim.engine.snapshot.decisions[job]
     assert verdict.reason is Reason.ISOLATED_ACTIVE
     records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
-    assert burst_capacities(records, world.lead, sim.settings, sim.now) == []
+    assert lending_bursts(records, world.lead, sim.settings, sim.now) == []
     (row,) = status(records, world, (), {}, sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"

@@ -1,58 +1,115 @@
 # SPDX-License-Identifier: MIT
+import math
+
 import msgspec
 import pytest
 
-from burst.core.placement.limits import Usage, usage_of
+from burst.core.placement.limits import Asked, BurstUsage, Room, Usage, usage_of
+from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import job, settings, whole
+from tests.builders import job, settings, view, whole
 from tests.lifecycles import LEASE, run
 
 
-def why(refusal):
-    return refusal.reason
+def limited(**limits):
+    there = BurstUsage(
+        nodes=5, bursts=2, userids=frozenset({100}), offer="local/small", until=50.0
+    )
+    return Usage(settings(limits=limits).limits, {BurstId("a"): there})
+
+
+def new(*sizes, user=None, borne=0):
+    return Asked.new("o", sizes, user, math.inf, borne)
+
+
+def grows(size, by):
+    return Asked(offer="o", sizes=(size,), nodes=by)
+
+
+def why(usage, asked):
+    refused = usage.why_not(asked)
+    return refused and refused.reason
 
 
 def test_usage_refuses_what_is_too_much():
-    usage = Usage(
-        settings(
-            limits={
-                "max_nodes": 10,
-                "max_bursts": 3,
-                "max_nodes_per_burst": 6,
-                "max_nodes_per_user": 7,
-            }
-        ).limits,
-        [],
+    usage = limited(
+        max_nodes=10, max_bursts=3, max_nodes_per_burst=6, max_nodes_per_user=7
     )
-    usage.add("local/small", 5, 2, [100])
-
-    assert why(usage.refuse("o", (7,), 0)) is Reason.LIMIT_BURST
-    assert why(usage.refuse("o", (1, 1), 0)) is Reason.LIMIT_BURSTS
-    assert why(usage.refuse("o", (6,), 0)) is Reason.LIMIT_NODES
-    assert usage.refuse("o", (5,), 0) is None
-    assert usage.refuse("o", (6,), 5) is None
-    assert why(usage.refuse("o", (6,), 6)) is Reason.LIMIT_NODES
-    refusal = usage.refuse_user("o", 3, 100)
+    assert why(usage, new(7)) is Reason.LIMIT_BURST
+    assert why(usage, new(1, 1)) is Reason.LIMIT_BURSTS
+    assert why(usage, new(6)) is Reason.LIMIT_NODES
+    assert why(usage, new(5)) is None
+    assert why(usage, grows(6, 5)) is None
+    assert why(usage, grows(6, 6)) is Reason.LIMIT_NODES
+    refusal = usage.why_not(new(3, user=100))
     assert refusal
     assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
-    assert usage.refuse_user("o", 3, 200) is None
-    assert usage.refuse_user("o", 99, None) is None
-    usage.add_user(9, None)
-    assert usage.refuse_user("o", 2, 100) is None
+    assert why(usage, new(3, user=200)) is None
+    assert why(usage, new(3, user=200, borne=5)) is Reason.LIMIT_USER
+    assert why(usage, Asked.joined(100, 3)) is Reason.LIMIT_USER
+    assert why(usage, Asked.joined(None, 99)) is None
+    usage.add(Asked.joined(None, 9))
+    assert why(usage, Asked.joined(100, 2)) is None
 
 
 def test_no_limit_is_no_limit():
-    usage = Usage(settings().limits, [])
-    usage.add("local/small", 10**6, 10**6, [1])
+    usage = limited()
+    assert why(usage, new(10**6, user=1)) is None
 
-    assert usage.refuse("o", (10**6,), 0) is None
-    assert usage.refuse_user("o", 10**6, 1) is None
+
+def test_limits_are_waited_for_and_what_is_kept_is_no_other_jobs():
+    usage = limited(max_nodes=8, max_nodes_per_user=8)
+    assert usage.when(new(3), math.inf).start == 0.0
+    room = usage.when(new(4), math.inf)
+    assert (room.start, room.known, room.gone) == (50.0, True, {"a"})
+    assert usage.when(new(9), math.inf) is None
+    usage.keep(JobId(1), new(4), room.start, room.gone)
+    # What is promised to one counts as in use for the next, and for all that stay.
+    assert usage.when(new(5), math.inf) is None
+    assert why(usage, new(3)) is None
+    usage.add(new(2))
+    assert why(usage, new(3)) is Reason.LIMIT_NODES
+    assert why(usage, new(1)) is None
+    usage = limited(max_nodes=8)
+    usage.keep(JobId(1), new(7), 50.0, {BurstId("a"), BurstId("unknown")})
+    assert why(usage, new(2)) is Reason.LIMIT_RESERVED
+    brief = msgspec.structs.replace(new(2), until=49.0)
+    assert why(usage, brief) is None
+    # A burst that stays for a job is waited for as long.
+    usage = limited(max_nodes=8)
+    usage.prolong(BurstId("a"), 60.0)
+    usage.prolong(BurstId("unknown"), 60.0)
+    usage.prolong(BurstId("a"), 20.0)
+    assert usage.when(new(4), math.inf).start == 60.0
+    usage.prolong(BurstId("a"), math.inf)
+    assert usage.when(new(4), math.inf) is None
+    assert usage.when(new(4), 99.0) == (99.0, False, {"a"})
+
+
+def test_only_bursts_that_count_have_to_go():
+    def use(user, offer, until):
+        whose = frozenset({user})
+        return BurstUsage(nodes=4, userids=whose, offer=offer, until=until)
+
+    there = {
+        BurstId("a"): use(1, "local/o", 10.0),
+        BurstId("b"): use(2, "local/p", 20.0),
+    }
+    usage = Usage(settings(limits={"max_nodes_per_user": 4}).limits, there)
+    room = usage.when(new(1, user=2), math.inf)
+    assert room
+    assert room.gone == {"b"}
+    usage = Usage(settings().limits, there, totals={"local/p": 4})
+    asked = Asked.new("local/p", (1,), 1, math.inf)
+    assert why(usage, asked) is Reason.OFFER_FULL
+    assert usage.when(asked, math.inf) == Room(20.0, True, frozenset({BurstId("b")}))
 
 
 @pytest.mark.parametrize(("made_for", "bear"), [((), set()), ((7,), {7, 100})])
 def test_a_burst_is_one_and_who_joined_it_bears_it_too(made_for, bear):
     lease = msgspec.structs.replace(LEASE, userids=made_for)
     burst = msgspec.structs.replace(run("provision-start"), lease=lease)
-    used = usage_of(burst, {JobId(1): job(1, whole(2))})
+    used = usage_of(burst, view(job(1, whole(2))))
     assert (used.nodes, used.bursts, used.userids) == (2, 1, bear)
+    assert used.until == math.inf

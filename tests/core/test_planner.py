@@ -3,7 +3,10 @@ import msgspec
 import pytest
 
 from burst.core.placement.demand import NodePool
-from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.eligible import Lender
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.limits import BurstUsage
+from burst.core.placement.offers import Terms
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import BurstId
 from burst.model.reason import Reason
@@ -164,8 +167,11 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
         demand(4, whole(1)),
     )
 
-    assert leases(made) == [("burst-0", "local", 3, [1, 2, 4])]
-    # It waits for one of the two nodes, and the burst may grow beyond them.
+    # It waits for one of the two nodes, so that the burst is not used for longer.
+    assert [(nodes, jobs) for _, _, nodes, jobs in leases(made)] == [
+        (2, [1, 2]),
+        (1, [4]),
+    ]
     assert reasons(made, 3) == (
         Reason.RESERVED,
         [("local/small", Reason.SLOTS_SMALL)],
@@ -200,18 +206,19 @@ def test_who_joins_a_burst_bears_all_of_it():
 
 def test_a_burst_too_large_for_a_users_limit_is_not_joined():
     made = plan(
-        demand(1, slots(5), user=None),
+        demand(1, slots(5), user=1),
         demand(2, slots(1), user=2),
         share_users=True,
-        limits={"max_nodes_per_user": 1, "max_bursts": 1},
+        limits={"max_nodes_per_user": 2, "max_bursts": 2},
+        in_use={BurstId("other"): BurstUsage(nodes=1, userids=frozenset({2}))},
     )
 
-    # The limit allows it a burst once the one on the slot that is kept is gone.
+    # The limit allows it a burst once the other one is gone.
     assert reasons(made, 2) == (
         Reason.RESERVED,
         [("local/small", Reason.LIMIT_BURSTS)],
     )
-    assert made.reservation.slots == {"burst-0"}
+    assert len(made.promises) == 1
 
 
 def test_jobs_that_a_node_cannot_hold_do_not_share():
@@ -254,10 +261,10 @@ def test_a_burst_larger_than_an_offer_is_split_or_refused():
 
 def test_the_room_of_live_bursts_is_used_first():
     pool = NodePool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
-    room = BurstCapacity(
+    terms = Terms(provider="local", offer="small")
+    room = LiveBurst(
         burst=BurstId("burst-0-aaaaaa"),
-        userids=frozenset({100}),
-        provider="local",
+        lender=Lender(terms=terms, userids=frozenset({100})),
         pool=pool,
     )
     made = plan(
@@ -266,13 +273,13 @@ def test_the_room_of_live_bursts_is_used_first():
         demand(3, whole(3)),
         demand(4, whole(2)),
         demand(5, whole(1)),
-        capacities=[room],
+        live=[room],
         taken=["burst-0"],
     )
 
     assert made.assignments == {4: "burst-0-aaaaaa"}
     assert made.decisions[4].text() == "burst burst-0-aaaaaa has room for it"
-    assert leases(made) == [("burst-1", "local", 1, [1])]
+    assert leases(made) == [("burst-1", "local", 1, [1]), ("burst-1", "local", 3, [3])]
 
 
 def test_a_provider_with_the_name_of_the_property_of_all_slots_has_none_to_itself():
@@ -289,11 +296,11 @@ def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
 
 
 def test_equal_jobs_are_refused_alike():
-    made = plan(*[demand(n, whole(4)) for n in range(1, 6)])
+    made = plan(*[demand(n, whole(4)) for n in range(1, 7)])
 
     assert made.decisions[3].reason is Reason.RESERVED
-    assert made.decisions[4] is made.decisions[5]
-    assert reasons(made, 4) == (
+    assert made.decisions[5] is made.decisions[6]
+    assert reasons(made, 5) == (
         Reason.TURNED_DOWN,
         [("local/small", Reason.SLOTS_BUSY)],
     )

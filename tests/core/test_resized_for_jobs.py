@@ -10,7 +10,7 @@ import pytest
 
 from burst.config import Seconds
 from burst.core.lifecycle import apply
-from burst.core.placement.plan import Plan, Proposal, Reservation
+from burst.core.placement.plan import Plan, Promise, Proposal
 from burst.core.placement.plan_growth import GrowthGrounds, with_growths
 from burst.core.placement.purchases import NO_PURCHASES
 from burst.core.records import Records, Transaction
@@ -332,20 +332,18 @@ def _proposals() -> tuple[Proposal, ...]:
     return grow(combined={}).proposals
 
 
-def test_a_slot_that_is_kept_for_another_job_is_left_to_it():
-    kept = Reservation(job=JobId(2), slots=frozenset({"burst-0"}), start=NOW)
-    assert grow(reservation=kept).growths == ()
-    kept = Reservation(job=JobId(2), slots=frozenset({"burst-1"}), start=NOW)
-    assert len(grow(reservation=kept).growths) == 1
-
-
-def test_a_slot_that_is_kept_is_one_as_slots_are_declared_now():
-    """The burst was made when they were named otherwise, or is in none any more."""
-    kept = Reservation(job=JobId(2), slots=frozenset({"burst-0"}), start=NOW)
+def test_ranks_that_are_promised_to_another_job_are_left_to_it():
+    """Whatever the slot was called when the burst was made."""
     renamed = msgspec.structs.replace(idle().lease, slot="burst-0-[0-1]")
     before = msgspec.structs.replace(idle(), lease=renamed)
-    assert grow(before, reservation=kept).growths == ()
-    assert len(grow(before).growths) == 1
+    for burst in (idle(), before):
+        kept = (Promise(job=JobId(2), ranks=(5,), start=NOW),)
+        assert grow(burst, promises=kept).growths == ()
+        kept = (Promise(job=JobId(2), ranks=(6, 7, 8), start=NOW),)
+        assert len(grow(burst, promises=kept).growths) == 1
+
+
+def test_a_burst_of_several_slots_does_not_grow():
     split = msgspec.structs.replace(idle().lease, ranks=(3, 6))
     assert grow(msgspec.structs.replace(idle(), lease=split)).growths == ()
 

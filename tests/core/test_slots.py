@@ -3,7 +3,7 @@ import msgspec
 import pytest
 
 from burst.core.lifecycle import begin
-from burst.core.placement.free_ranks import free_ranks
+from burst.core.placement.leasable import free_ranks
 from burst.core.placement.slots import (
     find_slots,
     is_found_by_name,
@@ -89,11 +89,14 @@ def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
 
     free = free_ranks(slots, [leased], seen)
 
-    assert [slot.name for slot in free] == ["burst-0"]
-    assert free_ranks(slots[:1], [], view(online=()), ["burst/burst-0-a"]) == []
-    assert free_ranks(slots[:1], [], view(online=(), unscheduled=frozenset({0}))) == []
-    assert free_ranks(slots[:1], [], view(online=(), unfreed=frozenset({0}))) == []
-    assert free_ranks(slots[:1], [], view(online=(), busy=(0,))) == []
+    assert free == {0}
+    assert not free_ranks(slots[:1], [], view(online=()), ["burst/burst-0-a"])
+    for changes in (
+        {"unscheduled": frozenset({0})},
+        {"unfreed": frozenset({0})},
+        {"busy": (0,)},
+    ):
+        assert not free_ranks(slots[:1], [], view(online=(), **changes))
 
 
 def test_slots_that_would_share_a_name_are_told_apart_by_their_first_hosts():
@@ -135,7 +138,7 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
 
     assert [slot.name for slot in anew] == ["burst-0-0", "burst-0-2", "burst-1"]
     free = free_ranks(anew, [leased], view(online=(), lead=lead))
-    assert [slot.hosts for slot in free] == [("burst-0-3",), anew[2].hosts]
+    assert free == {5, *anew[2].ranks}
     # Of a lead that has started anew with its hosts in another order, hosts do.
     moved = find_slots(identity("lead-0,burst-1-[0-3],burst-0-[0-3],lead-1"))
     ended = msgspec.structs.replace(leased, state=State.INACTIVE)

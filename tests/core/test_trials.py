@@ -209,12 +209,12 @@ def test_a_plan_begins_one_trial_of_an_offer(nodes):
 def test_a_trial_that_is_under_way_is_the_only_one():
     one = demand(1, whole(4), 1)
     for nodes in (0, 1, 3):
-        made = plan(one, health=cooled(nodes), live=trial_of(3), spread=False)
+        made = plan(one, health=cooled(nodes), coming=trial_of(3), spread=False)
         assert reasons(made, 1)[1] == [("local/small", Reason.ON_TRIAL)]
     # A burst that is smaller than what failed tries nothing.
-    assert leases(plan(one, health=cooled(4), live=trial_of(3), spread=False))
+    assert leases(plan(one, health=cooled(4), coming=trial_of(3), spread=False))
     # Others are split, as during the cooldown.
-    made = plan(one, health=cooled(4), live=trial_of(4))
+    made = plan(one, health=cooled(4), coming=trial_of(4))
     assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
 
 
@@ -226,8 +226,7 @@ def test_a_trial_may_grow_and_no_other_burst_may_grow_to_be_one():
 
     jobs = demand(1, whole(3), 1), demand(2, whole(2), 2), demand(3, whole(1), 2)
     made = plan(*jobs, health=cooled(3))
-    assert [nodes for _, _, nodes, _ in leases(made)] == [3, 2]
-    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_BUSY)]
+    assert [nodes for _, _, nodes, _ in leases(made)] == [3, 2, 1]
 
     # What grows to that size is the trial.
     jobs = demand(1, whole(2), 1), demand(2, whole(1), 1), demand(3, whole(3), 2)

@@ -12,7 +12,6 @@ import pytest
 from burst.core.idle_parts import IdlePart
 from burst.core.lifecycle import apply, restore
 from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.kept_reservation import KeptReservation
 from burst.core.placement.refusal_cache import RefusalCache
 from burst.core.placement.refusal_inputs import refusal_inputs
 from burst.core.records import Records, Transaction
@@ -158,13 +157,11 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
     cache = RefusalCache(
         inputs=inputs,
         shortfalls={job: waits, JobId(2): done},
-        kept=KeptReservation(backoffs={job: waits}),
         idle_parts={LEASE.id: IdlePart(1, T0)},
     )
     later = postponed(cache, 60.0, T0 + 100.0)
     moved = msgspec.structs.replace(waits, since=T0 + 60.0)
     assert later.shortfalls == {job: moved, JobId(2): done}
-    assert later.kept.backoffs == {job: moved}
     assert later.idle_parts == {LEASE.id: IdlePart(1, T0 + 60.0)}
     assert postponed(cache, math.inf, T0) is cache
 

@@ -19,7 +19,7 @@ from burst.core.ensemble.member_size import StepTime
 from burst.core.ensemble.read_members import bursts_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.placement.job_accounts import with_accounts
-from burst.core.placement.plan import Demand, Plan, PlanRequest
+from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.plan_demands import plan_demands
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
@@ -87,8 +87,7 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
         if not demands:
             return result_of(tx), ""
         constraints = Constraints(at.world.identity)
-        wanted = PlanRequest(demands=demands)
-        plan = plan_demands(tx, at.world, at.settings, constraints, wanted)
+        plan = plan_demands(tx, at.world, at.settings, constraints, demands)
         for proposal in plan.proposals:
             # A job that asks for cores alone may take more nodes than it seemed.
             room -= proposal.lease.nodes

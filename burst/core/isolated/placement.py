@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Container
 
 from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.limits import Usage
+from burst.core.placement.limits import Asked, BurstUsage, Usage
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import Demand, Proposal
 from burst.core.placement.trials import PlanTrials
@@ -16,15 +17,6 @@ from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection
 from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
-from burst.model.request import BurstMode, BurstPreferences
-from burst.provider import Offer
-
-
-def burst_mode(preferences: BurstPreferences, offer: Offer) -> BurstMode | None:
-    """Return what a burst of the offer would be for a job; None if it wants none."""
-    if not preferences.mode:
-        return offer.modes[0]
-    return preferences.mode if preferences.mode in offer.modes else None
 
 
 def unreadable_isolated_record(records: RecordsView) -> str:
@@ -56,20 +48,29 @@ class IsolatedPlacement:
         self.usage = usage
         self._used_ids = used_ids
         self._unreadable = unreadable
-        self._identity = identity
+        self.identity = identity
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
-        self, candidate: ProviderOffer, demand: Demand, trials: PlanTrials
+        self,
+        candidate: ProviderOffer,
+        demand: Demand,
+        trials: PlanTrials,
+        until: float,
     ) -> OfferRejection | None:
-        """Place a demand on an offer; return why not, None if it is."""
+        """Place a demand on an offer, until then; return why not, None if it is."""
         nodes = nodes_needed(demand.request, candidate.offer.shape)
         refusal = self._refuse(candidate, demand, nodes) or trials.why_refused(
             candidate, "", nodes
         )
         if refusal is None:
-            userids = [] if demand.userid is None else [demand.userid]
-            self.usage.add(candidate.key, nodes, 1, userids)
+            use = BurstUsage(
+                nodes=nodes,
+                userids=frozenset(() if demand.userid is None else (demand.userid,)),
+                offer=candidate.key,
+                until=until,
+            )
+            self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
             self.usage.purchases.buy(candidate, demand, nodes)
             self._placed.append((candidate, demand, nodes))
             trials.note(candidate, (nodes,))
@@ -109,7 +110,7 @@ class IsolatedPlacement:
         self, candidate: ProviderOffer, demand: Demand, nodes: int
     ) -> OfferRejection | None:
         offer, key = candidate.offer, candidate.key
-        if self._identity.may_be_guest(demand.userid):
+        if self.identity.may_be_guest(demand.userid):
             # Its program would have the rights of the owner's user, and could read what
             # that user may read there, such as a munge key.
             return OfferRejection(key, Reason.ISOLATED_OF_GUEST)
@@ -124,11 +125,9 @@ class IsolatedPlacement:
         if nodes > offer.max_nodes:
             facts = {"most": offer.max_nodes, "need": nodes}
             return OfferRejection(key, Reason.FEW_NODES, facts)
-        return (
-            self.usage.refuse(key, (nodes,), 0)
-            or self.usage.refuse_user(key, nodes, demand.userid)
-            or self.usage.purchases.refuse(candidate, demand, nodes)
-        )
+        return self.usage.why_not(
+            _asked(candidate, demand, nodes)
+        ) or self.usage.purchases.refuse(candidate, demand, nodes)
 
     def _name(self, content: tuple[object, ...], made: Container[BurstId]) -> BurstId:
         """Return an id that ends in a hash of its arguments, and that no burst has."""
@@ -141,3 +140,7 @@ class IsolatedPlacement:
             if name not in made and name not in self._used_ids:
                 return name
             number += 1
+
+
+def _asked(candidate: ProviderOffer, demand: Demand, nodes: int) -> Asked:
+    return Asked.new(candidate.key, (nodes,), demand.userid, math.inf)

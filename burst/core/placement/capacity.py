@@ -10,8 +10,10 @@ from functools import partial
 from burst.config import Settings
 from burst.core.cost import idle_limit
 from burst.core.placement.demand import NodePool, merged, nodes_needed
+from burst.core.placement.eligible import Lender
 from burst.core.placement.lease_times import remaining_run_time
-from burst.core.placement.plan import BurstCapacity
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.offers import Terms
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId, State
 from burst.model.confinement import LENT
@@ -80,9 +82,9 @@ def missing_nodes(
     return max(0, need - coming), coming
 
 
-def burst_capacities(
+def lending_bursts(
     records: RecordsView, lead: LeadView, settings: Settings, now: float
-) -> list[BurstCapacity]:
+) -> list[LiveBurst]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
     Of a burst that is not up yet that is all of it but what its jobs will take.
@@ -95,14 +97,9 @@ def burst_capacities(
     }
     _take_for_pending(records, lead, pools)
     return [
-        BurstCapacity(
+        LiveBurst(
             burst=burst.id,
-            userids=frozenset(burst.lease.userids),
-            requester=burst.lease.requester,
-            member=burst.lease.member,
-            guests=burst.lease.guests,
-            provider=burst.lease.provider,
-            price=burst.lease.price,
+            lender=lender_of(burst),
             nodes=burst.lease.nodes,
             jobs=burst.jobs,
             idle=burst.idle_since is not None,
@@ -113,6 +110,23 @@ def burst_capacities(
         for burst in records.live
         if burst.id in pools and (settings.plan.share or not burst.jobs)
     ]
+
+
+def lender_of(burst: Burst) -> Lender:
+    """Return by what it is decided which further jobs may be on a live burst."""
+    lease = burst.lease
+    terms = Terms(
+        provider=lease.provider,
+        offer=lease.offer,
+        price=lease.price,
+        guests=lease.guests,
+    )
+    return Lender(
+        terms=terms,
+        userids=frozenset(lease.userids),
+        requester=lease.requester,
+        member=lease.member,
+    )
 
 
 def _kept(burst: Burst, lead: LeadView, idle: float, now: float) -> float:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from burst.core.placement.free_ranks import free_ranks
-from burst.core.placement.limits import Usage
+from burst.core.placement.leasable import free_ranks
+from burst.core.placement.limits import Asked, Usage
 from burst.core.placement.offers import OfferCatalog, ProviderOffer
 from burst.core.placement.slots import RankSlot
 from burst.core.records import RecordsView
@@ -38,12 +38,13 @@ def free_above(
     """
     slot = slot_of(burst, slots)
     last = max(burst.lease.ranks, default=0)
-    free = free_ranks([slot], records.live, view, records.unread_leases) if slot else ()
+    if slot is None:
+        return FurtherRanks((), ())
+    free = free_ranks([slot], records.live, view, records.unread_leases)
     pairs = [
         (host, rank)
-        for part in free
-        for host, rank in zip(part.hosts, part.ranks, strict=True)
-        if rank > last
+        for host, rank in zip(slot.hosts, slot.ranks, strict=True)
+        if rank in free and rank > last
     ]
     return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))
 
@@ -70,11 +71,15 @@ def why_not_grown(burst: Burst, more: int, catalog: OfferCatalog, usage: Usage) 
     # What had failed is tried by new bursts, of which it is seen when they are online.
     if {lease.provider, key} & {*catalog.on_trial, *catalog.to_try, *catalog.trials}:
         return f"one burst tries whether {key} works again"
-    users = (usage.refuse_user(key, more, userid) for userid in lease.userids)
+    asked = Asked(
+        offer=key,
+        sizes=(nodes,),
+        nodes=more,
+        bears=dict.fromkeys(lease.userids, more),
+    )
     refused = (
         catalog.why_refused(candidate, lease.slot, more)
-        or usage.refuse(key, (nodes,), more)
-        or next(filter(None, users), None)
+        or usage.why_not(asked)
         or usage.purchases.refuse_growth(burst, more)
     )
     return refused.text() if refused else ""

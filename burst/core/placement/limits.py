@@ -1,30 +1,127 @@
 # SPDX-License-Identifier: MIT
-"""What is never exceeded."""
+"""What is never exceeded: nodes and bursts in use, now and once others have ended."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
 from burst.config import LimitSettings
+from burst.core.placement.leasable import burst_end
 from burst.core.placement.purchases import NO_PURCHASES, Purchases
-from burst.model.burst import Burst
+from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection
-from burst.model.jobid import JobId
-from burst.model.lead import JobView
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import LeadView
 from burst.model.reason import Reason
+
+_NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What bursts use of the limits, and which users bear it."""
+    """What a burst uses of the limits, and which users bear it."""
 
     nodes: int
-    bursts: int
     userids: frozenset[int]
+    bursts: int = 1
+    offer: str = ""
+    """`PROVIDER/OFFER`."""
+    until: float = math.inf
+    """When it may have ended, as of `burst_end`."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a demand would use beside what is in use."""
+
+    offer: str = ""
+    """`PROVIDER/OFFER`."""
+    sizes: tuple[int, ...] = ()
+    """Nodes of each burst that is made or grows; of none where a job joins one."""
+    nodes: int = 0
+    """How many of them are new."""
+    bursts: int = 0
+    """How many bursts are new."""
+    bears: Mapping[int, int] = _NOBODY
+    """How many nodes more count against each user."""
+    until: float = math.inf
+    """When it will have ended."""
+
+    @classmethod
+    def new(
+        cls,
+        offer: str,
+        sizes: tuple[int, ...],
+        userid: int | None,
+        until: float,
+        borne: int = 0,
+    ) -> Asked:
+        """Return what new bursts of these sizes are.
+
+        `borne` is how many further nodes their user bears with them.
+        """
+        nodes = sum(sizes)
+        return cls(
+            offer=offer,
+            sizes=sizes,
+            nodes=nodes,
+            bursts=len(sizes),
+            bears={} if userid is None else {userid: nodes + borne},
+            until=until,
+        )
+
+    @classmethod
+    def joined(cls, userid: int | None, nodes: int) -> Asked:
+        """Return what it is that a user joins bursts of so many nodes."""
+        return cls(bears={} if userid is None or not nodes else {userid: nodes})
+
+
+class Room(NamedTuple):
+    """When limits allow something."""
+
+    start: float
+    """Seconds since the epoch; 0: now, or once idle bursts are gone."""
+    known: bool
+    """Whether time limits say so; else it is waited for until then."""
+    gone: frozenset[BurstId]
+    """The bursts that have to be gone by then."""
+
+
+class _InUse(msgspec.Struct):
+    """So much is in use, or will be."""
+
+    nodes: int = 0
+    bursts: int = 0
+    by_user: Counter[int] = msgspec.field(default_factory=Counter)
+    by_offer: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def add(self, more: Asked) -> None:
+        self.nodes += more.nodes
+        self.bursts += more.bursts
+        self.by_user.update(more.bears)
+        self.by_offer[more.offer] += more.nodes
+
+    def without(self, gone: Iterable[BurstUsage]) -> _InUse:
+        users, offers = self.by_user.copy(), self.by_offer.copy()
+        left = _InUse(self.nodes, self.bursts, users, offers)
+        for use in gone:
+            left.nodes -= use.nodes
+            left.bursts -= use.bursts
+            left.by_user.subtract(dict.fromkeys(use.userids, use.nodes))
+            left.by_offer[use.offer] -= use.nodes
+        return left
+
+
+class _Kept(msgspec.Struct):
+    """What will be in use as a job begins to which nodes are promised, with its own."""
+
+    start: float
+    job: JobId
+    use: _InUse
 
 
 class Usage:
@@ -33,40 +130,39 @@ class Usage:
     def __init__(
         self,
         limits: LimitSettings,
-        live: Iterable[Burst],
-        jobs: Mapping[JobId, JobView] = MappingProxyType({}),
+        live: Mapping[BurstId, BurstUsage] = MappingProxyType({}),
         purchases: Purchases | None = None,
         totals: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Count live bursts; `jobs` tells the users of jobs that joined them later.
-
-        `totals` are how many nodes of offers there are, by `PROVIDER/OFFER`.
-        """
+        """`totals` are how many nodes of offers there are, by `PROVIDER/OFFER`."""
         self._limits = limits
         self.purchases = purchases or NO_PURCHASES
         """What the plan buys, against the budgets."""
-        self._nodes = 0
-        self._bursts = 0
-        self._by_user: dict[int, int] = {}
         self._totals = totals
-        self._of_offer: Counter[str] = Counter()
-        for burst in live:
-            share, lease = usage_of(burst, jobs), burst.lease
-            offer = f"{lease.provider}/{lease.offer}"
-            self.add(offer, share.nodes, share.bursts, share.userids)
+        self._live = dict(live)
+        self._now = _InUse()
+        self._ahead: list[Asked] = []
+        self._kept: list[_Kept] = []
+        for use in live.values():
+            self._now.add(_asked(use))
 
-    def add(self, offer: str, nodes: int, bursts: int, userids: Iterable[int]) -> None:
-        """Count nodes and bursts made for these users; each user bears all of it."""
-        self._of_offer[offer] += nodes
-        self._nodes += nodes
-        self._bursts += bursts
-        for userid in userids:
-            self.add_user(nodes, userid)
+    def add(self, more: Asked) -> None:
+        """Count that; each user bears all of it."""
+        self._now.add(more)
+        for kept in self._kept:
+            if kept.start < more.until:
+                kept.use.add(more)
 
-    def add_user(self, nodes: int, userid: int | None) -> None:
-        """Count nodes against a user alone, who joined a burst that is counted."""
-        if userid is not None:
-            self._by_user[userid] = self._by_user.get(userid, 0) + nodes
+    def begin(self, name: BurstId, use: BurstUsage) -> None:
+        """Count a burst of this plan, which those behind may wait for."""
+        self._live[name] = use
+        self.add(_asked(use))
+
+    def prolong(self, name: BurstId, until: float) -> None:
+        """Note that a burst stays until then at least, for a job that it gets."""
+        use = self._live.get(name)
+        if use is not None and use.until < until:
+            self._live[name] = msgspec.structs.replace(use, until=until)
 
     @property
     def largest_burst(self) -> float:
@@ -84,68 +180,107 @@ class Usage:
                 return {"key": f"limits.{key}", "limit": limit, "need": nodes}
         return None
 
-    def exceeded(self, more: BurstUsage, gone: Iterable[BurstUsage]) -> Reason | None:
-        """Return which limit would not allow so much more once others are gone."""
-        limits = self._limits
-        nodes, bursts = self._nodes + more.nodes, self._bursts + more.bursts
-        by_user = {user: self._by_user.get(user, 0) for user in more.userids}
-        for share in gone:
-            nodes -= share.nodes
-            bursts -= share.bursts
-            for user in by_user.keys() & share.userids:
-                by_user[user] -= share.nodes
-        if 0 < limits.max_nodes < nodes:
-            return Reason.LIMIT_NODES
-        if 0 < limits.max_bursts < bursts:
-            return Reason.LIMIT_BURSTS
-        most = max(by_user.values(), default=0) + more.nodes
-        over = bool(by_user) and 0 < limits.max_nodes_per_user < most
-        return Reason.LIMIT_USER if over else None
-
-    def refuse(
-        self, offer: str, sizes: tuple[int, ...], grown: int
-    ) -> OfferRejection | None:
-        """Return why that much more is too much, None if it is not.
-
-        `sizes` are the nodes of each new burst; with `grown`, instead, one burst
-        that the plan has already grows to sizes[0], of which `grown` are new.
-        """
-        limits = self._limits
-        nodes = grown or sum(sizes)
-        if 0 < limits.max_nodes_per_burst < max(sizes):
-            facts = {"limit": limits.max_nodes_per_burst, "need": max(sizes)}
-            return OfferRejection(offer, Reason.LIMIT_BURST, facts)
-        if 0 < limits.max_bursts < self._bursts + (0 if grown else len(sizes)):
-            return OfferRejection(
-                offer, Reason.LIMIT_BURSTS, {"limit": limits.max_bursts}
-            )
-        if 0 < limits.max_nodes < self._nodes + nodes:
-            facts = {"limit": limits.max_nodes, "used": self._nodes, "need": nodes}
-            return OfferRejection(offer, Reason.LIMIT_NODES, facts)
-        total, used = self._totals.get(offer, 0), self._of_offer[offer]
-        if 0 < total < used + nodes:
-            facts = {"total": total, "used": used, "need": nodes}
-            return OfferRejection(offer, Reason.OFFER_FULL, facts)
+    def why_not(self, asked: Asked) -> OfferRejection | None:
+        """Return why that much more is too much, None if it is not."""
+        refused = self._exceeded(self._now, asked)
+        if refused:
+            return refused
+        for kept in self._kept:
+            if kept.start < asked.until and self._exceeded(kept.use, asked):
+                facts = {"job": format_f58(kept.job)}
+                return OfferRejection(asked.offer, Reason.LIMIT_RESERVED, facts)
         return None
 
-    def refuse_user(
-        self, offer: str, nodes: int, userid: int | None
-    ) -> OfferRejection | None:
-        """Return why so many nodes more are too many for a user; None for nobody."""
-        used = self._by_user.get(userid, 0) if userid is not None else 0
-        limit = self._limits.max_nodes_per_user
-        if userid is None or not 0 < limit < used + nodes:
-            return None
-        facts = {"limit": limit, "used": used, "need": nodes}
-        return OfferRejection(offer, Reason.LIMIT_USER, facts)
+    def when(
+        self, asked: Asked, late: float, own: Set[BurstId] = frozenset()
+    ) -> Room | None:
+        """Return when limits allow that much; None where they never do.
+
+        What is promised to jobs ahead counts as in use. `late` as of
+        `RankTable.earliest`; `own` are bursts that the job has, and that stay.
+        """
+        gone: dict[BurstId, BurstUsage] = {}
+        start, known = 0.0, True
+        lacks = self._lacks(asked, ())
+        by_end = sorted(self._live.items(), key=lambda it: (it[1].until, it[0]))
+        for name, use in by_end:
+            at = use.until if use.until < math.inf else late
+            if lacks is None or at == math.inf:
+                break
+            if name in own:
+                continue
+            mine = bool(use.userids & asked.bears.keys())
+            if lacks is Reason.LIMIT_USER and not mine:
+                continue
+            if lacks is Reason.OFFER_FULL and use.offer != asked.offer:
+                continue
+            start, known = max(start, at), known and use.until < math.inf
+            gone[name] = use
+            lacks = self._lacks(asked, gone.values())
+        return None if lacks else Room(start, known, frozenset(gone))
+
+    def keep(
+        self, job: JobId, asked: Asked, start: float, gone: Iterable[BurstId]
+    ) -> None:
+        """Keep that much for a job from a time on, at which these bursts are gone."""
+        use = self._now.without(self._live[name] for name in gone if name in self._live)
+        self._ahead.append(asked)
+        for each in self._ahead:
+            use.add(each)
+        self._kept.append(_Kept(start, job, use))
+
+    def _lacks(self, asked: Asked, gone: Iterable[BurstUsage]) -> Reason | None:
+        left = self._now.without(gone)
+        for each in self._ahead:
+            left.add(each)
+        refused = self._exceeded(left, asked)
+        return refused.reason if refused else None
+
+    def _exceeded(self, use: _InUse, asked: Asked) -> OfferRejection | None:
+        limits, offer, nodes = self._limits, asked.offer, asked.nodes
+        largest = max(asked.sizes, default=0)
+        if 0 < limits.max_nodes_per_burst < largest:
+            facts = {"limit": limits.max_nodes_per_burst, "need": largest}
+            return OfferRejection(offer, Reason.LIMIT_BURST, facts)
+        if asked.bursts and 0 < limits.max_bursts < use.bursts + asked.bursts:
+            facts = {"limit": limits.max_bursts}
+            return OfferRejection(offer, Reason.LIMIT_BURSTS, facts)
+        if nodes and 0 < limits.max_nodes < use.nodes + nodes:
+            facts = {"limit": limits.max_nodes, "used": use.nodes, "need": nodes}
+            return OfferRejection(offer, Reason.LIMIT_NODES, facts)
+        total, used = self._totals.get(offer, 0), use.by_offer[offer]
+        if nodes and 0 < total < used + nodes:
+            facts = {"total": total, "used": used, "need": nodes}
+            return OfferRejection(offer, Reason.OFFER_FULL, facts)
+        limit = limits.max_nodes_per_user
+        for userid, more in asked.bears.items():
+            if 0 < limit < use.by_user[userid] + more:
+                facts = {"limit": limit, "used": use.by_user[userid], "need": more}
+                return OfferRejection(offer, Reason.LIMIT_USER, facts)
+        return None
 
 
-def usage_of(burst: Burst, jobs: Mapping[JobId, JobView]) -> BurstUsage:
+def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
     """Return what a live burst uses. Who joined it bears it, as those it was made for.
 
     Nobody does where it was requested ahead of jobs.
     """
     userids = set(burst.lease.userids)
     if userids:
-        userids.update(jobs[job].userid for job in burst.jobs if job in jobs)
-    return BurstUsage(nodes=burst.lease.nodes, bursts=1, userids=frozenset(userids))
+        userids.update(lead.jobs[job].userid for job in burst.jobs if job in lead.jobs)
+    return BurstUsage(
+        nodes=burst.lease.nodes,
+        userids=frozenset(userids),
+        offer=f"{burst.lease.provider}/{burst.lease.offer}",
+        until=math.inf if burst.quarantined else burst_end(burst, lead),
+    )
+
+
+def _asked(use: BurstUsage) -> Asked:
+    return Asked(
+        offer=use.offer,
+        nodes=use.nodes,
+        bursts=use.bursts,
+        bears=dict.fromkeys(use.userids, use.nodes),
+        until=use.until,
+    )

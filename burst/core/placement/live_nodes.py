@@ -3,61 +3,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence, Set
 
-from burst.config import PlanSettings
 from burst.core.placement.demand import nodes_needed
-from burst.core.placement.leased_slots import LiveBursts
-from burst.core.placement.plan import BurstCapacity, Demand
-from burst.core.placement.preferences import accepts
-from burst.core.placement.reservation import SlotReservations
+from burst.core.placement.ground import Ground
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.limits import Asked
+from burst.core.placement.plan import Demand
 from burst.core.placement.run_time import RunTimes
-from burst.core.placement.slot_index import SlotIndex
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 
-IdleShare = tuple[BurstCapacity, list[int]]
+IdleShare = tuple[LiveBurst, list[int]]
 """A live burst, and the ranks of it that a job gets, each a whole idle node."""
 
 
 class LiveNodes:
     """The nodes of live bursts. Nothing becomes free while a plan is made."""
 
-    def __init__(
-        self,
-        live: LiveBursts,
-        index: SlotIndex,
-        run_times: RunTimes,
-        reservations: SlotReservations,
-        settings: PlanSettings,
-    ) -> None:
+    def __init__(self, ground: Ground, run_times: RunTimes) -> None:
         self.assignments: dict[JobId, BurstId] = {}
         self.combined: dict[JobId, tuple[BurstId, ...]] = {}
         self.ending: set[BurstId] = set()
-        self.awaited: frozenset[BurstId] = frozenset()
-        self._given: set[BurstId] = set()
-        self._capacities = live.capacities
-        self.any = bool(live.capacities)
-        self._index = index
+        self._ground = ground
         self._run_times = run_times
-        self._usage = reservations.usage
-        self._reservations = reservations
-        self._share_users = settings.share_users
+        self._given: set[BurstId] = set()
+        self._due: dict[BurstId, float] = {}
+        """When bursts have to be gone that count against a limit of a job ahead."""
 
     def reuse(self, demand: Demand) -> BurstId | None:
         """Give a job to one live burst that has room for it now; return which."""
         assert demand.job is not None
-        admitted = self._index.admitted_to(demand.request)
-        for capacity in self._capacities:
-            if not self._may_have(demand, capacity):
+        admitted = self._ground.admitted(demand)
+        for live in self._ground.live:
+            if not self._may_have(demand, live):
                 continue
-            if capacity.lasts < self._run_times.needed(demand):
-                self._make_way(demand, capacity)
-            elif capacity.pool.take(demand.request, admitted):
-                self._usage.purchases.use(demand, capacity.burst)
-                self._join(demand, capacity, self._nodes_for(demand, capacity))
-                self.assignments[demand.job] = capacity.burst
-                return capacity.burst
+            if live.lasts < self._run_times.needed(demand):
+                self._make_way(demand, live)
+            elif live.pool.take(demand.request, admitted):
+                self._ground.usage.purchases.use(demand, live.burst)
+                self._join(demand, live)
+                self.assignments[demand.job] = live.burst
+                return live.burst
         return None
 
     def idle_nodes(self, demand: Demand) -> list[IdleShare]:
@@ -68,18 +56,19 @@ class LiveNodes:
         """
         found: list[IdleShare] = []
         lacks = 0
-        admitted = self._index.admitted_to(demand.request)
-        for capacity in self._capacities:
-            if demand.job in capacity.jobs or not self._may_have(demand, capacity):
+        admitted = self._ground.admitted(demand)
+        for live in self._ground.live:
+            if demand.job in live.jobs or not self._may_have(demand, live):
                 continue
-            if capacity.lasts < self._run_times.needed(demand):
+            if live.lasts < self._run_times.needed(demand):
                 continue
-            ranks = capacity.pool.idle(demand.request, admitted)
+            ranks = live.pool.idle(demand.request, admitted)
             if not ranks:
                 continue
-            lacks = lacks or self._nodes_for(demand, capacity) - demand.coming
-            if self._nodes_for(demand, capacity) - demand.coming == lacks:
-                found.append((capacity, ranks))
+            need = nodes_needed(demand.request, live.pool.shape) - demand.coming
+            lacks = lacks or need
+            if need == lacks:
+                found.append((live, ranks))
         found.sort(key=lambda share: -len(share[1]))
         return self._first(demand, found, lacks)
 
@@ -88,119 +77,107 @@ class LiveNodes:
     ) -> list[IdleShare]:
         """Return so many of these nodes, within what its user may have."""
         chosen: list[IdleShare] = []
-        bears = 0
-        for capacity, ranks in found:
+        for live, ranks in found:
             here = ranks[: max(0, lacks)]
-            more = bears + self._joins(demand, capacity)
-            if not here or self._usage.refuse_user("", more, demand.userid):
+            more = [*chosen, (live, here)]
+            borne = Asked.joined(demand.userid, self.borne(demand, more))
+            if not here or self._ground.usage.why_not(borne):
                 continue
-            bears = more
-            chosen.append((capacity, here))
+            chosen = more
             lacks -= len(here)
         return chosen
 
     def buys(self, demand: Demand, shares: Sequence[IdleShare]) -> bool:
         """Count that bursts are kept for a job, if budgets allow that; tell whether."""
-        purchases = self._usage.purchases
+        purchases = self._ground.usage.purchases
         before = purchases.mark()
-        for capacity, _ in shares:
-            if not purchases.may_use(demand, capacity.burst):
+        for live, _ in shares:
+            if not purchases.may_use(demand, live.burst):
                 purchases.go_back(before)
                 return False
-            purchases.use(demand, capacity.burst)
+            purchases.use(demand, live.burst)
         return True
 
-    def nodes_borne(self, demand: Demand, shares: Sequence[IdleShare]) -> int:
+    def borne(self, demand: Demand, shares: Iterable[IdleShare]) -> int:
         """Return how many nodes count anew against a job's user with these shares."""
-        return sum(self._joins(demand, capacity) for capacity, _ in shares)
+        return sum(each.nodes for each, _ in shares if each.lender.joins(demand))
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""
         assert demand.job is not None
-        for capacity, ranks in shares:
-            capacity.pool.remove(ranks)
-            self._join(demand, capacity, len(ranks))
-        self.combined[demand.job] = tuple(capacity.burst for capacity, _ in shares)
+        for live, ranks in shares:
+            live.pool.remove(ranks)
+            self._join(demand, live)
+        self.combined[demand.job] = tuple(live.burst for live, _ in shares)
 
-    def make_way_for_first(self, demand: Demand) -> None:
-        """End the idle bursts that keep the job with the reservation from its nodes."""
+    def wait_for(
+        self, demand: Demand, bursts: Set[BurstId], start: float, *, combines: bool
+    ) -> set[BurstId]:
+        """Have bursts end that a job waits for; return the idle ones that it will have.
+
+        Those have to be gone, or have ranks that are promised to it from `start` on.
+        An idle one that it cannot use stays until then, for jobs that end before; one
+        that was requested ahead of jobs ends by its own deadline.
+        """
         needed = self._run_times.needed(demand)
-        usable = {
-            capacity.burst
-            for capacity in self._capacities
-            if capacity.idle
-            and capacity.burst not in self._given
-            and capacity.lasts >= needed
-            and self._suits(demand, capacity)
-        }
-        stay = usable if self._reservations.composes(usable) else set()
-        self.awaited = frozenset(filter(self._reservations.is_kept, stay))
-        for capacity in self._capacities:
-            burst = capacity.burst
-            if burst in self._given or burst in stay:
+        share_users = self._ground.settings.share_users
+        stay: set[BurstId] = set()
+        for live in self._ground.live:
+            burst, lender = live.burst, live.lender
+            if burst not in bursts:
                 continue
-            if self._reservations.must_go(capacity):
-                self.ending.add(burst)
+            self._due[burst] = min(start, self._due.get(burst, math.inf))
+            if not live.idle or burst in self._given:
+                continue
+            fits = combines and live.lasts >= needed
+            if fits and lender.takes(demand, share_users=share_users):
+                stay.add(burst)
+            elif start <= self._ground.now:
+                requested = not lender.userids or lender.requester is not None
+                if not requested:
+                    self.ending.add(burst)
+        return stay
 
-    def _may_have(self, demand: Demand, capacity: BurstCapacity) -> bool:
+    def _may_have(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a live burst, if large enough, may be used for the job."""
-        if not capacity.pool or capacity.burst in self.ending:
+        if not live.pool or live.burst in self.ending:
             return False
         worth = demand.live_worth
-        if worth is not None and not worth.pays(capacity.nodes, capacity.kept):
+        if worth is not None and not worth.pays(live.nodes, live.kept):
             return False
-        nodes = self._nodes_for(demand, capacity)
-        if not self._reservations.may_use(demand, capacity, nodes):
+        kept = self._ground.table.kept_from(live.pool.whole)
+        if demand.end(self._ground.now) > min(kept, self._due.get(live.burst, kept)):
             return False
-        suits = self._suits(demand, capacity)
-        return suits and self._usage.purchases.may_use(demand, capacity.burst)
+        ground = self._ground
+        if not live.lender.takes(demand, share_users=ground.settings.share_users):
+            return False
+        borne = self.borne(demand, [(live, [])])
+        if ground.usage.why_not(Asked.joined(demand.userid, borne)):
+            return False
+        return ground.usage.purchases.may_use(demand, live.burst)
 
-    def _suits(self, demand: Demand, capacity: BurstCapacity) -> bool:
-        """Tell whether a live burst is one that a job may be on, whatever is free."""
-        userids = capacity.userids
-        if capacity.member != demand.member:
-            return False
-        if capacity.requester not in (None, demand.userid):
-            return False
-        # An older record does not say it; nodes that were made for a guest are for him.
-        known = capacity.guests is not None
-        runs = capacity.guests if known else demand.userid in userids
-        if demand.preferences.guest and not runs:
-            return False  # it would fail there
-        if not self._share_users and userids and userids != {demand.userid}:
-            return False
-        joins = bool(userids) and demand.userid not in userids
-        if joins and self._usage.refuse_user("", capacity.nodes, demand.userid):
-            return False
-        return accepts(demand.preferences, capacity.provider, capacity.price)
-
-    def _joins(self, demand: Demand, capacity: BurstCapacity) -> int:
-        """Return the nodes of a burst that the user of a job does not bear yet."""
-        joins = bool(capacity.userids) and demand.userid not in capacity.userids
-        return capacity.nodes if joins else 0
-
-    def _join(self, demand: Demand, capacity: BurstCapacity, nodes: int) -> None:
+    def _join(self, demand: Demand, live: LiveBurst) -> None:
         """Count a job that a live burst gets, also against its user."""
-        userid = demand.userid
-        if capacity.userids and userid is not None and userid not in capacity.userids:
-            self._usage.add_user(capacity.nodes, userid)
-            capacity.userids |= {userid}
-        self._given.add(capacity.burst)
-        self._reservations.join(demand, capacity, nodes)
+        ground = self._ground
+        borne = self.borne(demand, [(live, [])])
+        ground.usage.add(Asked.joined(demand.userid, borne))
+        if live.lender.userids and demand.userid is not None:
+            live.lender.userids |= {demand.userid}
+        self._given.add(live.burst)
+        ends = demand.end(ground.now)
+        ground.usage.prolong(live.burst, ends)
+        ground.table.prolong(live.pool.whole, ends)
 
-    def _make_way(self, demand: Demand, capacity: BurstCapacity) -> None:
+    def _make_way(self, demand: Demand, live: LiveBurst) -> None:
         """End an idle burst that would do for a job, but not for long enough.
 
         Where Flux is to start the job by itself, it might start it there; and the job
         may need the rank slot.
         """
-        unused = capacity.idle and capacity.burst not in self._given
+        unused = live.idle and live.burst not in self._given
         served = self._run_times.needed(demand) <= self._run_times.longest_offered(
             demand.preferences
         )
-        admitted = self._index.admitted_to(demand.request)
-        if unused and served and capacity.pool.take(demand.request, admitted):
-            self.ending.add(capacity.burst)
-
-    def _nodes_for(self, demand: Demand, capacity: BurstCapacity) -> int:
-        return nodes_needed(demand.request, capacity.pool.shape)
+        admitted = self._ground.admitted(demand)
+        if unused and served and live.pool.take(demand.request, admitted):
+            self.ending.add(live.burst)

@@ -23,9 +23,30 @@ from burst.core.provider_health import (
 from burst.model.burst import PriceSource
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
+from burst.model.request import BurstMode
 from burst.provider import Offer
 
 _NO_PRICES: Mapping[str, float] = MappingProxyType({})
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """On which terms nodes are to be had, or were."""
+
+    provider: str
+    offer: str
+    """Its name."""
+    price: float = 0.0
+    """Per node and hour."""
+    priced_by: PriceSource = "offer"
+    guests: bool | None = True
+    """Whether jobs of guests can run on the nodes; None where an older record does not
+    say it."""
+    modes: tuple[BurstMode, ...] = ("joined",)
+
+    @property
+    def key(self) -> str:
+        """`provider/offer`, as people see it."""
+        return f"{self.provider}/{self.offer}"
 
 
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +67,18 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """`provider/offer`, as people see it."""
         return f"{self.provider}/{self.offer.name}"
+
+    @property
+    def terms(self) -> Terms:
+        """On which terms it is to be had."""
+        return Terms(
+            provider=self.provider,
+            offer=self.offer.name,
+            price=self.offer.price,
+            priced_by=self.priced_by,
+            guests=self.offer.guests,
+            modes=self.offer.modes,
+        )
 
 
 class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What the planner speaks of: demands, live bursts with room, and the plan it makes."""
+"""What the planner speaks of: demands, promises, and the plan that it makes."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.slots import RankSlot
-from burst.core.worth.budget import Commitment
 from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
 from burst.model.burst import BurstId, Isolated, Lease, Membership
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
 from burst.model.request import BurstPreferences, ResourceRequest
 
 
@@ -45,10 +39,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     preferences: BurstPreferences = BurstPreferences()
     coming: int = 0
     """Nodes that bursts made for it will bring already."""
+    since: float = 0.0
+    """Since when it waits, seconds since the epoch."""
     duration: float = 0.0
     """How long the job may run, in seconds; 0 for no limit."""
-    reservation_paused: bool = False
-    """Whether slots were kept for it for too long, and none are to be now."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
     not_worth: Decision | None = None
@@ -63,42 +57,9 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Of the followers of a burst that is made for it; empty for its provider's. Of a
     member's demands alone, so that no other job is given such a burst."""
 
-
-class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plan is to place."""
-
-    demands: Sequence[Demand]
-    """In the order in which they are to be served."""
-    overtaken: Mapping[JobId, int] = {}
-    """How many nodes of bursts that a job waited for were given to others before."""
-
-
-class BurstCapacity(msgspec.Struct, kw_only=True):
-    """A live burst that may take further jobs, and what of it is not spoken for."""
-
-    burst: BurstId
-    userids: frozenset[int]
-    """For whose jobs; empty for anybody's."""
-    requester: int | None = None
-    """Who requested it, and alone may use it, even where users share bursts."""
-    member: Membership | None = None
-    """Of which ensemble it is; it takes no other jobs than those of the member."""
-    guests: bool | None = None
-    """Whether jobs of guests can run on its nodes; None where that is not known."""
-    provider: str
-    price: float = 0.0
-    """Per node and hour."""
-    nodes: int = 0
-    jobs: frozenset[JobId] = frozenset()
-    """Those that count on it."""
-    idle: bool = False
-    """Whether nothing runs on it and no job counts on it."""
-    kept: float = 0.0
-    """For how many seconds it is kept anyway: by the time limits of its jobs, or while
-    it is idle."""
-    lasts: float = math.inf
-    """For how many seconds jobs can run on it, from now on."""
-    pool: NodePool
+    def end(self, start: float) -> float:
+        """Return when the job will have ended at the latest if it starts then."""
+        return start + self.duration if self.duration else math.inf
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -118,13 +79,14 @@ class Growth(msgspec.Struct, frozen=True):
     """For which it grows."""
 
 
-class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Slots that are kept for a job."""
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a job that waits: ranks that it gets later, and that are kept."""
 
     job: JobId
-    slots: frozenset[str]
+    ranks: tuple[int, ...]
     start: float
-    """When the last of them is free, by time limits; math.inf if that is unknown."""
+    """From when they are kept, seconds since the epoch; 0: at once, as nothing runs on
+    them any more."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,86 +100,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     combined: Mapping[JobId, tuple[BurstId, ...]] = {}
     """Jobs that get idle nodes of these live bursts together, or of these and of bursts
     that are to be made."""
-    overtaken: Mapping[JobId, int] = {}
-    """Of the job that has the reservation: how many nodes of bursts that it waits for
-    were given to others, in this plan and before."""
+    promises: tuple[Promise, ...] = ()
+    """In the order of the jobs."""
     ending: frozenset[BurstId] = frozenset()
     """Idle bursts in the way of a job: it would have got them, had their leases not
-    ended too soon, or their slots are kept for it."""
+    ended too soon, or their ranks are promised to it."""
     awaited: frozenset[BurstId] = frozenset()
-    """Idle bursts that the job with the reservation will have with what is busy now."""
-    reservation: Reservation | None = None
+    """Idle bursts that a job will have with what is promised to it and is busy now."""
     decisions: Mapping[JobId | None, Decision] = {}
-
-
-class PlannedBurst:
-    """A burst of the plan while it is made; grows as jobs are added."""
-
-    def __init__(
-        self, candidate: ProviderOffer, slot: RankSlot, whole_nodes: bool = False
-    ) -> None:
-        self.provider_offer = candidate
-        self.slot = slot
-        self.most = min(slot.size, candidate.offer.max_nodes)
-        self.nodes = 0
-        self.jobs: list[JobId] = []
-        self.userids: set[int] = set()
-        self.requester: int | None = None
-        self.member: Membership | None = None
-        self.image = ""
-        self.demands: list[Demand] = []
-        """Those that it gets all nodes for."""
-        self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
-        self.bought: Commitment | None = None
-        """What is reserved for it, where there are budgets."""
-
-    @property
-    def full(self) -> bool:
-        """Whether it has no free node and cannot get one."""
-        return not self.pool and self.nodes >= self.most
-
-    def grow(self, nodes: int) -> None:
-        """Lease that many further ranks of the slot."""
-        for rank in self.slot.ranks[self.nodes : self.nodes + nodes]:
-            self.pool.add(rank, self.slot.shape)
-        self.nodes += nodes
-
-    def add(self, demand: Demand) -> None:
-        """Note for whom it is made."""
-        self.demands.append(demand)
-        self.member, self.image = demand.member, demand.image
-        if demand.job is not None:
-            self.jobs.append(demand.job)
-        else:
-            self.requester = demand.userid
-        if demand.userid is not None:
-            self.userids.add(demand.userid)
-
-    def propose(self, lead: LeadIdentity, now: float) -> Proposal:
-        """Return it as it is to be made; its name ends in a hash of what it is."""
-        hosts = self.slot.hosts[: self.nodes]
-        offer = self.provider_offer.offer
-        content = (lead.owner, self.provider_offer.key, hosts, self.jobs, now)
-        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
-        lease = Lease(
-            id=BurstId(f"{self.slot.name}-{digest}"),
-            provider=self.provider_offer.provider,
-            offer=offer.name,
-            slot=self.slot.name,
-            hosts=hosts,
-            ranks=self.slot.ranks[: self.nodes],
-            shape=self.slot.shape,
-            userids=tuple(sorted(self.userids)),
-            requester=self.requester,
-            created=now,
-            price=offer.price,
-            fee=offer.fee,
-            priced_by=self.provider_offer.priced_by,
-            # Followers have the `[access]` that the lead has when they are made.
-            guests=offer.guests and lead.access.allow_guest_user,
-            end=self.provider_offer.lease_end,
-            place=self.provider_offer.place,
-            member=self.member,
-            image=self.image,
-        )
-        return Proposal(lease, tuple(self.jobs))

@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from burst.config import Settings
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
-from burst.core.placement.capacity import burst_capacities
+from burst.core.placement.capacity import lending_bursts
 from burst.core.placement.catalog import read_catalog
-from burst.core.placement.free_ranks import free_ranks
-from burst.core.placement.leased_slots import LiveBursts, find_leased_slots
-from burst.core.placement.limits import Usage
-from burst.core.placement.plan import Plan, PlanRequest
+from burst.core.placement.ground import Ground
+from burst.core.placement.leasable import leasable_ranks
+from burst.core.placement.limits import Usage, usage_of
+from burst.core.placement.never import AllSlots
+from burst.core.placement.plan import Demand, Plan
 from burst.core.placement.plan_growth import GrowthGrounds, with_growths
-from burst.core.placement.planner import Planner
+from burst.core.placement.planner import make_plan
 from burst.core.placement.purchases import Purchases
-from burst.core.placement.slot_index import SlotIndex
+from burst.core.placement.rank_table import RankTable
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -30,36 +33,32 @@ def plan_demands(
     world: World,
     settings: Settings,
     constraints: Constraints,
-    wanted: PlanRequest,
+    demands: Sequence[Demand],
 ) -> Plan:
-    """Place the demands on what is free and offered now. Changes nothing."""
+    """Place the demands, in the order in which they are served. Changes nothing."""
     assert world.lead is not None
     if world.closing:
-        return Plan(
-            decisions={d.job: Decision(Reason.DAEMON_STOPPING) for d in wanted.demands}
-        )
+        stops = Decision(Reason.DAEMON_STOPPING)
+        return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     catalog = read_catalog(tx, world, settings, tx.now)
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
-    free = free_ranks(slots, tx.live, world.lead, tx.unread_leases)
+    ranks = leasable_ranks(slots, tx, world.lead)
     usage = current_usage(tx, world, settings)
-    isolated = IsolatedPlacement(
-        usage, tx.bursts, unreadable_isolated_record(tx), world.identity
+    ground = Ground(
+        now=tx.now,
+        table=RankTable(slots, ranks, catalog.providers, tx.now),
+        slots=AllSlots(slots, constraints, catalog.providers),
+        catalog=catalog,
+        usage=usage,
+        live=lending_bursts(tx, world.lead, settings, tx.now),
+        settings=settings.plan,
+        patience=settings.deadlines.reservation,
+        whole_nodes=world.lead.scheduler.whole_nodes,
     )
-    planner = Planner(
-        SlotIndex(slots, free, constraints, catalog.providers),
-        catalog,
-        isolated,
-        LiveBursts(
-            now=tx.now,
-            capacities=burst_capacities(tx, world.lead, settings, tx.now),
-            slots=find_leased_slots(slots, tx, world.lead),
-            whole_nodes=world.lead.scheduler.whole_nodes,
-            overtaken=wanted.overtaken,
-        ),
-        settings.plan,
-    )
-    plan = planner.make(wanted.demands, world.identity, tx.now)
+    unreadable = unreadable_isolated_record(tx)
+    isolated = IsolatedPlacement(usage, tx.bursts, unreadable, world.identity)
+    plan = make_plan(demands, ground, isolated)
     grounds = GrowthGrounds(tx, world, settings, constraints, usage.purchases)
     plan = with_growths(plan, grounds)
     if not world.identity.endpoint:
@@ -69,17 +68,18 @@ def plan_demands(
 
 def current_usage(tx: Transaction, world: World, settings: Settings) -> Usage:
     """Return what live bursts use of limits and budgets."""
-    assert world.lead is not None
-    jobs = world.lead.jobs
+    lead = world.lead
+    assert lead is not None
     budgets = budgets_at(tx, settings, world.userids, tx.now)
-    purchases = Purchases(budgets, settings, jobs, tx.now, world.banks)
+    purchases = Purchases(budgets, settings, lead.jobs, tx.now, world.banks)
     purchases.know(tx.bursts, tx.entries)
     totals = {
         f"{name}/{offer.name}": offer.total
         for name, view in world.providers.items()
         for offer in view.offers or ()
     }
-    return Usage(settings.limits, tx.live, jobs, purchases, totals)
+    live = {burst.id: usage_of(burst, lead) for burst in tx.live}
+    return Usage(settings.limits, live, purchases, totals)
 
 
 def _without_address(plan: Plan) -> Plan:

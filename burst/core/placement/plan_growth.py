@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.growth import FurtherRanks, free_above, slot_of
+from burst.core.placement.growth import FurtherRanks, free_above
 from burst.core.placement.lease_times import remaining_run_time
 from burst.core.placement.plan import Growth, Plan, Proposal
 from burst.core.placement.purchases import Purchases
@@ -94,6 +94,7 @@ class _GrowthFinder:
         for proposal in plan.proposals:
             for job in proposal.jobs:
                 self._count[job] = self._count.get(job, 0) + 1
+        self._promised = {rank for each in plan.promises for rank in each.ranks}
         self._taken = {
             rank for proposal in plan.proposals for rank in proposal.lease.ranks
         }
@@ -151,15 +152,10 @@ class _GrowthFinder:
         self, burst: Burst, proposal: Proposal, job: JobView
     ) -> FurtherRanks | None:
         """Return the ranks by which it may grow; None where there are too few."""
-        kept = self._plan.reservation
-        # As slots are declared now, which may not be as when the burst was made.
-        slot = slot_of(burst, self._world.slots)
-        if slot is None or (kept is not None and slot.name in kept.slots):
-            return None
         found = free_above(burst, self._world.slots, self._tx, self._lead)
         assert job.request is not None
         admitted = self._constraints.admitted_to(job.request)
-        taken = self._taken.difference(proposal.lease.ranks)
+        taken = self._taken.difference(proposal.lease.ranks) | self._promised
         pairs = [
             (host, rank)
             for host, rank in zip(found.hosts, found.ranks, strict=True)

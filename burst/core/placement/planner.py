@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The planner: which provider, which rank slot, how many bursts, for which jobs.
+"""The planner: each job in its order gets the place that costs least, or a promise.
 
 Jobs that ask for the same are tried once: what failed for one fails for the next, as
 nothing becomes free while a plan is made. So the time grows with the jobs, not with
@@ -13,74 +13,56 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from burst.config import PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.leased_slots import LiveBursts
+from burst.core.placement.demand import nodes_needed
+from burst.core.placement.eligible import OfferSorter
+from burst.core.placement.ground import Ground
 from burst.core.placement.live_nodes import LiveNodes
-from burst.core.placement.offers import OfferCatalog
+from burst.core.placement.openings import Openings
 from burst.core.placement.plan import Demand, Plan, Proposal
 from burst.core.placement.planned_bursts import DemandKey, PlannedBursts
-from burst.core.placement.preferences import OfferSorter, WantedOffer
-from burst.core.placement.reservation import SlotReservations
+from burst.core.placement.promises import Promises
 from burst.core.placement.run_time import RunTimes
-from burst.core.placement.slot_choice import SlotChooser
-from burst.core.placement.slot_index import SlotIndex
 from burst.core.placement.trials import PlanTrials
-from burst.model.burst import PRICE_SOURCES, Lease
-from burst.model.decision import Decision, OfferRejection
+from burst.model.burst import PRICE_SOURCES, BurstId, Lease
+from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 
 
-class Planner:
-    """Makes one plan. Place demands in the order in which they are to be served."""
+def make_plan(
+    demands: Iterable[Demand], ground: Ground, isolated: IsolatedPlacement
+) -> Plan:
+    """Place demands in the order in which they are to be served. Deterministic."""
+    return _Planner(ground, isolated).make(list(demands))
 
-    def __init__(
-        self,
-        index: SlotIndex,
-        catalog: OfferCatalog,
-        isolated_placement: IsolatedPlacement,
-        live: LiveBursts,
-        settings: PlanSettings,
-    ) -> None:
-        self._index = index
-        self._catalog = catalog
-        self._usage = isolated_placement.usage
-        self._settings = settings
-        self._trials = PlanTrials(catalog)
-        self._slots = SlotChooser(index, self._trials, self._usage)
-        self._isolated = isolated_placement
-        self._refused: dict[DemandKey, Decision] = {}
+
+class _Planner:
+    """Makes one plan."""
+
+    def __init__(self, ground: Ground, isolated: IsolatedPlacement) -> None:
+        trials = PlanTrials(ground.catalog)
+        lasts = [live.lasts for live in ground.live]
+        run_times = RunTimes(ground.catalog, lasts)
+        self._ground = ground
+        self._isolated = isolated
+        self._live = LiveNodes(ground, run_times)
+        self._planned = PlannedBursts(ground, trials, run_times)
+        sorter = OfferSorter(ground.catalog)
+        self._openings = Openings(ground, isolated, sorter, trials, run_times)
+        self._promises = Promises(ground, trials, run_times)
+        self._refused = _Refused()
         self._decisions: dict[JobId | None, Decision] = {}
-        self._least_behind = math.inf
-        self._run_times = RunTimes(
-            catalog, [capacity.lasts for capacity in live.capacities]
-        )
-        self._reservations = SlotReservations(
-            index, self._trials, self._run_times, self._usage, live
-        )
-        self._live = LiveNodes(
-            live, index, self._run_times, self._reservations, settings
-        )
-        self._planned = PlannedBursts(
-            index, self._trials, self._run_times, self._reservations, settings
-        )
-        self._sorter = OfferSorter(catalog)
 
-    def make(self, demands: Iterable[Demand], lead: LeadIdentity, now: float) -> Plan:
-        """Place all demands and return the plan. Deterministic."""
-        ordered = list(demands)
-        if self._live.any:
-            for demand, least in zip(ordered, _least_behind(ordered), strict=True):
-                self._least_behind = least
-                self._place(demand)
-        else:
-            for demand in ordered:
-                self._place(demand)
-        proposals = [planned.propose(lead, now) for planned in self._planned.made]
-        proposals += self._isolated.propose(lead.owner, now)
+    def make(self, demands: Sequence[Demand]) -> Plan:
+        ground = self._ground
+        least = _least_behind(demands) if ground.live else [math.inf] * len(demands)
+        awaited: set[BurstId] = set()
+        for demand, behind in zip(demands, least, strict=True):
+            awaited |= self._place(demand, behind)
+        lead = self._isolated.identity
+        proposals = [each.propose(lead, ground.now) for each in self._planned.made]
+        proposals += self._isolated.propose(lead.owner, ground.now)
         for proposal in proposals:
             decision = _decide_proposed(proposal)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -90,68 +72,53 @@ class Planner:
             proposals=tuple(proposals),
             assignments=self._live.assignments,
             combined=self._live.combined,
-            overtaken=self._reservations.overtaken,
+            promises=tuple(self._promises.made),
             ending=frozenset(self._live.ending),
-            awaited=self._live.awaited,
-            reservation=self._reservations.made,
+            awaited=frozenset(awaited),
             decisions=self._decisions,
         )
 
-    def _place(self, demand: Demand) -> None:
-        """Place one demand where it costs least.
+    def _place(self, demand: Demand, behind: float) -> set[BurstId]:
+        """Place one demand where it costs least; return idle bursts that wait for it.
 
         That is on a live burst, then on a burst of this plan, then on a new one. Where
-        it fits on none, rank slots are reserved for it, or it is refused.
+        it fits on none now, what it gets later is promised to it, or it is refused.
+        `behind` is on how few idle nodes some job behind it might start.
         """
-        brief = bool(self._reservations.made) and self._reservations.is_brief(demand)
-        key = self._key(demand, brief)
-        refused = self._refused.get(key)
+        key = self._openings.key(demand)
+        refused = self._refused.find(key, demand)
         others = _may_use_other_bursts(demand)
         if refused:
             # A live burst that is not worth it to one job may be to another.
-            if not (others and demand.live_worth and self._reuse(demand)):
-                self._decisions[demand.job] = demand.not_worth or refused
-            return
-        if others and (self._reuse(demand) or self._planned.join(demand, key)):
-            return
-        if brief:
-            # Until the other slots are free it may have those that are kept.
-            self._reservations.lend()
-        refused = self._combine_or_open(demand, key)
-        if brief:
-            self._reservations.withhold()
-        if refused is None:
-            return
-        if demand.not_worth:
-            self._decisions[demand.job] = demand.not_worth
-            return
-        reserved = self._reserve(demand, refused)
-        if reserved is None:
-            self._refused[key] = refused
-        self._decisions[demand.job] = reserved or refused
+            if others and demand.live_worth and self._reuse(demand):
+                return set()
+        elif others and (self._reuse(demand) or self._planned.join(demand, key)):
+            return set()
+        else:
+            refused = self._combine_or_open(demand, key, behind)
+            if refused is None:
+                return set()
+            if demand.not_worth is None:
+                shorter = bool(self._promises.made)
+                self._refused.add(key, demand if shorter else None, refused)
+        self._decisions[demand.job] = demand.not_worth or refused
+        return set() if demand.not_worth else self._promise(demand, key, refused)
 
-    def _key(self, demand: Demand, brief: bool) -> DemandKey:
-        """Return what demands have in common for which the plan has the same answer."""
-        return (
-            demand.request,
-            demand.preferences,
-            demand.userid,
-            demand.coming,
-            demand.isolated is not None,
-            self._run_times.rank(demand),
-            brief,
-            *self._usage.purchases.key(demand),
-        )
-
-    def _reserve(self, demand: Demand, decision: Decision) -> Decision | None:
-        """Keep slots for the first job that is refused; idle bursts make way."""
-        spread = self._may_spread(demand)
-        reserved = self._reservations.reserve(
-            demand, decision, spread, self._planned.made
-        )
-        if reserved:
-            self._live.make_way_for_first(demand)
-        return reserved
+    def _promise(
+        self, demand: Demand, key: DemandKey, refused: Decision
+    ) -> set[BurstId]:
+        """Promise ranks to a job that has no place now; idle bursts make way."""
+        if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
+            return set()
+        wanted = self._openings.wanted(demand)
+        spread = self._openings.may_spread(demand)
+        kept = self._promises.make(demand, wanted, spread=spread)
+        if kept is None:
+            self._refused.give_up(key)
+            return set()
+        self._decisions[demand.job] = kept.decision(refused.refusals)
+        start, combines = kept.promise.start, spread and _may_combine(demand)
+        return self._live.wait_for(demand, kept.gone, start, combines=combines)
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
@@ -161,127 +128,79 @@ class Planner:
         self._decisions[demand.job] = Decision(Reason.ASSIGNED, {"burst": burst})
         return True
 
-    def _combine_or_open(self, demand: Demand, key: DemandKey) -> Decision | None:
+    def _combine_or_open(
+        self, demand: Demand, key: DemandKey, behind: float
+    ) -> Decision | None:
         """Give a job idle nodes of several live bursts, new bursts, or some of both.
 
         Return why not, None if it did. What is idle and would serve a job behind it by
         itself is left to that, if the job can have new bursts instead.
         """
-        spread = self._live.any and _may_combine(demand) and self._may_spread(demand)
-        shares = self._live.idle_nodes(demand) if spread else []
+        combines = _may_combine(demand) and self._openings.may_spread(demand)
+        shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
             return demand.not_worth or self._open(demand, key)
         idle = sum(len(ranks) for _, ranks in shares)
         rest = msgspec.structs.replace(demand, coming=demand.coming + idle)
         whole = nodes_needed(demand.request, shares[0][0].pool.shape) <= rest.coming
         if whole and self._live.buys(demand, shares):
-            facts = {"burst": ", ".join(capacity.burst for capacity, _ in shares)}
+            facts = {"burst": ", ".join(live.burst for live, _ in shares)}
             self._decisions[demand.job] = Decision(Reason.ASSIGNED, facts)
             self._live.give(demand, shares)
             return None
         if whole or demand.not_worth:
             return demand.not_worth or self._open(demand, key)
-        if self._least_behind <= idle and self._open(demand, key) is None:
+        if behind <= idle and self._open(demand, key) is None:
             return None
-        before = self._usage.purchases.mark()
+        purchases = self._ground.usage.purchases
+        before = purchases.mark()
         if not self._live.buys(demand, shares):
             return self._open(demand, key)
         # Its user bears all nodes of a burst that the job joins, beside the new ones.
-        bears = self._live.nodes_borne(demand, shares)
-        self._usage.add_user(bears, demand.userid)
-        refused = self._open(rest, key)
-        self._usage.add_user(-bears, demand.userid)
+        refused = self._open(rest, key, self._live.borne(demand, shares))
         if refused is None:
             self._live.give(demand, shares)
         else:
-            self._usage.purchases.go_back(before)
+            purchases.go_back(before)
         return refused
 
-    def _open(self, demand: Demand, key: DemandKey) -> Decision | None:
+    def _open(self, demand: Demand, key: DemandKey, borne: int = 0) -> Decision | None:
         """Make one burst or several for the job; return why not, None if it did."""
-        refusals: list[OfferRejection] = []
-        wanted = self._sorter.wanted(demand.preferences)
-        needed = self._run_times.needed(demand)
-        for offer in wanted.offers:
-            refusal = offer.unwanted or self._try(offer, demand, key, needed)
-            if refusal is None:
-                return None
-            refusals.append(refusal)
-        isolated = wanted.some_isolated
-        if not self._index and not isolated:
-            return Decision(Reason.NO_SLOTS)
-        refusals.extend(self._catalog.refusals)
-        if not refusals:
-            return Decision(Reason.NO_OFFERS)
-        never = None if isolated else self._never(demand)
-        if never:
-            return Decision(*never, tuple(refusals))
-        return Decision(Reason.TURNED_DOWN, {}, tuple(refusals))
+        found = self._openings.find(demand, borne)
+        if isinstance(found, Decision):
+            return found
+        if found.pieces:
+            self._planned.open(found.candidate, demand, key, found.pieces)
+        return None
 
-    def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
-        """Return why nothing could ever serve a demand, None if something could."""
-        request, wanted = demand.request, self._sorter.wanted(demand.preferences)
-        least = self._index.least_nodes(request)
-        limit = self._usage.why_never(least, demand.userid)
-        if limit:
-            return Reason.OVER_LIMIT, limit
-        if wanted.unread:
-            # A job that is failed for what one more answer would show is lost.
-            return None
-        too_long = self._run_times.why_never(demand)
-        if too_long:
-            return Reason.TOO_LONG, too_long
-        caps = wanted.most_nodes
-        never = self._index.why_never(request, caps, self._may_spread(demand))
-        if not caps or not never:
-            return None
-        reason, facts = never
-        facts["want"] = describe_need(request)
-        if reason is Reason.TOO_LARGE and max(caps.values()) >= least:
-            # A lead can get further rank slots, a provider no further nodes.
-            reason = Reason.NO_ROOM
-        return reason, facts
 
-    def _try(
-        self, wanted: WantedOffer, demand: Demand, key: DemandKey, needed: float
-    ) -> OfferRejection | None:
-        """Take an offer that a job may have; return why not, None if it was taken.
+class _Refused:
+    """What was refused in this plan, by what jobs that are refused alike share."""
 
-        `needed` is for how many seconds a burst has to last for the job.
+    def __init__(self) -> None:
+        self._found: dict[DemandKey, tuple[float, Decision]] = {}
+        self._for_good: set[DemandKey] = set()
+
+    def find(self, key: DemandKey, demand: Demand) -> Decision | None:
+        """Return the decision on an equal job that was as brief as this one."""
+        brief, decision = self._found.get(key, (math.inf, None))
+        return decision if demand.end(0.0) >= brief else None
+
+    def add(self, key: DemandKey, demand: Demand | None, decision: Decision) -> None:
+        """Note a refusal: of all equal jobs, or of those no briefer than this one.
+
+        A briefer one may end before what is promised to others is needed.
         """
-        candidate = wanted.candidate
-        tried = self._trials.why_tried(candidate)
-        if tried:
-            return tried
-        if candidate.run_time < needed:
-            return self._run_times.why_too_short(candidate, demand)
-        if wanted.isolated:
-            return self._isolated.take(candidate, demand, self._trials)
-        refusal: OfferRejection | None = None
-        for slot_class in self._index.free_classes(candidate.provider):
-            shares = self._slots.choose(
-                candidate, demand, slot_class, self._may_spread(demand)
-            )
-            if isinstance(shares, OfferRejection):
-                refusal = shares
-                continue
-            sizes = tuple(nodes for _, nodes in shares)
-            nodes = sum(sizes)
-            too_much = (
-                self._usage.refuse(candidate.key, sizes, 0)
-                or self._usage.refuse_user(candidate.key, nodes, demand.userid)
-                or self._usage.purchases.refuse(candidate, demand, nodes)
-            )
-            if too_much is None:
-                for slot, _ in shares:
-                    self._index.take(slot)
-                self._planned.open(candidate, demand, key, shares)
-                return None
-            refusal = too_much
-        return refusal or self._reservations.busy_or_kept(candidate.key)
+        brief = -math.inf if demand is None else demand.end(0.0)
+        self._found[key] = brief, decision
 
-    def _may_spread(self, demand: Demand) -> bool:
-        return self._settings.spread and demand.preferences.where != "together"
+    def give_up(self, key: DemandKey) -> None:
+        """Note that such jobs are promised nothing."""
+        self._for_good.add(key)
+
+    def for_good(self, key: DemandKey) -> bool:
+        """Tell whether such jobs are promised nothing."""
+        return key in self._for_good
 
 
 def _least_behind(demands: Sequence[Demand]) -> list[float]:

@@ -17,7 +17,7 @@ from burst.config import Settings
 from burst.core.idle_parts import IdlePart
 from burst.core.placement.job_backoff import JobBackoff
 from burst.core.placement.judging_turns import BY_FORECAST, Backlog
-from burst.core.placement.kept_reservation import KeptReservation
+from burst.core.placement.plan import Promise
 from burst.core.placement.refusal_inputs import CapacityPhase, RefusalInputs
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
@@ -53,8 +53,8 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the settings, as far as jobs were compared with them; None for none."""
     backlog: Backlog = Backlog()
     """Jobs whose refusals are outdated, and that are looked at in a later tick."""
-    kept: KeptReservation = KeptReservation()
-    """The slots that were kept when these jobs were refused."""
+    promises: tuple[Promise, ...] = ()
+    """What was promised to others when these jobs were refused."""
     gave: bool = False
     """Whether jobs were given nodes. A burst that is kept for them may by now be worth
     it to jobs that were judged before them."""
@@ -62,8 +62,8 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a burst grows in place of a further one. That was settled once all jobs
     were judged, so that no refusal knows of it."""
     reordered: bool = False
-    """Whether the job that slots are kept for was held then, which may have put it
-    behind jobs that were refused as the slots are kept: it had another urgency."""
+    """Whether a job to which ranks are promised was held then, which may have put it
+    behind jobs that were refused as ranks are promised: it had another urgency."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
@@ -218,8 +218,6 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
         for job, decision in made.fresh.items()
         if (decision.reason.about_job.refused or decision.reason in BY_FORECAST)
         and job not in made.helped
-        # Slots may be kept for it again at a time of its own.
-        and job not in made.left.kept.backoffs
         and _rests(made, job, records.holds.get(job))
     }
     return msgspec.structs.replace(
@@ -260,12 +258,12 @@ def _stays_held(before: RefusalCache, job: JobId) -> bool:
 
 
 def _is_first_changed(before: RefusalCache, lead: LeadView) -> bool:
-    """Tell whether the job that slots were kept for is another than it was.
+    """Tell whether a job to which ranks were promised is another than it was.
 
-    Its user may have lowered its urgency: it may be the first no more.
+    Its user may have lowered its urgency: others may be ahead of it.
     """
-    kept = before.kept.reservation
-    return kept is not None and lead.jobs.get(kept.job) is not before.jobs[kept.job]
+    jobs = (promise.job for promise in before.promises)
+    return any(lead.jobs.get(job) is not before.jobs[job] for job in jobs)
 
 
 def _room_may_be_left(

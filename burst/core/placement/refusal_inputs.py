@@ -12,8 +12,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.placement.capacity import own_ranks
-from burst.core.placement.free_ranks import free_ranks
-from burst.core.placement.leased_slots import find_leased_slots
+from burst.core.placement.leasable import leasable_ranks
 from burst.core.placement.slots import RankSlot
 from burst.core.placement.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
@@ -49,8 +48,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     offers: Mapping[str, object]
     free_ranks: frozenset[int]
     """Those that a new burst may lease."""
-    free_in_time: frozenset[str]
-    """Slots that are free, or that bursts have and will give back."""
+    free_in_time: frozenset[int]
+    """Those, and the ranks that come free."""
     bursts: Mapping[BurstId, tuple[CapacityPhase, frozenset[JobId]]]
     """Live ones, and the jobs that will still take nodes of each."""
     free: Mapping[int, Shape]
@@ -142,21 +141,15 @@ def refusal_inputs(
     lead = world.lead
     assert lead is not None
     live = tx.live
-    free = free_ranks(world.slots, live, lead, tx.unread_leases)
-    sizes = {slot.name: slot.size for slot in world.slots}
-    names = frozenset(slot.name for slot in free if slot.size == sizes[slot.name])
-    # What bursts of this plan leave was not looked at.
-    new = {burst.lease.slot for burst in live if burst.lease.created == tx.now}
+    ranks = leasable_ranks(world.slots, tx, lead)
     return RefusalInputs(
         health=dict(tx.health),
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         offers={name: view.offers for name, view in world.providers.items()},
-        free_ranks=frozenset(
-            rank for slot in free if slot.name not in new for rank in slot.ranks
-        ),
-        free_in_time=names.union(find_leased_slots(world.slots, tx, lead)),
+        free_ranks=ranks.free,
+        free_in_time=ranks.free.union(ranks.ends),
         bursts={
             burst.id: (_stage(burst), burst.jobs - burst.started) for burst in live
         },

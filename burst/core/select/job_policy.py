@@ -13,9 +13,9 @@ import msgspec
 from burst.config import PolicyRule, Settings
 from burst.core.placement.catalog import read_catalog
 from burst.core.placement.demand import nodes_needed
+from burst.core.placement.eligible import why_unwanted
 from burst.core.placement.offers import ProviderOffer
 from burst.core.placement.plan import LiveBurstWorth
-from burst.core.placement.preferences import why_unwanted
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.select.own_nodes import OwnNodes
@@ -234,7 +234,11 @@ class JobPolicy:
     def _first_offer(self, preferences: BurstPreferences) -> ProviderOffer | None:
         """Return the offer that the planner would try first for a job."""
         if preferences not in self._first:
-            wanted = (c for c in self._usable() if not why_unwanted(preferences, c))
+            wanted = (
+                each
+                for each in self._usable()
+                if not why_unwanted(preferences, each.terms)
+            )
             self._first[preferences] = next(wanted, None)
         return self._first[preferences]
 

@@ -368,6 +368,7 @@ class JobTriage:
             request=within_queue(job, request, self._limits_of),
             preferences=self.policy.preferences(job),
             coming=coming,
+            since=max(job.t_submit, job.t_eligible),
             duration=job.duration,
             isolated=self._isolated(job),
             not_worth=self._waits_for_member(job),

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""What one plan is made on: ranks, offers, limits, live bursts, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from burst.config import PlanSettings
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.limits import Usage
+from burst.core.placement.never import AllSlots
+from burst.core.placement.offers import OfferCatalog
+from burst.core.placement.plan import Demand
+from burst.core.placement.rank_table import RankTable
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. The table, the usage and the pools of bursts change in the plan."""
+
+    now: float
+    table: RankTable
+    slots: AllSlots
+    catalog: OfferCatalog
+    usage: Usage
+    live: Sequence[LiveBurst] = ()
+    settings: PlanSettings = PlanSettings()
+    patience: float = 0.0
+    """For how many seconds after its submission ranks are kept for a job while no time
+    limit tells when they are free: `[deadlines] reservation`."""
+    whole_nodes: bool = False
+    """Whether the scheduler gives each job whole nodes."""
+
+    def admitted(self, demand: Demand) -> frozenset[int] | None:
+        """Return the ranks that a job may have by its constraint; None for any."""
+        return self.slots.constraints.admitted_to(demand.request)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""The bursts that give nodes to jobs in a plan: live ones, and those that it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import msgspec
+
+from burst.core.placement.demand import NodePool
+from burst.core.placement.eligible import Lender
+from burst.core.placement.offers import ProviderOffer
+from burst.core.placement.plan import Demand, Proposal
+from burst.core.placement.rank_table import SlotRanks
+from burst.core.worth.budget import Commitment
+from burst.model.burst import BurstId, Lease
+from burst.model.jobid import JobId
+from burst.model.lead import LeadIdentity
+
+
+class LiveBurst(msgspec.Struct, kw_only=True):
+    """A live burst that may take further jobs, and what of it is not spoken for."""
+
+    burst: BurstId
+    lender: Lender
+    nodes: int = 0
+    jobs: frozenset[JobId] = frozenset()
+    """Those that count on it."""
+    idle: bool = False
+    """Whether nothing runs on it and no job counts on it."""
+    kept: float = 0.0
+    """For how many seconds it is kept anyway: by the time limits of its jobs, or while
+    it is idle."""
+    lasts: float = math.inf
+    """For how many seconds jobs can run on it, from now on."""
+    pool: NodePool
+
+
+class PlannedBurst:
+    """A burst of the plan while it is made; grows as jobs are added."""
+
+    def __init__(
+        self, candidate: ProviderOffer, slot: SlotRanks, whole_nodes: bool = False
+    ) -> None:
+        self.candidate = candidate
+        self.slot = slot
+        self.most = candidate.offer.max_nodes
+        self.ranks: list[int] = []
+        self.lender = Lender(terms=candidate.terms)
+        self.demands: list[Demand] = []
+        """Those that it gets all nodes for."""
+        self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
+        self.bought: Commitment | None = None
+        """What is reserved for it, where there are budgets."""
+
+    @property
+    def nodes(self) -> int:
+        """How many it has in this plan."""
+        return len(self.ranks)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has no free node and cannot get one."""
+        return not self.pool and not (self.slot.free and self.nodes < self.most)
+
+    @property
+    def name(self) -> BurstId:
+        """What it is called while the plan is made: its ranks are in no other."""
+        return BurstId(f"{self.slot.slot.name}/{self.ranks[0]}")
+
+    def grow(self, ranks: list[int]) -> None:
+        """Lease further ranks of the slot."""
+        self.ranks += ranks
+        for rank in ranks:
+            self.pool.add(rank, self.slot.slot.shape)
+
+    def add(self, demand: Demand) -> None:
+        """Note for whom it is made."""
+        self.demands.append(demand)
+        self.lender.member = demand.member
+        if demand.job is None:
+            self.lender.requester = demand.userid
+        if demand.userid is not None:
+            self.lender.userids |= {demand.userid}
+
+    def propose(self, lead: LeadIdentity, now: float) -> Proposal:
+        """Return it as it is to be made; its name ends in a hash of what it is."""
+        ranks = tuple(sorted(self.ranks))
+        hosts, offer = self.slot.hosts(ranks), self.candidate.offer
+        jobs = tuple(each.job for each in self.demands if each.job is not None)
+        content = (lead.owner, self.candidate.key, hosts, jobs, now)
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+        lease = Lease(
+            id=BurstId(f"{self.slot.slot.name}-{digest}"),
+            provider=self.candidate.provider,
+            offer=offer.name,
+            slot=self.slot.slot.name,
+            hosts=hosts,
+            ranks=ranks,
+            shape=self.slot.slot.shape,
+            userids=tuple(sorted(self.lender.userids)),
+            requester=self.lender.requester,
+            created=now,
+            price=offer.price,
+            fee=offer.fee,
+            priced_by=self.candidate.priced_by,
+            # Followers have the `[access]` that the lead has when they are made.
+            guests=offer.guests and lead.access.allow_guest_user,
+            end=self.candidate.lease_end,
+            place=self.candidate.place,
+            member=self.lender.member,
+            image=self.demands[0].image,
+        )
+        return Proposal(lease, jobs)

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: MIT
+"""The ranks of all slots while a plan is made: who has each, and who gets it next.
+
+The ranks of an instance are fixed when its lead starts, so these are all the nodes that
+it will ever have from bursts. A rank is free, or a burst has it until its jobs have
+ended. A job that has no place now is promised the ranks that are free first, from the
+moment on at which all of them are. Jobs behind it may have them until then.
+
+Times are seconds since the epoch; 0 stands for a moment that is there or comes at once.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import NamedTuple
+
+from burst.core.placement.leasable import LeasableRanks
+from burst.core.placement.slots import RankSlot
+from burst.model.burst import BurstId
+from burst.model.confinement import LENT
+from burst.model.jobid import JobId
+from burst.model.shape import Shape
+
+SlotClass = tuple[Shape, frozenset[str]]
+"""What slots are alike in: a node's shape, and the providers they are kept for."""
+
+
+class Want(NamedTuple):
+    """What ranks a job may have."""
+
+    until: float
+    """When it would have given them back; math.inf where that is not known."""
+    admitted: Set[int] | None = None
+    """By its constraint; None for any."""
+
+
+class Place(NamedTuple):
+    """Ranks that a job gets, and when."""
+
+    start: float
+    ranks: tuple[int, ...]
+    known: bool = True
+    """Whether time limits say when. Else that is how long it waits for them."""
+    last: BurstId | None = None
+    """The burst whose end is waited for last."""
+
+
+class Sizes(NamedTuple):
+    """How many nodes a job needs, and in which bursts it may have them."""
+
+    nodes: int
+    most: int
+    """Of one burst."""
+    spread: bool
+    """Whether it may have several."""
+    own: Set[BurstId] = frozenset()
+    """Bursts that it has already, of which it needs others."""
+
+
+class SlotRanks:
+    """The ranks of one slot that a plan counts on."""
+
+    def __init__(
+        self, slot: RankSlot, ranks: LeasableRanks, providers: frozenset[str]
+    ) -> None:
+        self.slot = slot
+        self.kind = class_of(slot, providers)
+        self.free = [rank for rank in slot.ranks if rank in ranks.free]
+        self.available = {
+            rank: 0.0 if rank in ranks.free else ranks.ends[rank]
+            for rank in slot.ranks
+            if rank in ranks.free or rank in ranks.ends
+        }
+        """From when each can be promised."""
+        self.kept: dict[int, float] = {}
+        """From when those are kept that are promised."""
+        if not slot.divisible:
+            at = max(self.available.values(), default=0.0)
+            some = len(self.available) == slot.size
+            self.available = dict.fromkeys(slot.ranks, at) if some else {}
+
+    def usable(self, want: Want) -> list[int]:
+        """Return the free ranks that a burst may have for a job.
+
+        Hosts that join through another one have to be in the same burst: of such a slot
+        the first ranks, up to one that is not admitted.
+        """
+        found = self.free
+        if self.kept:
+            found = [r for r in found if self.kept.get(r, math.inf) >= want.until]
+        if not self.slot.divisible and len(found) < self.slot.size:
+            return []
+        return self.admitted(found, want.admitted)
+
+    def admitted(self, ranks: list[int], admitted: Set[int] | None) -> list[int]:
+        """Return those of these ranks, which are ascending, that a job may have."""
+        if admitted is None:
+            return ranks
+        if self.slot.divisible:
+            return [rank for rank in ranks if rank in admitted]
+        return ranks[: run_of(self.slot, admitted)]
+
+    def admits(self, rank: int, admitted: Set[int] | None) -> bool:
+        """Tell whether a job may have a rank once it is free."""
+        return admitted is None or rank in self.admitted([*self.slot.ranks], admitted)
+
+    def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        """Return the hosts that have these ranks."""
+        return tuple(self.slot.hosts[self.slot.ranks.index(rank)] for rank in ranks)
+
+    @property
+    def order(self) -> tuple[bool, int, tuple[int, ...]]:
+        """Slots of which nothing is taken are taken first, of these the smallest."""
+        return len(self.free) < self.slot.size, len(self.free), self.slot.ranks
+
+
+class RankTable:
+    """All ranks of all slots. Nothing becomes free while a plan is made.
+
+    A slot that has a provider's name among its properties is kept for that provider.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[RankSlot],
+        ranks: LeasableRanks,
+        providers: frozenset[str],
+        now: float,
+    ) -> None:
+        """`providers` are the names of all there are."""
+        self._now = now
+        self._holders = dict(ranks.holders)
+        self._promised_to: dict[int, JobId] = {}
+        self._slot_of: dict[int, SlotRanks] = {}
+        self._by_class: dict[SlotClass, list[SlotRanks]] = {}
+        for slot in slots:
+            there = SlotRanks(slot, ranks, providers)
+            self._by_class.setdefault(there.kind, []).append(there)
+            self._slot_of |= dict.fromkeys(slot.ranks, there)
+        self._free: dict[SlotClass, list[SlotRanks]] = {}
+        """Slots with free ranks, in the order in which these are taken."""
+        for kind, group in self._by_class.items():
+            free = sorted((each for each in group if each.free), key=_order)
+            if free:
+                self._free[kind] = free
+        self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
+        self._classes: dict[str, list[SlotClass]] = {}
+
+    def classes(self, provider: str) -> Sequence[SlotClass]:
+        """Return the kinds of slots that a provider may use."""
+        if provider not in self._classes:
+            self._classes[provider] = [
+                slot_class
+                for slot_class in self._by_class
+                if not slot_class[1] or provider in slot_class[1]
+            ]
+        return self._classes[provider]
+
+    def free_classes(self, provider: str, until: float) -> Sequence[SlotClass]:
+        """Return those of which a burst may have something until then."""
+        if not self._free:
+            return ()
+        want = Want(until)
+        return [
+            slot_class
+            for slot_class in self.classes(provider)
+            if any(
+                not slot.kept or slot.usable(want)
+                for slot in self._free.get(slot_class, ())
+            )
+        ]
+
+    def fitting(
+        self, slot_class: SlotClass, nodes: int, want: Want
+    ) -> Iterator[tuple[SlotRanks, list[int]]]:
+        """Return slots of a kind with so many free ranks, and these ranks of each."""
+        for each in self._some(slot_class, want.admitted):
+            if len(each.free) >= nodes:
+                found = each.usable(want)
+                if len(found) >= nodes:
+                    yield each, found[:nodes]
+
+    def split(
+        self, slot_class: SlotClass, nodes: int, cap: int, want: Want
+    ) -> list[tuple[SlotRanks, list[int]]] | None:
+        """Return free ranks of several slots, largest first, at most `cap` of each."""
+        pieces: list[tuple[SlotRanks, list[int]]] = []
+        free = self._some(slot_class, want.admitted)
+        whole = [each for each in free if len(each.free) == each.slot.size]
+        for each in (*reversed(whole), *reversed(free[len(whole) :])):
+            found = each.usable(want)[: min(nodes, cap)]
+            if found:
+                pieces.append((each, found))
+                nodes -= len(found)
+            if not nodes:
+                return pieces
+        return None
+
+    def largest(self, slot_class: SlotClass, want: Want) -> int:
+        """Return how many ranks of one slot of a kind are free, at the most."""
+        some = self._some(slot_class, want.admitted)
+        sizes = (len(each.usable(want)) for each in some)
+        return max(sizes, default=0)
+
+    def take(self, slot: SlotRanks, ranks: Iterable[int], until: float) -> None:
+        """Give free ranks to a burst that has them until then, as far as is known."""
+        taken = frozenset(ranks if slot.slot.divisible else slot.slot.ranks)
+        group = self._free[slot.kind]
+        del group[bisect_left(group, slot.order, key=_order)]
+        slot.free = [rank for rank in slot.free if rank not in taken]
+        if slot.free:
+            insort(group, slot, key=_order)
+        elif not group:
+            del self._free[slot.kind]
+        self.prolong(taken, until)
+
+    def prolong(self, ranks: Iterable[int], until: float) -> None:
+        """Note that a burst has its ranks until then at least."""
+        for rank in ranks:
+            slot = self._slot_of.get(rank)
+            if slot is not None and rank in slot.available:
+                self._set(slot, rank, max(slot.available[rank], until))
+
+    def kept_from(self, ranks: Iterable[int]) -> float:
+        """Return from when the first of these ranks is promised; math.inf for none."""
+        if not self._promised_to:
+            return math.inf
+        kept = (
+            self._slot_of[rank].kept.get(rank, math.inf)
+            for rank in ranks
+            if rank in self._promised_to
+        )
+        return min(kept, default=math.inf)
+
+    def first_promised(self) -> JobId | None:
+        """Return a job to which free ranks are promised; None where there is none."""
+        if not self._free:
+            return None
+        free = (rank for rank in self._promised_to if rank in self._slot_of[rank].free)
+        rank = next(free, None)
+        return None if rank is None else self._promised_to[rank]
+
+    def are_free(self, ranks: Iterable[int]) -> bool:
+        """Tell whether no burst has any of these ranks."""
+        return all(rank in self._slot_of[rank].free for rank in ranks)
+
+    def holders(self, ranks: Iterable[int]) -> frozenset[BurstId]:
+        """Return the live bursts that have some of these ranks."""
+        found = (self._holders.get(rank) for rank in ranks)
+        return frozenset(burst for burst in found if burst is not None)
+
+    def by_slot(self, ranks: Iterable[int]) -> dict[str, int]:
+        """Return how many of these ranks each slot has, by its name."""
+        return Counter(self._slot_of[rank].slot.name for rank in ranks)
+
+    def earliest(
+        self,
+        slot_class: SlotClass,
+        sizes: Sizes,
+        admitted: Set[int] | None,
+        late: float,
+    ) -> Place | None:
+        """Return the ranks of a kind that a job gets first; None if it gets none.
+
+        Of those that are free in time the ones that come last, so that others can have
+        the rest. Where no time limits tell, ranks count as free at the time `late`,
+        until which the job waits for them; none do where that is math.inf.
+        """
+        search, known, last = _Search(sizes), True, None
+        before = 0.0
+        for at, rank in self._in_time(slot_class):
+            time = at if at < math.inf else late
+            # What comes at the same time may do better.
+            if time == math.inf or (search.start < math.inf and at > before):
+                break
+            before = at
+            slot = self._slot_of[rank]
+            mine = self._holders.get(rank) in sizes.own
+            if slot.admits(rank, admitted) and not mine:
+                search.add(slot.slot, rank, time)
+                known, last = at < math.inf, self._holders.get(rank)
+        if search.start == math.inf:
+            return None
+        return Place(search.start, search.ranks(), known, last)
+
+    def promise(self, place: Place, job: JobId, duration: float) -> None:
+        """Keep ranks for a job, which will have them for so long; 0 for no limit."""
+        known = duration if place.known else 0.0
+        until = max(place.start, self._now) + known if known else math.inf
+        for rank in self._with_gateways(place.ranks):
+            slot = self._slot_of[rank]
+            if place.start < slot.kept.get(rank, math.inf):
+                slot.kept[rank] = place.start
+                self._promised_to[rank] = job
+            # Nobody is promised it after a job of which no end is known.
+            self._set(slot, rank, None if until == math.inf else until)
+
+    def _some(
+        self, slot_class: SlotClass, admitted: Set[int] | None
+    ) -> Sequence[SlotRanks]:
+        """Return slots of a kind with free ranks, of a few ranks theirs alone."""
+        free = self._free.get(slot_class, [])
+        if admitted is None or len(admitted) > len(free):
+            return free
+        there = (self._slot_of[rank] for rank in admitted if rank in self._slot_of)
+        slots = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
+        return sorted((slot for slot in slots.values() if slot.free), key=_order)
+
+    def _with_gateways(self, ranks: Iterable[int]) -> Iterator[int]:
+        slots = {id(self._slot_of[rank]): self._slot_of[rank] for rank in ranks}
+        whole = [each for each in slots.values() if not each.slot.divisible]
+        yield from {*ranks, *(rank for each in whole for rank in each.slot.ranks)}
+
+    def _in_time(self, slot_class: SlotClass) -> list[tuple[float, int]]:
+        if slot_class not in self._by_time:
+            self._by_time[slot_class] = sorted(
+                (at, rank)
+                for each in self._by_class[slot_class]
+                for rank, at in each.available.items()
+            )
+        return self._by_time[slot_class]
+
+    def _set(self, slot: SlotRanks, rank: int, at: float | None) -> None:
+        """Have a rank come free at another time, or never."""
+        order = self._by_time.get(slot.kind)
+        before = slot.available.pop(rank, None)
+        if order and before is not None:
+            del order[bisect_left(order, (before, rank))]
+        if at is not None:
+            slot.available[rank] = at
+            if order is not None:
+                insort(order, (at, rank))
+
+
+class _Search:
+    """Ranks in the order in which they come free, until there are enough of them."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.start = math.inf
+        """When there are enough of them; math.inf until that is known."""
+        self._sizes = sizes
+        self._found: dict[tuple[int, ...], list[int]] = {}
+        self._usable = 0
+
+    def add(self, slot: RankSlot, rank: int, at: float) -> None:
+        """Take in the next rank."""
+        sizes, here = self._sizes, self._found.setdefault(slot.ranks, [])
+        here.append(rank)
+        if len(here) <= sizes.most:
+            self._usable += 1
+        together = len(here) if sizes.nodes <= sizes.most else 0
+        enough = self._usable if sizes.spread else together
+        if enough >= sizes.nodes:
+            self.start = at
+
+    def ranks(self) -> tuple[int, ...]:
+        """Return the ranks to take: of one slot, the smallest that has enough.
+
+        Else of as few as will do. Of each those that come last, as others may have
+        those before them meanwhile.
+        """
+        sizes = self._sizes
+        most = sizes.most if sizes.spread else sizes.nodes
+        by_size = sorted(self._found.values(), key=len)
+        one = [here for here in by_size if len(here) >= sizes.nodes <= sizes.most]
+        chosen: list[int] = []
+        for here in one[:1] or reversed(by_size):
+            lacks = min(most, sizes.nodes - len(chosen))
+            chosen += here[-lacks:] if lacks else []
+        return tuple(sorted(chosen))
+
+
+def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
+    """Return what a slot is alike in with others; `providers` are all there are."""
+    # All ranks that may be lent have that property, whatever a provider is called.
+    return slot.shape, slot.properties & (providers - {LENT})
+
+
+def run_of(slot: RankSlot, admitted: Set[int]) -> int:
+    """Return how many ranks from a slot's first one are admitted."""
+    for number, rank in enumerate(slot.ranks):
+        if rank not in admitted:
+            return number
+    return slot.size
+
+
+def _order(slot: SlotRanks) -> tuple[bool, int, tuple[int, ...]]:
+    return slot.order

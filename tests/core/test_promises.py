@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""Which ranks are promised to whom, and who may use them meanwhile: in one plan."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from burst.core.placement.demand import NodePool
+from burst.core.placement.eligible import Lender
+from burst.core.placement.lenders import LiveBurst
+from burst.core.placement.limits import BurstUsage
+from burst.core.placement.offers import Terms
+from burst.core.placement.plan import Demand
+from burst.core.placement.promises import MOST
+from burst.core.placement.slots import find_slots
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from tests.builders import NODE, T0, identity, offer, whole
+from tests.core.plans import leases, plan, reasons
+
+HOUR = 3600.0
+LEAD = identity("lead-[0-1],burst-0-[0-1],burst-1-[0-3],burst-2-[0-3]")
+SLOTS = {slot.name: slot for slot in find_slots(LEAD)}
+
+
+def demand(number, nodes, duration=0.0, constraint="", user=1, **wish):
+    return Demand(
+        job=JobId(number),
+        userid=user,
+        request=whole(nodes, constraint=constraint),
+        preferences=BurstPreferences(**wish),
+        since=T0,
+        duration=duration,
+    )
+
+
+def of(slot):
+    return BurstId(f"{slot}-aaaaaa")
+
+
+def room(slot, free=1, user=1, idle=False):
+    """A live burst that has a slot, some nodes of which are free."""
+    ranks = SLOTS[slot].ranks
+    pool = NodePool(dict.fromkeys(ranks[:free], NODE), dict.fromkeys(ranks, NODE))
+    lender = Lender(
+        terms=Terms(provider="local", offer="small"),
+        userids=frozenset({user} if user else ()),
+    )
+    nodes = len(ranks)
+    return LiveBurst(burst=of(slot), lender=lender, nodes=nodes, idle=idle, pool=pool)
+
+
+def planned(*demands, busy=None, users=None, rooms=(), **kw):
+    """A plan where slots are busy until a time, by a burst of user 1 or another."""
+    busy = {name.replace("_", "-"): at for name, at in (busy or {}).items()}
+    users = {name.replace("_", "-"): user for name, user in (users or {}).items()}
+    in_use = {
+        of(name): BurstUsage(
+            nodes=SLOTS[name].size,
+            userids=frozenset({users.get(name, 1)}),
+            offer="local/small",
+            until=until,
+        )
+        for name, until in busy.items()
+    }
+    holders = {rank: of(name) for name in busy for rank in SLOTS[name].ranks}
+    kw = {"lead": LEAD, "live": rooms, "holders": holders, "patience": 4 * HOUR, **kw}
+    return plan(*demands, busy=busy, in_use=in_use, **kw)
+
+
+def slots_of(promise):
+    return {n for n, s in SLOTS.items() if not set(s.ranks).isdisjoint(promise.ranks)}
+
+
+@pytest.mark.parametrize(
+    ("need", "busy", "slots", "start"),
+    [
+        (3, {"burst_1": T0 + 50, "burst_2": T0 + 40}, {"burst-2"}, T0 + 40),
+        (3, {"burst_1": T0 + 5, "burst_2": T0 + 5}, {"burst-1"}, T0 + 5),
+        (
+            2,
+            {"burst_0": T0 + 5, "burst_1": T0 + 5, "burst_2": T0 + 9},
+            {"burst-0"},
+            T0 + 5,
+        ),
+        (
+            7,
+            {"burst_1": T0 + 9, "burst_2": T0 + 5},
+            {"burst-1", "burst-2"},
+            T0 + 9,
+        ),
+        (6, {"burst_1": T0 + 9, "burst_2": T0 + 5}, {"burst-0", "burst-2"}, T0 + 5),
+        (5, {"burst_1": 0.0, "burst_2": T0 + 50}, {"burst-0", "burst-1"}, 0.0),
+    ],
+)
+def test_what_is_free_first_is_promised(need, busy, slots, start):
+    made = planned(demand(9, need), busy=busy)
+    (promise,) = made.promises
+    assert (promise.job, promise.start) == (9, start)
+    assert len(promise.ranks) == need
+    assert slots_of(promise) == slots
+    assert made.decisions[9].reason is Reason.RESERVED
+
+
+def test_a_job_is_told_its_place_and_what_ends_before():
+    (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
+    text = told.text()
+    assert text.startswith("it gets 10 nodes of local/small about ")
+    assert text.endswith(", when burst-1-aaaaaa ends; ranks 2-11 are kept for it")
+    (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
+    assert "of local/small as soon as they are free; ranks" in told.text()
+    (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
+    assert "once burst-1-aaaaaa ended, which no time limit foretells" in told.text()
+    assert told.text().endswith("([deadlines] reservation)")
+
+
+def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():
+    big, busy = demand(1, 10), {"burst_1": math.inf}
+    (promise,) = planned(big, busy=busy).promises
+    assert promise.start == T0 + 4 * HOUR
+    made = planned(big, demand(2, 1, HOUR), demand(3, 1), busy=busy)
+    assert leases(made) == [("burst-0", "local", 1, [2])]
+    # Not once it has waited for so long.
+    made = planned(big, demand(3, 1), busy=busy, patience=0.0)
+    assert made.promises == ()
+    assert leases(made) == [("burst-0", "local", 1, [3])]
+    # What a limit tells is waited for, however long that is.
+    known = {"burst_1": T0 + 9 * HOUR, "burst_2": math.inf}
+    (promise,) = planned(demand(1, 6), busy=known).promises
+    assert promise.start == T0 + 9 * HOUR
+
+
+def test_a_job_that_is_to_have_one_burst_waits_for_one_slot():
+    busy = {"burst_1": T0 + 50, "burst_2": T0 + 40}
+    (promise,) = planned(demand(9, 4, where="together"), busy=busy).promises
+    assert slots_of(promise) == {"burst-2"}
+
+
+@pytest.mark.parametrize(
+    ("first", "changes"),
+    [
+        (demand(9, 6, where="together"), {}),
+        (demand(9, 6), {"spread": False}),
+        (demand(9, 6, provider="other"), {}),
+        (demand(9, 11), {}),
+        (demand(9, 6), {"limits": {"max_nodes_per_burst": 1}}),
+        (demand(9, 6), {"limits": {"max_bursts": 1}}),
+        (demand(9, 6), {"offers": {"local": [offer(lifetime=HOUR)]}}),
+    ],
+)
+def test_nothing_is_promised_to_a_job_that_could_not_have_it(first, changes):
+    made = planned(first, demand(10, 2), busy={"burst_1": T0 + 50}, **changes)
+    if changes.get("offers"):
+        first = demand(9, 6, 2 * HOUR)
+        made = planned(first, demand(10, 2), busy={"burst_1": T0 + 50}, **changes)
+    assert 9 not in [promise.job for promise in made.promises]
+    assert made.decisions[9].reason is not Reason.RESERVED
+
+
+def test_the_ranks_that_a_constraint_admits_are_promised():
+    only = '{"hostlist":["burst-1-[2-3]"]}'
+    made = planned(demand(1, 2, constraint=only), busy={"burst_1": T0 + 50})
+    assert [promise.ranks for promise in made.promises] == [(6, 7)]
+
+
+def test_each_job_is_promised_other_ranks_and_those_of_one_before_after_it():
+    busy = {"burst_0": T0 + 10, "burst_1": T0 + 20, "burst_2": T0 + 30}
+    jobs = [demand(n, 4, HOUR) for n in (1, 2, 3)]
+    made = planned(*jobs, busy=busy)
+    starts = [promise.start for promise in made.promises]
+    assert starts == [T0 + 20, T0 + 30, T0 + 20 + HOUR]
+    assert set(made.promises[0].ranks).isdisjoint(made.promises[1].ranks)
+    assert made.promises[2].ranks == made.promises[0].ranks
+
+
+def test_so_many_jobs_are_promised_something():
+    jobs = [demand(n, 10, 60.0) for n in range(1, MOST + 5)]
+    made = planned(*jobs, busy={"burst_0": T0 + 9})
+    assert [promise.job for promise in made.promises] == [*range(1, MOST + 1)]
+    assert made.decisions[MOST + 1].reason is Reason.TURNED_DOWN
+
+
+def test_a_limit_is_waited_for_as_ranks_are():
+    """Two slots are free, and the limit allows both once the third is."""
+    kw = {"busy": {"burst_0": T0 + HOUR}, "users": {"burst_0": 2}}
+    kw |= {"limits": {"max_nodes": 8}, "rooms": [room("burst-0", user=2)]}
+    made = planned(demand(1, 8), demand(2, 1, user=2), demand(3, 1), **kw)
+    (promise,) = made.promises
+    assert promise.start == T0 + HOUR
+    assert made.assignments == {}
+    # What would be in use as it starts is refused to others.
+    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+    made = planned(demand(1, 8), demand(2, 1, HOUR / 2, user=2), **kw)
+    assert made.assignments == {2: "burst-0-aaaaaa"}
+
+
+def test_what_limits_will_allow_a_job_is_no_other_jobs():
+    kw = {"busy": {"burst_1": T0 + HOUR}, "limits": {"max_nodes": 8}}
+    made = planned(demand(1, 5), demand(2, 4, where="together"), demand(3, 1), **kw)
+    assert leases(made) == [("burst-0", "local", 1, [3])]
+    assert [promise.start for promise in made.promises] == [T0 + HOUR]
+    made = planned(demand(1, 6), demand(2, 3, HOUR / 2), demand(3, 3), **kw)
+    assert leases(made) == [("burst-2", "local", 3, [2])]
+    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+
+
+def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
+    kw = {"limits": {"max_nodes_per_user": 4}, "users": {"burst_0": 2, "burst_2": 2}}
+    made = planned(demand(1, 3), busy={"burst_0": 0.0, "burst_1": T0 + 9}, **kw)
+    assert [promise.start for promise in made.promises] == [T0 + 9]
+
+
+def test_an_offer_that_has_no_more_nodes_is_waited_for():
+    some = {"local": [offer(total=5)]}
+    made = planned(demand(1, 2), busy={"burst_1": T0 + 9}, offers=some)
+    assert made.promises == ()  # nobody told the plan of totals
+    assert leases(made)
+
+
+def test_a_brief_job_has_ranks_that_are_kept_until_they_are_needed():
+    busy = {"burst_1": T0 + 2 * HOUR}
+    kw = {"busy": busy, "offers": {"local": [offer(join_time=60)]}}
+    big, brief = demand(1, 10), demand(2, 3, HOUR)
+    made = planned(big, brief, demand(3, 3, 2 * HOUR), **kw)
+    assert [(slot, jobs) for slot, _, _, jobs in leases(made)] == [("burst-2", [2])]
+    # With the time that it takes to join, and for as long as it may run.
+    for duration in (0.0, 2 * HOUR - 59):
+        made = planned(big, demand(2, 3, duration), **kw)
+        assert made.proposals == ()
+    # Where it grows a burst, too.
+    made = planned(big, demand(2, 1, HOUR), demand(3, 1, HOUR), demand(4, 1), **kw)
+    assert [jobs for *_, jobs in leases(made)] == [[2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("start", "duration", "may"),
+    [(T0 + 50, 50.0, True), (T0 + 50, 51.0, False), (T0 + 50, 0.0, False)],
+)
+def test_a_burst_on_promised_ranks_gets_a_job_that_ends_in_time(start, duration, may):
+    busy = {"burst_1": T0 + 9, "burst_2": start}
+    made = planned(
+        demand(1, 10), demand(2, 1, duration), busy=busy, rooms=[room("burst-1")]
+    )
+    assert [promise.start for promise in made.promises] == [start]
+    assert (2 in made.assignments) is may
+
+
+@pytest.mark.parametrize(
+    ("start", "changes", "ends"),
+    [
+        (0.0, {"idle": True}, True),
+        (T0 - 1, {"idle": True}, True),
+        (0.0, {"idle": False}, False),
+        # Brief jobs use it until then.
+        (T0 + 50, {"idle": True}, False),
+        # It was requested ahead of jobs.
+        (0.0, {"idle": True, "user": None}, False),
+    ],
+)
+def test_an_idle_burst_makes_way_once_the_others_could_be_free(start, changes, ends):
+    busy = {"burst_1": 0.0, "burst_2": start}
+    rooms = [room("burst-1", free=4, **{"user": 2, **changes})]
+    made = planned(demand(1, 10), busy=busy, rooms=rooms)
+    assert len(made.promises) == 1
+    assert bool(made.ending) is ends
+
+
+def test_an_idle_burst_that_the_job_can_have_stays_for_it():
+    busy = {"burst_1": 0.0, "burst_2": T0 + 50}
+    rooms = [room("burst-1", free=4, idle=True)]
+    made = planned(demand(1, 10), busy=busy, rooms=rooms)
+    assert (made.ending, made.awaited) == (frozenset(), {of("burst-1")})
+    # Not where it is to have one burst, which is larger.
+    slots = {"burst_0": math.inf, "burst_1": 0.0, "burst_2": math.inf}
+    rooms = [room("burst-1", free=3, idle=True)]
+    made = planned(demand(1, 4, where="together"), busy=slots, rooms=rooms)
+    assert (made.ending, made.awaited) == ({of("burst-1")}, frozenset())
+
+
+def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():
+    rooms = [room("burst-1", free=4, user=2, idle=True)]
+    busy = {"burst_1": 0.0, "burst_2": 0.0}
+    made = planned(demand(1, 1, user=2), demand(2, 10), busy=busy, rooms=rooms)
+    assert made.assignments == {1: "burst-1-aaaaaa"}
+    assert made.promises
+    assert made.ending == frozenset()
+
+
+def test_a_part_of_a_job_is_no_room_for_others():
+    made = planned(demand(1, 7), demand(2, 1), demand(3, 2))
+    assert [(slot, nodes, jobs) for slot, _, nodes, jobs in leases(made)] == [
+        ("burst-2", 4, [1]),
+        ("burst-1", 3, [1]),
+        ("burst-0", 1, [2]),
+        # In this plan, too, what others leave of a slot is free.
+        ("burst-1", 1, [3]),
+        ("burst-0", 1, [3]),
+    ]
+
+
+times = st.sampled_from([0.0, T0 + HOUR, T0 + 3 * HOUR, math.inf])
+jobs = st.lists(
+    st.tuples(
+        st.integers(1, 10),
+        st.sampled_from([0.0, HOUR / 2, 2 * HOUR]),
+        st.integers(1, 2),
+    ),
+    max_size=8,
+)
+sites = st.dictionaries(
+    st.sampled_from(sorted(SLOTS)),
+    st.tuples(times, st.integers(0, 2), st.booleans(), st.integers(1, 2)),
+)
+limits = st.sampled_from([{}, {"max_nodes": 8}, {"max_bursts": 2}])
+
+
+@given(wanted=jobs, found=sites, limit=limits)
+@hypothesis(max_examples=300, deadline=None)
+def test_nobody_takes_what_is_promised_to_a_job_ahead(wanted, found, limit):
+    demands = [demand(n, k, d, user=u) for n, (k, d, u) in enumerate(wanted, 1)]
+    site = {
+        "busy": {name: until for name, (until, *_) in found.items()},
+        "users": {name: user for name, (*_, user) in found.items()},
+        "rooms": [
+            room(name, free, user=user, idle=idle and free == SLOTS[name].size)
+            for name, (_, free, idle, user) in found.items()
+        ],
+    }
+    made = planned(*demands, limits=limit, **site)
+    taken = {
+        job: frozenset(proposal.lease.ranks)
+        for proposal in made.proposals
+        for job in proposal.jobs
+    }
+    for job, burst in made.assignments.items():
+        taken[job] = frozenset(SLOTS[burst.removesuffix("-aaaaaa")].ranks)
+    for promise in made.promises:
+        assert promise.job not in taken
+        assert made.decisions[promise.job].reason is Reason.RESERVED
+        assert len(set(promise.ranks)) == wanted[promise.job - 1][0]
+        for job, ranks in taken.items():
+            if job > promise.job and not ranks.isdisjoint(promise.ranks):
+                end = demands[job - 1].end(T0)
+                assert end <= promise.start

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""Which ranks are free, which come free, and which of them a job gets."""
+
+import json
+import math
+
+import msgspec
+import pytest
+
+from burst.core.placement.leasable import LeasableRanks, free_ranks, leasable_ranks
+from burst.core.placement.never import AllSlots
+from burst.core.placement.rank_table import RankTable, Sizes, Want
+from burst.core.placement.slots import DRAIN_TAG, find_slots
+from burst.core.records import Records
+from burst.core.select.constraints import Constraints
+from burst.model.jobid import JobId
+from burst.model.lead import Bootstrap, HostEntry
+from burst.model.reason import Reason
+from burst.model.shape import Shape
+from tests.builders import NODE, T0, identity, job, view, whole
+from tests.lifecycles import LEASE, run
+
+LEAD = identity()
+SLOTS = find_slots(LEAD)
+ALL = frozenset(range(2, 10))
+TWO = msgspec.structs.replace(
+    LEASE, hosts=("burst-0-0", "burst-0-1"), ranks=(2, 3), slot="burst-0"
+)
+KIND = (NODE, frozenset())
+ANY = Want(math.inf)
+ONE = JobId(1)
+
+
+def holder(lease=TWO, **changes):
+    return msgspec.structs.replace(run("provision-start"), lease=lease, **changes)
+
+
+def other_slot():
+    return msgspec.structs.replace(
+        TWO, id="burst-1-bbbbbb", slot="burst-1", hosts=("burst-1-0",), ranks=(6,)
+    )
+
+
+def gateway():
+    """The lead whose first slot is behind a gateway."""
+    through = HostEntry(host="burst-0-[1-3]", parent="burst-0-0")
+    entries = (*LEAD.bootstrap.hosts, through)
+    return msgspec.structs.replace(LEAD, bootstrap=Bootstrap(hosts=entries))
+
+
+def free(*bursts, unread=(), slots=SLOTS, **seen):
+    return free_ranks(slots, bursts, view(online=(0, 1), **seen), unread)
+
+
+def later(*bursts, jobs=(), **seen):
+    records = Records(bursts={burst.id: burst for burst in bursts})
+    return leasable_ranks(SLOTS, records, view(*jobs, online=(0, 1), **seen))
+
+
+def only(*hosts):
+    return frozenset(LEAD.hosts.index(host) for host in hosts)
+
+
+def table(*bursts, slots=SLOTS, ends=None, holders=None):
+    ranks = LeasableRanks(
+        free=free(*bursts, slots=slots) - (ends or {}).keys(),
+        ends=ends or {},
+        holders=holders or {},
+    )
+    return RankTable(slots, ranks, frozenset({"local"}), T0)
+
+
+def fits(found, nodes, want=ANY):
+    return [tuple(ranks) for _, ranks in found.fitting(KIND, nodes, want)]
+
+
+def split(found, nodes, cap, want=ANY):
+    pieces = found.split(KIND, nodes, cap, want)
+    return pieces and [tuple(ranks) for _, ranks in pieces]
+
+
+def earliest(found, nodes, most=8, admitted=None, late=math.inf, **sizes):
+    its = Sizes(nodes, most, **{"spread": True, **sizes})
+    return found.earliest(KIND, its, admitted, late)
+
+
+def reason(never):
+    return never and never[0]
+
+
+def test_what_a_burst_leaves_of_a_slot_is_free():
+    assert free() == ALL
+    assert free(holder()) == ALL - {2, 3}
+    whole_slot = msgspec.structs.replace(
+        TWO, hosts=SLOTS[0].hosts, ranks=SLOTS[0].ranks
+    )
+    assert free(holder(whole_slot)) == {6, 7, 8, 9}
+
+
+def test_a_rest_is_not_free_while_somebody_else_is_there():
+    drained = {4: f"{DRAIN_TAG}burst-0-aaaaaa is being taken down"}
+    assert free(holder(), drained=drained) == ALL - {2, 3, 4}
+    second = frozenset({6, 7, 8, 9})
+    assert free(holder(), unfreed=frozenset({5})) == second
+    assert free(holder(), allocated=frozenset({5})) == second
+    assert free(holder(), torpid=frozenset({5})) == second
+    assert free_ranks(SLOTS, [holder()], view(online=(0, 1, 4))) == second
+    # A record that cannot be read may be of a burst on it.
+    assert free(holder(), unread=["burst/burst-0-torn"]) == second
+
+
+def test_what_an_administrator_closes_is_no_more_than_that_rank():
+    broken = {4: "a disk is broken"}
+    assert free(holder(), drained=broken) == ALL - {2, 3, 4}
+    assert free(drained=broken) == ALL - {4}
+    assert free(excluded=frozenset({2})) == ALL - {2}
+
+
+def test_hosts_that_join_through_a_gateway_stay_together():
+    slots = find_slots(gateway())
+    assert [slot.divisible for slot in slots] == [False, True]
+    assert free(holder(), slots=slots) == {6, 7, 8, 9}
+
+
+def test_ranks_come_free_when_the_jobs_there_have_ended():
+    def end(*jobs, bare=False, end=0.0, **seen):
+        lease = msgspec.structs.replace(TWO, end=end)
+        burst = holder(lease, **({"jobs": frozenset()} if bare else {}))
+        found = later(burst, jobs=jobs, **seen)
+        assert found.ends.keys() == found.holders.keys() == {2, 3}
+        return found.ends[2]
+
+    assert end() == math.inf
+    assert end(end=T0 + 9) == T0 + 9
+    assert end(job(1, whole(1), t_start=T0)) == math.inf
+    assert end(job(1, whole(1), t_start=T0, duration=50.0)) == T0 + 50
+    # One that is about to start ends no later than within that minute.
+    assert T0 + 50 <= end(job(1, whole(1), duration=50.0)) < T0 + 110
+    assert end(bare=True) == 0.0
+    assert end(bare=True, allocated=frozenset({2})) == math.inf
+
+
+def test_ranks_that_only_a_person_can_free_are_not_waited_for():
+    ours = dict.fromkeys((2, 3), f"{DRAIN_TAG}burst-0-aaaaaa is being taken down")
+    drained = {**ours, 4: "a disk is broken"}
+    assert later(drained=drained).ends == {2: 0.0, 3: 0.0}
+    assert later(drained=drained, unfreed=frozenset({3})).ends == {2: 0.0}
+    unread = Records(unreadable={"burst/burst-0-torn": "torn"})
+    assert not leasable_ranks(SLOTS, unread, view(drained=ours)).ends
+    stuck = holder(quarantined="why")
+    assert not later(stuck).ends
+
+
+def test_the_smallest_slot_of_which_nothing_is_taken_comes_first():
+    found = table(holder())
+    assert fits(found, 2) == [(6, 7), (4, 5)]
+    assert fits(found, 3) == [(6, 7, 8)]
+    assert split(found, 6, 4) == [(6, 7, 8, 9), (4, 5)]
+    assert split(found, 7, 4) is None
+    found = table(holder(), holder(other_slot()))
+    assert found.largest(KIND, ANY) == 3
+    assert fits(found, 1) == [(4,), (7,)]
+
+
+def test_a_job_gets_the_hosts_that_it_names_wherever_they_stand_in_a_slot():
+    found = table()
+    assert fits(found, 1, Want(math.inf, only("burst-0-3"))) == [(5,)]
+    ends = Want(math.inf, only("burst-0-0", "burst-0-2", "burst-1-3"))
+    assert split(found, 3, 8, ends) == [(9,), (2, 4)]
+    assert split(found, 4, 8, ends) is None
+    assert found.largest(KIND, ends) == 2
+
+
+def test_hosts_behind_a_gateway_are_had_from_the_first_on():
+    slots = find_slots(gateway())[:1]
+    found = table(slots=slots)
+    assert fits(found, 2, Want(math.inf, frozenset({2, 3, 5}))) == [(2, 3)]
+    assert fits(found, 1, Want(math.inf, frozenset({3, 5}))) == []
+    # Whoever has some has all, and who is promised some is promised all.
+    place = earliest(found, 2)
+    assert place.ranks == (4, 5)
+    found.promise(place._replace(start=T0 + 9), ONE, 0.0)
+    assert found.kept_from([2]) == T0 + 9
+    assert fits(found, 1) == []
+    ((slot, ranks),) = found.fitting(KIND, 1, Want(T0 + 9))
+    found.take(slot, ranks, T0 + 9)
+    assert found.free_classes("local", T0 + 1) == ()
+    assert not table(slots=slots, ends={2: T0}).earliest(
+        KIND, Sizes(5, 8, True), None, math.inf
+    )
+
+
+def test_what_is_taken_is_free_no_more_and_comes_free_in_time():
+    found = table()
+    (slot, ranks), *_ = found.fitting(KIND, 4, ANY)
+    found.take(slot, ranks, T0 + 50)
+    assert fits(found, 4) == [(6, 7, 8, 9)]
+    assert earliest(found, 8) == (T0 + 50, tuple(range(2, 10)), True, None)
+    found.prolong((*ranks, 0), T0 + 70)
+    found.prolong(ranks, T0 + 60)
+    assert earliest(found, 8).start == T0 + 70
+    assert found.by_slot((2, 3, 6)) == {"burst-0": 2, "burst-1": 1}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "start", "ranks"),
+    [
+        ({"nodes": 2}, 0.0, (8, 9)),
+        ({"nodes": 5}, T0 + 10, (2, 6, 7, 8, 9)),
+        ({"nodes": 3, "spread": False}, 0.0, (7, 8, 9)),
+        ({"nodes": 4, "most": 2}, T0 + 20, (2, 3, 8, 9)),
+        ({"nodes": 5, "spread": False}, None, ()),
+        ({"nodes": 3, "most": 2, "spread": False}, None, ()),
+        ({"nodes": 3, "admitted": {2, 3, 6}}, T0 + 20, (2, 3, 6)),
+        ({"nodes": 7}, None, ()),
+        ({"nodes": 7, "late": T0 + 99}, T0 + 99, (2, 3, 4, 5, 7, 8, 9)),
+        ({"nodes": 5, "own": {"burst-0-aaaaaa"}}, None, ()),
+    ],
+)
+def test_the_ranks_that_are_free_first(sizes, start, ranks):
+    ends = {2: T0 + 10, 3: T0 + 20, 4: math.inf, 5: math.inf}
+    holders = dict.fromkeys(ends, "burst-0-aaaaaa")
+    place = earliest(table(ends=ends, holders=holders), **sizes)
+    if start is None:
+        assert place is None
+        return
+    assert (place.start, place.ranks) == (start, ranks)
+    assert place.known is (start != T0 + 99)
+    assert place.last == ("burst-0-aaaaaa" if start else None)
+
+
+def test_promised_ranks_are_for_those_that_give_them_back_in_time():
+    found = table(ends={2: T0 + 50})
+    assert found.first_promised() is None
+    assert found.kept_from([3]) == math.inf
+    place = earliest(found, 8)
+    assert not found.are_free(place.ranks)
+    found.promise(place, ONE, 100.0)
+    assert found.first_promised() == ONE
+    assert found.kept_from([3]) == found.kept_from([0, 2]) == T0 + 50
+    assert fits(found, 1) == []
+    assert found.free_classes("local", math.inf) == []
+    assert found.free_classes("local", T0 + 50) == [KIND]
+    assert fits(found, 4, Want(T0 + 50)) == [(6, 7, 8, 9)]
+    # They are free again once that job has ended, for the next one.
+    assert earliest(found, 8).start == T0 + 150
+    found.promise(earliest(found, 8), JobId(2), 0.0)
+    assert found.kept_from([3]) == T0 + 50
+    assert earliest(found, 1) is None
+
+
+def test_no_job_that_names_a_host_of_a_slot_is_failed_for_it():
+    found = AllSlots(SLOTS, Constraints(LEAD), frozenset({"local"}))
+    hosts = json.dumps({"hostlist": ["burst-0-3"]})
+    assert found.why_never(whole(1, constraint=hosts), {"local": 8}, False) is None
+    others = whole(3, constraint='{"not":[{"hostlist":["burst-0-1"]}]}')
+    assert found.why_never(others, {"local": 8}, False) is None
+    nowhere = whole(1, constraint='{"hostlist":["lead-0"]}')
+    assert reason(found.why_never(nowhere, {"local": 8}, False)) is Reason.EXCLUDED
+    behind = AllSlots(find_slots(gateway())[:1], Constraints(LEAD), frozenset())
+    last = whole(1, constraint=hosts)
+    assert reason(behind.why_never(last, {"local": 8}, False)) is Reason.EXCLUDED
+    assert KIND[0] == Shape(4, 1)
