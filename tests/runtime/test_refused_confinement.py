@@ -69,8 +69,8 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
 
 def test_it_is_tried_again_ever_later_and_started_once_the_lead_lets_it():
     lead = RefusingLead()
-    sim = Sim(lead, deadlines={"release": "60s"})
-    job = lead.submit(whole(3))
+    sim = Sim(lead, deadlines={"release": "60s"}, intake={"mode": "queue"})
+    job = lead.submit(whole(3), queue="burst")
     lead.refused.add(job)
     sim.until(sim.in_state(State.ONLINE))
     sim.tick(80)
