@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,26 +118,43 @@ def _missing() -> dict[str, str]:
     return missing
 
 
+def pytest_collection() -> None:
+    """What is collected lives to the end: to look through it for garbage is in vain."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look from now on through what tests make, not through ten thousand tests."""
+    gc.enable()
+    gc.freeze()
+
+
 # Before pytest-xdist's own, which reads the groups.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what this machine cannot run; begin with what takes longest."""
     items.sort(key=_place)
+    missing = _missing()
+    named: dict[Path, str] = {}
     for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
         # Of pytest-xdist: a file's tests share instances, and these one control plane,
         # unless the stage has made one for all.
-        shared = item.get_closest_marker("kubernetes")
+        shared = "kubernetes" in marks
         group = "kubernetes" if shared else item.path.as_posix()
-        on_nodes = item.get_closest_marker("nodes")
-        alone = _place(item) == 0 or on_nodes or (shared and SHARED in os.environ)
-        group = item.nodeid if alone else group
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(group))
-    missing = _missing()
-    for item in items:
-        for mark, reason in missing.items():
-            if item.get_closest_marker(mark):
-                item.add_marker(pytest.mark.skip(reason=reason))
+        alone = _place(item) == 0 or "nodes" in marks
+        alone = alone or (shared and SHARED in os.environ)
+        if "xdist_group" not in marks:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else group))
+        for mark in marks & missing.keys():
+            item.add_marker(pytest.mark.skip(reason=missing[mark]))
+        if stages := marks & set(STAGES):
+            if item.path not in named:
+                named[item.path] = item.path.read_text()
+            # `tests.stages.files_of` finds it by that.
+            text = named[item.path]
+            if unnamed := {mark for mark in stages if f"mark.{mark}" not in text}:
+                raise pytest.UsageError(f"{item.path} does not name {unnamed}")
 
 
 @pytest.hookimpl(hookwrapper=True)

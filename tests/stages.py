@@ -7,6 +7,9 @@ flux and kind is in the stage kind.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 # Those that need most come first.
 STAGES = (
     "kind",
@@ -28,6 +31,16 @@ def of_stage(stage: str) -> str:
     """Return what pytest's -m takes to choose the tests of a stage."""
     more = STAGES[: STAGES.index(stage)]
     return " and ".join([stage, *(f"not {mark}" for mark in more)])
+
+
+def files_of(stage: str) -> list[str]:
+    """Return the files that have its tests: each names its mark (tests/conftest.py).
+
+    Each worker collects what it is given: all the others take it ten seconds.
+    """
+    names = re.compile(rf"\bmark\.{stage}\b")
+    paths = sorted(Path("tests").rglob("test_*.py"))
+    return [str(path) for path in paths if names.search(path.read_text())]
 
 
 def workers(count: int) -> list[str]:

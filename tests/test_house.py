@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.stages import STAGES, files_of
+
 TOP = Path(__file__).parents[1]
 
 
@@ -61,7 +63,8 @@ def test_a_public_class_name_is_defined_once() -> None:
 
 def test_tests_are_found_where_no_program_is(tmp_path: Path) -> None:
     """A new machine has no Flux, no munge, no docker: their tests are skipped there."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests"]
+    files = {name for stage in STAGES for name in files_of(stage)}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *files]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider"],
         env={"PATH": str(tmp_path), "HOME": str(tmp_path)},

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -92,6 +91,8 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib  # noqa: PLC0415 - no other command needs it
+
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
             if not close:
                 raise

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 import msgspec
-from rich.cells import cell_len
 
 from burst.cli.colours import may_be_terminal
 from burst.errors import BurstError
@@ -89,7 +88,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
     if how.header:
         lines.insert(0, [(column.title, "") for column in columns])
     by_column = zip(*lines, strict=True)
-    widths = [max(cell_len(text) for text, _ in cells) for cells in by_column]
+    widths = [max(_width(text) for text, _ in cells) for cells in by_column]
     if lines and may_be_terminal(sys.stdout):
         from burst.cli import terminal  # noqa: PLC0415 - see burst.cli.colours
 
@@ -97,10 +96,19 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> 
         return
     for line in lines:
         padded = (
-            text + " " * (width - cell_len(text))
+            text + " " * (width - _width(text))
             for (text, _), width in zip(line, widths, strict=True)
         )
         click.echo("  ".join(padded).rstrip())
+
+
+def _width(text: str) -> int:
+    """Return how many cells of a terminal a text without control characters takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - its tables take long to load
+
+    return cell_len(text)
 
 
 def fsd(seconds: float | None) -> str:

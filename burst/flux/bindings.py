@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +26,8 @@ that is shared at another place has to be on PATH."""
 
 _CORE = "_flux._core"
 _ASK = "import os, _flux; print(os.path.dirname(os.path.abspath(_flux.__file__)))"
+_INSTALLED = "lib/flux/python{}.{}/_flux".format(*sys.version_info)
+"""In Flux's prefix: to ask Flux costs the start of another Python."""
 _ASK_DEADLINE_S = 20.0
 
 
@@ -55,6 +55,9 @@ def import_core() -> ModuleType:
 
 def find_program(view: str = VIEW) -> str:
     """Return the path of `flux`: that on PATH, or the pod's; empty if there is none."""
+    # Most commands find the bindings without, and start sooner.
+    import shutil  # noqa: PLC0415
+
     return shutil.which("flux") or shutil.which("flux", path=view) or ""
 
 
@@ -84,6 +87,11 @@ def _ask_flux(tried: list[str]) -> Path | None:
     if not flux:
         tried.append("no flux on PATH")
         return None
+    installed = Path(flux).resolve().parents[1] / _INSTALLED
+    if installed.is_dir():
+        return installed
+    import subprocess  # noqa: PLC0415 - see find_program
+
     try:
         answer = subprocess.run(
             [flux, "python", "-c", _ASK],

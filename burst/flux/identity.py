@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,7 +113,7 @@ def propose_owner(host: str) -> str:
     """Return a new tag: the host's name as a DNS label, and 8 random hex digits."""
     first = host.split(".", maxsplit=1)[0]
     label = dns_label(first, "lead", _OWNER_HOST_LENGTH)
-    return f"{label}-{secrets.token_hex(4)}"
+    return f"{label}-{os.urandom(4).hex()}"
 
 
 def _started(client: RpcClient) -> float:

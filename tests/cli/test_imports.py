@@ -32,6 +32,7 @@ UNUSED = {
     "importlib.metadata",
     "kubernetes",
     "prometheus_client",
+    "rich.cells",
     "rich.console",
     "rich.text",
     "tomlkit",

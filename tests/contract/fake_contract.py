@@ -90,7 +90,7 @@ class FakeContract(ProviderContract):
     """The contract over one fake cloud a test."""
 
     patience = 90.0
-    pause = 0.0
+    pause = 0.01
     programs = True
     ends_leases = True
     lease = 5.0

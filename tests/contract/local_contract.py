@@ -34,7 +34,7 @@ def _directory(pid: int) -> Sequence[Path]:
 
 class LocalContract(ProviderContract):
     patience = 90.0
-    pause = 0.02
+    pause = 0.1
     ends_leases = True
     lease = 10.0
     command: Command = staticmethod(sleeper)

@@ -26,7 +26,7 @@ from tests.e2e.tools import ROOT, Machine
 from tests.kubelab import build, nodes
 from tests.kubelab.kind import baseimage, lab
 from tests.kubernetes.access import CRD, WANTED, shared_cluster
-from tests.stages import of_stage, workers
+from tests.stages import files_of, of_stage, workers
 
 # pytest's, where the arguments choose no test of this mark.
 _NO_TESTS = 5
@@ -42,8 +42,6 @@ class Stage(msgspec.Struct, frozen=True):
     """Programs without which none of them can run."""
     wants: tuple[str, ...] = ()
     """Programs without which some of them are skipped, as each says itself."""
-    where: str = "tests"
-    """The folder that has all of them."""
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
 
@@ -93,15 +91,15 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
 STAGES = (
-    Stage("machine", _run_here({}), where="tests/machine"),
+    Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
     Stage("flux", _run_here({}), ("flux",), workers=5),
-    Stage("multiuser", _run_here({}), _USERS, where="tests/multiuser"),
-    Stage("site", _run_here({}), _SITE, ("fluxion",), "tests/site"),
-    Stage("kubernetes", _run_with_kubernetes, _LAB, (), "tests/kubernetes", 6),
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), "tests/nodes", 4),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), "tests/kind"),
-    Stage("month", _run_here(_MONTH), ("flux",), where="tests/month"),
+    Stage("multiuser", _run_here({}), _USERS),
+    Stage("site", _run_here({}), _SITE, ("fluxion",)),
+    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("month", _run_here(_MONTH), ("flux",)),
 )
 
 
@@ -138,8 +136,7 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", of_stage(stage.mark)]
     command += [*workers(stage.workers), "--timeout=300"]
     if not any(Path(word.split("::")[0]).exists() for word in options):
-        # Each worker would look through all the others, which takes longer than some.
-        command.append(stage.where)
+        command += files_of(stage.mark)
     try:
         status = stage.run([*command, *options])
     except build.Unavailable as missing:

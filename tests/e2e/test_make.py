@@ -16,7 +16,6 @@ from tests.e2e.__main__ import STAGES, Stage, main
 from tests.e2e.tools import FILES, PACKAGES, ROOT, Machine
 from tests.kubelab.build import Unavailable
 from tests.stages import PURE, of_stage, workers
-from tests.stages import STAGES as STAGE_NAMES
 
 
 class Fake:
@@ -198,18 +197,6 @@ def test_each_test_of_a_mark_is_in_one_part() -> None:
         given = dict(zip(names, marks, strict=True))
         chosen = [name for name in names if eval(of_stage(name), {}, given)]
         assert len(chosen) + eval(PURE, {}, given) == 1
-
-
-def test_a_stage_that_looks_in_one_folder_has_all_its_tests_there() -> None:
-    for stage in STAGES:
-        mark = f"pytest.mark.{stage.mark}"
-        more = STAGE_NAMES[: STAGE_NAMES.index(stage.mark)]
-        for path in Path("tests").rglob("test_*.py"):
-            text = path.read_text()
-            if re.search(rf"{re.escape(mark)}\b", text) and not any(
-                f"pytest.mark.{other}" in text for other in more
-            ):
-                assert path.is_relative_to(stage.where), path
 
 
 def test_tests_of_a_group_stay_in_one_worker(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ It is found where it is installed beside Flux (`flux account`).
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,11 +32,11 @@ class RealAccounting:
     """What an administrator does with it; `flux` runs a command as he does."""
 
     def __init__(self, flux: Callable[..., str], database: Path) -> None:
-        self.flux, self._database = flux, database
+        self.flux, self.database = flux, database
 
     def account(self, *words: str) -> str:
         """Run `flux account`."""
-        return self.flux("account", "-p", str(self._database), *words)
+        return self.flux("account", "-p", str(self.database), *words)
 
     def add_bank(self, name: str) -> None:
         """Add a bank below the root bank."""
@@ -58,7 +59,7 @@ class RealAccounting:
 
     def update(self) -> None:
         """Send what is in the database to the plugin."""
-        self.flux("account-priority-update", "-p", str(self._database))
+        self.flux("account-priority-update", "-p", str(self.database))
 
     def association(self, userid: int, bank: str) -> dict[str, Any]:
         """Return what the plugin has of one."""
@@ -71,7 +72,7 @@ class RealAccounting:
 
     def usage(self) -> str:
         """Take finished jobs into the database; return its report, in node-seconds."""
-        self.flux("account-fetch-job-records", "-p", str(self._database))
+        self.flux("account-fetch-job-records", "-p", str(self.database))
         return self.account("view-usage-report")
 
 
@@ -80,20 +81,27 @@ def real_accounting(
     flux: Callable[..., str],
     start: Callable[..., subprocess.Popen[bytes]],
     directory: Path,
+    given: Path | None = None,
 ) -> Iterator[RealAccounting]:
     """Run the service on a new database with the root bank, and load the plugin.
+
+    Or on a copy of the database that is `given`, which costs no command.
 
     `flux` runs a flux command as the instance owner and returns what it printed;
     `start` starts one whose output goes to the file `log`, and returns its process.
     """
     database, log = directory / "accounting.db", directory / "accounting.log"
     its = RealAccounting(flux, database)
-    its.account("create-db")
+    if given:
+        shutil.copy(given, database)
+    else:
+        its.account("create-db")
     with log.open("wb") as file:
         service = start("account-service", "-p", str(database), log=file)
     try:
         wait_until(lambda: "registered" in log.read_text(), log.read_text)
-        its.account("add-bank", "root", "1")
+        if not given:
+            its.account("add-bank", "root", "1")
         flux("jobtap", "load", PLUGIN)
         yield its
     finally:

@@ -67,10 +67,6 @@ class Site:
         said = self.cli.run("reload").lines
         assert said[0].startswith("reloaded; changed: "), said
 
-    def replace_program(self, script: str) -> None:
-        """Have followers run these lines of shell instead of a broker."""
-        self._program.write_text(f"#!/bin/sh\n{script}\n")
-
     @property
     def packages(self) -> str:
         """What a daemon needs on PYTHONPATH to find the provider."""

@@ -64,6 +64,16 @@ def test_the_flux_on_path_says_where_they_are(tmp_path: Path) -> None:
     assert find(tmp_path) == "found asked\n"
 
 
+def test_those_in_the_prefix_of_flux_are_found_without_asking(tmp_path: Path) -> None:
+    lib = tmp_path / "lib/flux"
+    lib.mkdir(parents=True)
+    package = bindings(tmp_path, "lib = 'installed'")
+    package.parent.rename(lib / "python{}.{}".format(*sys.version_info))
+    (tmp_path / "bin").mkdir()
+    flux(tmp_path / "bin", "echo asked >&2; exit 3")
+    assert find(tmp_path / "bin") == "found installed\n"
+
+
 def test_nothing_else_beside_them_is_found(tmp_path: Path) -> None:
     package = bindings(
         tmp_path, "import sys; lib = [p for p in sys.path if 'python/' in p]"

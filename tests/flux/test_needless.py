@@ -37,8 +37,6 @@ pytestmark = [
 JOBS = 50
 LONGEST_PAUSE_S = 0.05
 """From the end of one job to the next: some come while the daemon is busy."""
-HOW = pytest.mark.parametrize("how", ["--burst", "--setattr=burstable"])
-MODES = pytest.mark.parametrize("mode", ["hold", "scheduler"])
 
 
 @contextmanager
@@ -74,24 +72,29 @@ def begun(cli: CliHarness) -> list[Any]:
     return [(row["id"], row["jobs"]) for row in cli.status()["bursts"]]
 
 
-@HOW
-@MODES
-def test_none_where_an_own_node_is_idle(mode: str, how: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        # Flux gets it held, or the daemon holds it.
+        ("hold", "--burst"),
+        ("hold", "--setattr=burstable"),
+        ("queue", "--burst"),
+        ("scheduler", "--burst"),
+    ],
+)
+def test_none_where_an_own_node_or_a_burst_of_the_right_size_is_idle(
+    mode: str, how: str
+) -> None:
     with site(mode) as (instance, cli, user):
-        run_jobs(instance, user, how)
-        assert begun(cli) == []
-
-
-@HOW
-@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
-def test_none_where_a_burst_of_the_right_size_is_idle(mode: str, how: str) -> None:
-    with site(mode) as (instance, cli, user):
-        queue = ("-qburst",) if mode == "queue" and how == "--setattr=burstable" else ()
-        user.submit("-N1", "sleep", "inf")
+        if mode != "queue":  # where burst jobs run on lent nodes alone
+            run_jobs(instance, user, how)
+            assert begun(cli) == []
+        own = user.submit("-N1", "sleep", "inf")
+        user.event(own, "start")
         cli.run("request", "-N1")
         wait_until(
             lambda: [row["state"] for row in cli.status()["bursts"]] == ["online"],
             "the burst to be online",
         )
-        run_jobs(instance, user, how, *queue)
+        run_jobs(instance, user, how)
         assert len(begun(cli)) == 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 import pytest
@@ -33,17 +35,26 @@ LENT = "--requires=burst", "--bank=physics"
 HELD = "--urgency=0", "--setattr=burst.urgency=16"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the database is kept that the first test makes."""
+    return tmp_path_factory.mktemp("accounting") / "made.db"
+
+
 @pytest.fixture
-def accounting(site: Site) -> Iterator[RealAccounting]:
+def accounting(site: Site, made: Path) -> Iterator[RealAccounting]:
     def start(*words: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
         known = {**os.environ, "FLUX_URI": site.cli.uri}
         return subprocess.Popen([FLUX, *words], env=known, stdout=log, stderr=log)
 
-    with real_accounting(site.flux, start, site.instance.directory) as its:
-        for bank in ("physics", "art"):
-            its.add_bank(bank)
-        its.add_user(NAME, USER, "physics")
-        its.add_user("other", 4242, "art")
+    given = made if made.exists() else None
+    with real_accounting(site.flux, start, site.instance.directory, given) as its:
+        if not given:
+            for bank in ("physics", "art"):
+                its.add_bank(bank)
+            its.add_user(NAME, USER, "physics")
+            its.add_user("other", 4242, "art")
+            shutil.copy(its.database, made)
         its.update()
         site.write(deadlines={"idle": "0.3s", "accounting": "5s"})
         yield its

@@ -42,53 +42,45 @@ def user(parent: Parent) -> Iterator[User]:
         yield user
 
 
-@pytest.mark.parametrize(("nodes", "status"), [(1, 0), (2, 3)])
-def test_a_job_larger_than_the_allocation_runs_in_it(
-    user: User, nodes: int, status: int
-) -> None:
-    script = f"""\
+def test_a_job_larger_than_the_allocation_runs_in_it(user: User) -> None:
+    script = """\
         flux getattr size
-        flux run -N{nodes} true && echo own: $FLUX_ENCLOSING_ID $1
+        flux run -N2 true && echo own: $FLUX_ENCLOSING_ID $1
         flux submit --wait --quiet --burst --burst-wait=0 -N4 --output=inner \\
             flux getattr hostname
         cat inner
-        exit {status}
+        exit 3
     """
     (user.directory / "script.sh").write_text(f"#!/bin/sh\n{script}")
-    (job,) = user.batch(f"-N{nodes}", "-t", "10m", "script.sh", "word").lines
-    assert user.status(job) == status
+    (job,) = user.batch("-N2", "-t", "10m", "script.sh", "word").lines
+    assert user.status(job) == 3
     said = user.output().splitlines()
-    assert said[:2] == [str(nodes + 4), f"own: {job} word"]
+    assert said[:2] == ["6", f"own: {job} word"]
     assert {f"burst-0-{number}" for number in range(4)} <= set(said)
     user.ends_clean()
 
 
-def test_it_is_found_from_the_parent(user: User) -> None:
-    job = user.submit("-N2", "--job-name=mine", script="touch up; sleep 600")
-    wait_until((user.directory / "up").exists, "the script to run")
+def test_it_is_found_from_the_parent_and_canceled_there(user: User) -> None:
+    job = user.submit("-N2", "--job-name=mine", script=WAIT)
+    wait_until((user.directory / "up").exists, user.output)
     assert user.flux("jobs", "-no", "{name} {status}", job) == "mine RUN"
     assert user.flux("uri", job).startswith("local:///")
     assert user.flux("proxy", job, "flux", "getattr", "size") == "6"
     assert "burst-0  2-5" in user.flux("proxy", job, "flux", "burst", "status")
     assert "mine" in user.flux("pstree")
+    assert len(user.followers()) >= 4
     user.flux("cancel", job)
     user.status(job)
     user.ends_clean()
 
 
-@pytest.mark.parametrize("how", ["cancel", "time limit"])
-def test_nothing_is_left_of_one_that_is_ended(user: User, how: str) -> None:
-    words = () if how == "cancel" else ("-t", "10m")
-    job = user.submit("-N1", *words, script=WAIT)
+def test_nothing_is_left_of_one_whose_time_is_over(user: User) -> None:
+    job = user.submit("-N1", "-t", "10m", script=WAIT)
     wait_until((user.directory / "up").exists, user.output)
     assert len(user.followers()) >= 4
-    if how == "cancel":
-        user.flux("cancel", job)
-    else:
-        shorten(user, job)
+    shorten(user, job)
     assert user.status(job) != 0
-    if how != "cancel":
-        assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
+    assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
     user.ends_clean()
 
 

@@ -179,13 +179,13 @@ JOBSPEC = st.builds(
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@OFTEN
 @given(JOBSPEC)
 def test_jobspecs_ask_for_what_the_scheduler_reads(jobspec):
     same_request(jobspec)
 
 
-@settings(max_examples=2000, deadline=None)
+@OFTEN
 @given(ANY_COUNT)
 def test_counts_are_read_alike(count):
     core = {"type": "core", "count": 1}

@@ -63,6 +63,18 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
     told = sim.engine.snapshot.decisions[job]
     assert told.reason is Reason.NOT_STARTED
     assert "to let it start there (burst's log has the error)" in told.text()
+    sim.tick(30)
+    assert len(sim.bursts) == 1
+
+
+def test_it_is_tried_again_ever_later_and_started_once_the_lead_lets_it():
+    lead = RefusingLead()
+    sim = Sim(lead, deadlines={"release": "60s"}, intake={"mode": "queue"})
+    job = lead.submit(whole(3), queue="burst")
+    lead.refused.add(job)
+    sim.until(sim.in_state(State.ONLINE))
+    sim.tick(80)
+    assert sim.state() is State.INACTIVE, sim.story()
     # No burst is made for it again until it has waited as long once more, each time.
     sim.tick(30)
     assert len(sim.bursts) == 1
