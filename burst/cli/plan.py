@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from burst.cli.colours import print_text
 from burst.cli.daemon_call import call_daemon
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.plan_timeline import Row, timeline_lines, write_picture
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
@@ -39,7 +44,19 @@ _BURSTS = (
 @click.command()
 @target_options
 @listing_options
-def plan(target: Target, listing: Listing) -> None:
+@click.option(
+    "--timeline",
+    is_flag=True,
+    help="Draw the next hours of each rank slot: who has its ranks until when, by time"
+    " limits and leases, who gets them next, and what would be made now.",
+)
+@click.option(
+    "--svg",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the timeline as a picture; .png and .pdf do, too.",
+)
+def plan(target: Target, listing: Listing, timeline: bool, svg: Path | None) -> None:
     """Show which bursts would be made now, at what price, and why other jobs wait.
 
     A dry run of the planner. It asks providers for their offers and changes nothing.
@@ -53,6 +70,13 @@ def plan(target: Target, listing: Listing) -> None:
         return
     if found["trouble"]:
         raise BurstError(f"the lead cannot be read: {found['trouble']}")
+    if timeline or svg:
+        _show_timeline(found["timeline"], found["now"], svg)
+        return
+    _show_tables(found, listing)
+
+
+def _show_tables(found: Row, listing: Listing) -> None:
     if listing.form is not None:
         print_rows(found["jobs"], JOBS, listing)
         return
@@ -69,3 +93,15 @@ def plan(target: Target, listing: Listing) -> None:
     for job in found["jobs"]:
         for refusal in job["refusals"]:
             print_text([f"{job['id']}: {refusal['offer']}: {refusal['why']}"])
+
+
+def _show_timeline(rows: Sequence[Row], now: float, svg: Path | None) -> None:
+    if not rows:
+        click.echo("the lead declares no rank slots")
+    elif svg is not None:
+        write_picture(svg, rows, now)
+        click.echo(f"wrote {svg}")
+    else:
+        width = shutil.get_terminal_size().columns
+        for line in timeline_lines(rows, now, width):
+            click.echo(line)

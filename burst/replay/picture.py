@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A picture of what policies give: wait against money."""
+"""Pictures by matplotlib: of what policies give, wait against money."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,35 @@ class PictureError(BurstError):
 
 def draw(path: Path, trace: str, found: Mapping[str, PolicyResult]) -> None:
     """Write a picture in the format of the file's suffix. Raises PictureError."""
-    figure_class = _figure_class()
-    figure = figure_class(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot()
     rows = sorted(found.items(), key=lambda item: item[1].money)
-    axes.plot(
-        [row.money for _, row in rows],
-        [row.mean_wait_s / 3600.0 for _, row in rows],
-        marker="o",
-        linewidth=1,
-    )
-    for name, row in rows:
-        at = (row.money, row.mean_wait_s / 3600.0)
-        axes.annotate(name, at, xytext=(4, 4), textcoords="offset points", fontsize=8)
-    # Zero, and what costs ten thousand times as much, in one picture.
-    least = min((row.money for _, row in rows if row.money), default=1.0)
-    axes.set_xscale("symlog", linthresh=least)
-    axes.set(xlabel="money", ylabel="mean wait in hours", title=trace, ylim=(0, None))
+
+    def plot(axes: Any) -> None:
+        axes.plot(
+            [row.money for _, row in rows],
+            [row.mean_wait_s / 3600.0 for _, row in rows],
+            marker="o",
+            linewidth=1,
+        )
+        for name, row in rows:
+            at = (row.money, row.mean_wait_s / 3600.0)
+            axes.annotate(
+                name, at, xytext=(4, 4), textcoords="offset points", fontsize=8
+            )
+        # Zero, and what costs ten thousand times as much, in one picture.
+        least = min((row.money for _, row in rows if row.money), default=1.0)
+        axes.set_xscale("symlog", linthresh=least)
+        axes.set(xlabel="money", ylabel="mean wait in hours", title=trace)
+        axes.set(ylim=(0, None))
+
+    save_picture(path, (6.4, 4.0), plot)
+
+
+def save_picture(
+    path: Path, size: tuple[float, float], plot: Callable[[Any], None]
+) -> None:
+    """Write what is plotted on axes; `size` is in inches. Raises PictureError."""
+    figure = _figure_class()(figsize=size, layout="constrained")
+    plot(figure.add_subplot())
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:

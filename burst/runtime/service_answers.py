@@ -26,8 +26,9 @@ from burst.core.guest_view import (
     world_for_guests,
 )
 from burst.core.past_bursts import PastBursts
+from burst.core.placement.outlook import outlook
 from burst.core.select.job_policy import policy_for_job
-from burst.core.tick import run_tick
+from burst.core.tick import TickResult, run_tick
 from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import (
@@ -46,6 +47,7 @@ from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
+from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.runtime.ledger_archive import ArchivedRows
 from burst.runtime.service_requests import CostRequest, ReportRequest, parse_job
@@ -312,6 +314,7 @@ def plan(snapshot: Snapshot) -> Row:
         if name not in snapshot.records.bursts
     ]
     return {
+        "now": snapshot.now,
         "bursts": [
             {
                 **report.burst_row(burst, snapshot.world, snapshot.now),
@@ -324,8 +327,31 @@ def plan(snapshot: Snapshot) -> Row:
             job_report.job_row(jobs[job], decision)
             for job, decision in made.decisions.items()
         ],
+        "timeline": _timeline(made, snapshot, frozenset(b.id for b in new)),
         "trouble": snapshot.world.trouble,
     }
+
+
+def _timeline(
+    made: TickResult, snapshot: Snapshot, planned: frozenset[BurstId]
+) -> list[Row]:
+    """Return who has the ranks of each slot, and who gets them next."""
+    if made.refusal_cache is None:
+        return []
+    promises = made.refusal_cache.promises
+    spans = outlook(made.records, snapshot.world, promises, planned, snapshot.now)
+    return [
+        {
+            "slot": span.slot,
+            "ranks": format_idset(frozenset(span.ranks)),
+            "holder": span.holder,
+            "from": span.begins,
+            "until": None if math.isinf(span.ends) else span.ends,
+            "burst": span.burst,
+            "jobs": [*map(format_f58, span.jobs)],
+        }
+        for span in spans
+    ]
 
 
 def for_guests(snapshot: Snapshot) -> Snapshot:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The next hours of each rank slot, as `burst plan --timeline` draws them.
+
+slot     ranks  14:10                   16:10
+burst-0  2-4    ##############          burst-0-ab12 for ƒ3x, until 15:20
+2-5                  ::::::::>  promised to ƒ4y from 15:20
+5      ........................  free
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from burst.model.decision import moment
+from burst.replay.picture import save_picture
+
+Row = Mapping[str, Any]
+
+_SHORTEST_S = 3600.0
+_LONGEST_S = 86400.0
+_FAR_S = 43200.0
+_LEAST_COLUMNS = 16
+_LABEL_COLUMNS = 44
+_MARKS = {"burst": "#", "planned": "+", "promised": ":", "free": ".", "closed": "x"}
+_COLOURS = {
+    "burst": "#4477aa",
+    "planned": "#66ccee",
+    "promised": "#ccbb44",
+    "free": "#dddddd",
+    "closed": "#bb5566",
+}
+
+
+def timeline_lines(rows: Sequence[Row], now: float, width: int) -> list[str]:
+    """Return a line for each row, under a line that tells the time.
+
+    `rows` are those of `burst plan --json`, `width` the columns of the terminal.
+    """
+    names = [row["slot"] for row in rows]
+    left = max(len(name) for name in ["slot", *names])
+    ranks = max(len(row["ranks"]) for row in [{"ranks": "ranks"}, *rows])
+    columns = max(_LEAST_COLUMNS, width - left - ranks - 4 - _LABEL_COLUMNS)
+    end = _horizon(rows, now)
+    times = _axis(now, end, columns)
+    lines = [f"{'slot':{left}}  {'ranks':{ranks}}  {times}"]
+    before = ""
+    for row in rows:
+        name = row["slot"] if row["slot"] != before else ""
+        before = row["slot"]
+        bar = _bar(row, now, end, columns)
+        lines.append(
+            f"{name:{left}}  {row['ranks']:{ranks}}  {bar}  {_label(row, now)}"
+        )
+    return lines
+
+
+def write_picture(path: Path, rows: Sequence[Row], now: float) -> None:
+    """Write the same as a picture, in the format of the file's suffix.
+
+    Raises PictureError.
+    """
+    end = _horizon(rows, now)
+
+    def draw(axes: Any) -> None:
+        for place, row in enumerate(rows):
+            begins = (row["from"] - now) / 60.0
+            until = end if row["until"] is None else row["until"]
+            spans = [(begins, (until - now) / 60.0 - begins)]
+            axes.broken_barh(spans, (place - 0.4, 0.8), color=_COLOURS[row["holder"]])
+            axes.annotate(_label(row, now), (begins, place), va="center", fontsize=7)
+        labels = [f"{row['slot']} {row['ranks']}" for row in rows]
+        axes.set_yticks(range(len(rows)), labels, fontsize=7)
+        axes.set(xlabel="minutes from now", xlim=(0, (end - now) / 60.0))
+        axes.invert_yaxis()
+
+    save_picture(path, (9.0, 1.0 + 0.3 * len(rows)), draw)
+
+
+def _horizon(rows: Sequence[Row], now: float) -> float:
+    """Return until when is drawn: to the last time that is known, within a day."""
+    times = [row[key] for row in rows for key in ("from", "until") if row[key]]
+    last = max(times, default=now)
+    return now + min(max(1.2 * (last - now), _SHORTEST_S), _LONGEST_S)
+
+
+def _axis(now: float, end: float, columns: int) -> str:
+    first, last = _told(now, now), _told(end, now)
+    return f"{first}{last:>{max(0, columns - len(first))}}"
+
+
+def _bar(row: Row, now: float, end: float, columns: int) -> str:
+    """Return a row's time as marks; what is open ends in an arrow."""
+    scale = columns / (end - now)
+    begins = min(columns - 1, round((row["from"] - now) * scale))
+    is_open = row["until"] is None
+    ends = columns if is_open else round((min(row["until"], end) - now) * scale)
+    marks = _MARKS[row["holder"]] * max(1, ends - begins)
+    if is_open and row["holder"] in {"burst", "planned", "promised"}:
+        marks = f"{marks[:-1]}>"
+    return f"{' ' * begins}{marks}".ljust(columns)
+
+
+def _label(row: Row, now: float) -> str:
+    """Return who has the ranks, in words."""
+    jobs = " ".join(row["jobs"])
+    if row["holder"] == "free":
+        return "free"
+    if row["holder"] == "closed":
+        return "closed: drained by a person, or not known whose"
+    if row["holder"] == "promised":
+        return f"kept for {jobs} from {_told(row['from'], now)}"
+    made = "" if row["holder"] == "burst" else " would be made"
+    if not jobs:
+        return f"{row['burst']}{made}, idle"
+    until = "without a known end"
+    if row["until"] is not None:
+        until = f"until {_told(row['until'], now)}"
+    return f"{row['burst']}{made} for {jobs}, {until}"
+
+
+def _told(at: float, now: float) -> str:
+    """Return a time of day, with its day where that may be another."""
+    told = moment(at)
+    return told if at - now > _FAR_S else told.rpartition(" ")[2]

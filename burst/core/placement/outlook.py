@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Who has the ranks of each slot, until when, and who gets them next.
+
+As far as time limits, leases and promises tell: what is told of later is planned anew
+in each tick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from burst.core.placement.leasable import LeasableRanks, burst_end, leasable_ranks
+from burst.core.placement.plan import Promise
+from burst.core.placement.slots import RankSlot
+from burst.core.records import RecordsView
+from burst.core.world import World
+from burst.model.burst import Burst, BurstId
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView
+
+Holder = Literal["burst", "planned", "promised", "free", "closed"]
+
+
+class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks of one slot, and who has them for a while."""
+
+    slot: str
+    ranks: tuple[int, ...]
+    holder: Holder
+    """A live burst, one that would be made now, a job, nobody; or nobody can have them
+    before a person has done something."""
+    begins: float
+    """Seconds since the epoch; now for what is there."""
+    ends: float = math.inf
+    """math.inf where no time limit tells; `begins` where nothing runs on a burst."""
+    burst: BurstId | None = None
+    jobs: tuple[JobId, ...] = ()
+
+
+def outlook(
+    records: RecordsView,
+    world: World,
+    promises: Sequence[Promise],
+    planned: Container[BurstId],
+    now: float,
+) -> list[RankSpan]:
+    """Return the spans of all slots, in the order of slots and ranks.
+
+    `planned` are those of the live bursts that would be made now. The lead can be read.
+    """
+    lead = world.lead
+    assert lead is not None
+    ranks = leasable_ranks(world.slots, records, lead)
+    found: list[RankSpan] = []
+    for slot in world.slots:
+        spans = [
+            *_of_bursts(slot, records.live, planned, lead, now),
+            *_of_promises(slot, promises, lead, now),
+            *_of_nobody(slot, ranks, now),
+        ]
+        found += sorted(spans, key=lambda span: (span.begins, span.ranks))
+    return found
+
+
+def _of_bursts(
+    slot: RankSlot,
+    bursts: Iterable[Burst],
+    planned: Container[BurstId],
+    lead: LeadView,
+    now: float,
+) -> Iterator[RankSpan]:
+    for burst in bursts:
+        here = tuple(rank for rank in burst.lease.ranks if rank in slot.ranks)
+        if here:
+            ends = math.inf if burst.quarantined else burst_end(burst, lead)
+            yield RankSpan(
+                slot=slot.name,
+                ranks=here,
+                holder="planned" if burst.id in planned else "burst",
+                begins=now,
+                ends=max(now, ends),
+                burst=burst.id,
+                jobs=tuple(sorted(burst.jobs)),
+            )
+
+
+def _of_promises(
+    slot: RankSlot, promises: Iterable[Promise], lead: LeadView, now: float
+) -> Iterator[RankSpan]:
+    for promise in promises:
+        here = tuple(rank for rank in promise.ranks if rank in slot.ranks)
+        if here:
+            begins = max(now, promise.start)
+            duration = lead.jobs[promise.job].duration
+            yield RankSpan(
+                slot=slot.name,
+                ranks=here,
+                holder="promised",
+                begins=begins,
+                ends=begins + duration if duration else math.inf,
+                jobs=(promise.job,),
+            )
+
+
+def _of_nobody(slot: RankSlot, ranks: LeasableRanks, now: float) -> Iterator[RankSpan]:
+    free = tuple(rank for rank in slot.ranks if rank in ranks.free)
+    known = ranks.free | ranks.ends.keys() | ranks.holders.keys()
+    closed = tuple(rank for rank in slot.ranks if rank not in known)
+    if free:
+        yield RankSpan(slot=slot.name, ranks=free, holder="free", begins=now)
+    if closed:
+        yield RankSpan(slot=slot.name, ranks=closed, holder="closed", begins=now)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The next hours of rank slots, as they are drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burst.cli.plan_timeline import timeline_lines, write_picture
+from burst.model.decision import moment
+from burst.replay.picture import PictureError
+
+NOW = 1_000_000.0
+HOUR = 3600.0
+
+
+def clock(seconds: float) -> str:
+    return moment(seconds).rpartition(" ")[2]
+
+
+def row(
+    holder: str, begins: float = 0.0, until: float | None = None, **more: Any
+) -> dict[str, Any]:
+    fields = {"slot": "burst-0", "ranks": "2-3", "burst": None, "jobs": [], **more}
+    ends = None if until is None else NOW + until
+    return {"holder": holder, "from": NOW + begins, "until": ends, **fields}
+
+
+BURST: dict[str, Any] = {"burst": "burst-0-ab12", "jobs": ["f1", "f2"]}
+LATER: dict[str, Any] = {"slot": "burst-1"}
+ROWS = [
+    row("burst", until=HOUR, **BURST),
+    row("promised", HOUR, jobs=["f3"]),
+    row("free", ranks="4", **LATER),
+    row("closed", ranks="5", **LATER),
+    row("planned", ranks="6-7", burst="burst-1-cd34", jobs=["f4"], **LATER),
+    row("burst", until=0.0, ranks="8", burst="burst-1-ef56", **LATER),
+]
+
+
+def test_each_row_is_a_bar_and_who_has_it() -> None:
+    head, *lines = timeline_lines(ROWS, NOW, 120)
+    assert head.split() == ["slot", "ranks", clock(NOW), clock(NOW + 1.2 * HOUR)]
+    # 7 columns of names, 5 of ranks, and four beside them and the label.
+    labels = [line[16 + 120 - 7 - 5 - 4 - 44 + 2 :] for line in lines]
+    assert labels == [
+        f"burst-0-ab12 for f1 f2, until {clock(NOW + HOUR)}",
+        f"kept for f3 from {clock(NOW + HOUR)}",
+        "free",
+        "closed: drained by a person, or not known whose",
+        "burst-1-cd34 would be made for f4, without a known end",
+        "burst-1-ef56, idle",
+    ]
+    bars = [line[16 : -len(label)] for line, label in zip(lines, labels, strict=True)]
+    assert [bar.strip()[:1] for bar in bars] == ["#", ":", ".", "x", "+", "#"]
+    assert [bar.rstrip()[-1] for bar in bars] == ["#", ">", ".", "x", ">", "#"]
+    # A bar begins where the one before it ends; what is over is one mark.
+    assert bars[0].rindex("#") + 1 == bars[1].index(":")
+    assert bars[5].count("#") == 1
+    assert lines[1].startswith("         2-3")
+
+
+def test_far_times_are_told_with_their_day_and_a_day_is_drawn_at_most() -> None:
+    far = [row("burst", until=40 * HOUR, **BURST)]
+    head, line = timeline_lines(far, NOW, 20)
+    assert moment(NOW + 24 * HOUR) in head
+    assert line.endswith(moment(NOW + 40 * HOUR))
+    head, _ = timeline_lines([row("free")], NOW, 80)
+    assert head.split()[-1] == clock(NOW + HOUR)
+
+
+def test_the_same_is_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "plan.svg"
+    write_picture(path, ROWS, NOW)
+    assert "<svg" in path.read_text()
+    with pytest.raises(PictureError, match="cannot be written"):
+        write_picture(tmp_path / "nowhere" / "plan.svg", ROWS, NOW)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Who has the ranks of each slot, until when, and who gets them next."""
+
+import math
+
+import msgspec
+
+from burst.core.placement.outlook import outlook
+from burst.core.placement.plan import Promise
+from burst.core.records import Records
+from burst.model.jobid import JobId
+from tests.builders import T0, job, view, whole, world
+from tests.lifecycles import LEASE, run
+
+
+def spans(records=None, *jobs, promises=(), planned=(), **lead):
+    seen = world(view(*jobs, **lead))
+    found = outlook(records or Records(), seen, promises, planned, T0)
+    return [(s.slot, s.holder, s.ranks, s.begins, s.ends, s.jobs) for s in found]
+
+
+def test_each_rank_is_free_closed_or_has_a_burst():
+    running = job(1, whole(2), t_start=T0, duration=600.0)
+    burst = run("provision-start")
+    records = Records(bursts={burst.id: burst})
+    closed = {9: "a disk is broken"}
+    assert spans(records, running, drained=closed) == [
+        ("burst-0", "burst", (2, 3), T0, T0 + 600, (1,)),
+        ("burst-0", "free", (4, 5), T0, math.inf, ()),
+        ("burst-1", "free", (6, 7, 8), T0, math.inf, ()),
+        ("burst-1", "closed", (9,), T0, math.inf, ()),
+    ]
+    # One that would be made now, one of which nobody knows the end, and an idle one.
+    planned = spans(records, planned={burst.id})
+    assert planned[0][1:5] == ("planned", (2, 3), T0, math.inf)
+    stuck = msgspec.structs.replace(burst, quarantined="why")
+    assert spans(Records(bursts={LEASE.id: stuck}))[0][4] == math.inf
+    idle = msgspec.structs.replace(burst, jobs=frozenset())
+    assert spans(Records(bursts={LEASE.id: idle}))[0][4] == T0
+
+
+def test_promised_ranks_are_those_of_a_job_from_its_start_on():
+    jobs = [job(7, whole(3), duration=60.0), job(8, whole(1))]
+    promises = (
+        Promise(job=JobId(7), ranks=(5, 6, 7), start=T0 + 100),
+        Promise(job=JobId(8), ranks=(8,), start=0.0),
+    )
+    found = spans(None, *jobs, promises=promises)
+    assert [row for row in found if row[1] == "promised"] == [
+        ("burst-0", "promised", (5,), T0 + 100, T0 + 160, (7,)),
+        ("burst-1", "promised", (8,), T0, math.inf, (8,)),
+        ("burst-1", "promised", (6, 7), T0 + 100, T0 + 160, (7,)),
+    ]
