@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.job_backoff import JobBackoff
+from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Transaction
 from burst.model.burst import Burst
 from burst.model.fsd import format_fsd

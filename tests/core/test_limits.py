@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
+from burst.core.plan.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

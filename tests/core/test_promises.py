@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.eligible import Lender
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import BurstUsage
-from burst.core.placement.offers import Terms
-from burst.core.placement.plan import Demand
-from burst.core.placement.promises import MOST
-from burst.core.placement.slots import find_slots
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.limits import BurstUsage
+from burst.core.plan.offers import Terms
+from burst.core.plan.promises import MOST
+from burst.core.plan.slots import find_slots
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

@@ -6,8 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.shortfall import update_shortfalls
+from burst.core.plan.job_backoff import JobBackoff
+from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
 from burst.model.decision import Decision

@@ -11,9 +11,9 @@ import pytest
 
 from burst.core.idle_parts import IdlePart
 from burst.core.lifecycle import apply, restore
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.refusal_cache import RefusalCache
-from burst.core.placement.refusal_inputs import refusal_inputs
+from burst.core.plan.job_backoff import JobBackoff
+from burst.core.plan.refusal_cache import RefusalCache
+from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.records import Records, Transaction
 from burst.core.unread_time import postpone, postponed
 from burst.core.worth.rules import RuleSet

@@ -12,13 +12,13 @@ from burst.core.behaviour import behaviour_of
 from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.isolated import decision as isolated_decision
 from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
-from burst.core.placement.capacity import (
+from burst.core.plan.capacity import (
     is_up,
     missing_nodes,
     waits_for_growth,
 )
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
+from burst.core.plan.job_backoff import JobBackoff
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from burst.config import Settings
-from burst.core.placement.capacity import is_up
-from burst.core.placement.job_backoff import JobBackoff
+from burst.core.plan.capacity import is_up
+from burst.core.plan.job_backoff import JobBackoff
 from burst.core.records import Transaction
 from burst.model.burst import Burst
 from burst.model.decision import Decision

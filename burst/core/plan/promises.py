@@ -11,14 +11,14 @@ import math
 from collections.abc import Set
 from typing import NamedTuple
 
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.eligible import WantedOffer
-from burst.core.placement.limits import FurtherUse
-from burst.core.placement.plan import Demand, Promise
-from burst.core.placement.rank_table import Place, Sizes, SlotClass
-from burst.core.placement.run_time import RunTimes
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, Promise
+from burst.core.plan.eligible import WantedOffer
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.limits import FurtherUse
+from burst.core.plan.rank_table import Place, Sizes, SlotClass
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.trials import PlanTrials
 from burst.model.burst import BurstId
 from burst.model.decision import Decision, OfferRejection, clock_time
 from burst.model.ranks import format_idset

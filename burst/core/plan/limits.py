@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.placement.leasable import burst_end
-from burst.core.placement.purchases import NO_PURCHASES, Purchases
+from burst.core.plan.leasable import burst_end
+from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId, format_f58

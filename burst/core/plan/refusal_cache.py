@@ -18,9 +18,9 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.idle_parts import IdlePart
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.plan import Promise
-from burst.core.placement.refusal_inputs import RefusalInputs
+from burst.core.plan.demands import Promise
+from burst.core.plan.job_backoff import JobBackoff
+from burst.core.plan.refusal_inputs import RefusalInputs
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
 from burst.core.select.job_policy import BY_FORECAST

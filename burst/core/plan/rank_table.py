@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from burst.core.placement.leasable import LeasableRanks
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.slots import RankSlot
 from burst.model.burst import BurstId
 from burst.model.confinement import LENT
 from burst.model.jobid import JobId
