@@ -56,6 +56,9 @@ def test_usage_refuses_what_is_too_much():
 def test_no_limit_is_no_limit():
     usage = limited()
     assert why(usage, new(10**6, user=1)) is None
+    assert usage.when(new(10**6, user=1), math.inf) == Room(0.0, True, frozenset())
+    usage.keep(JobId(1), new(10**6), 0.0, ())
+    assert why(usage, new(10**6, user=1)) is None
 
 
 def test_limits_are_waited_for_and_what_is_kept_is_no_other_jobs():
