@@ -13,8 +13,8 @@ from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
-from burst.core.plan.rank_table import RankNeed, SlotClass
 from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.trials import PlanTrials
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58

@@ -11,8 +11,8 @@ from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.plan.lenders import PlannedBurst
 from burst.core.plan.limits import BurstUsage, FurtherUse
 from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.rank_table import RankNeed, SlotRanks
 from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import RankNeed, SlotRanks
 from burst.core.plan.trials import PlanTrials
 
 # How many bursts with room are looked at before a job gets one of its own.

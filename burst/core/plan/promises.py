@@ -16,8 +16,9 @@ from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.eligible import WantedOffer
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.rank_table import Place, Sizes, SlotClass
+from burst.core.plan.rank_table import Place, Sizes
 from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import SlotClass
 from burst.core.plan.trials import PlanTrials
 from burst.model.burst import BurstId
 from burst.model.decision import Decision, OfferRejection, clock_time
