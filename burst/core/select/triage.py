@@ -18,7 +18,7 @@ from burst.core.plan.capacity import (
     waits_for_growth,
 )
 from burst.core.plan.demands import Demand
-from burst.core.plan.job_backoff import JobBackoff
+from burst.core.plan.shortfall import Shortfall
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import (
@@ -90,7 +90,7 @@ class JobTriage:
         self._limits = LimitsInUse(records, world)
         self._limits_of = world.identity.limits
         self._members = members_with_jobs_here(records)
-        self._shortfalls: Mapping[JobId, JobBackoff] = {}
+        self._shortfalls: Mapping[JobId, Shortfall] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
         self._unread: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ class JobTriage:
         self,
         bursts_by_job: Mapping[JobId, list[Burst]],
         still_refused: Container[JobId],
-        shortfalls: Mapping[JobId, JobBackoff] | None = None,
+        shortfalls: Mapping[JobId, Shortfall] | None = None,
     ) -> None:
         """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
 
