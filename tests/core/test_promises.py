@@ -115,8 +115,10 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
     assert "of local/small as soon as they are free; ranks" in told.text()
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
-    assert "once burst-1-aaaaaa ended, which no time limit foretells" in told.text()
+    assert "once burst-1-aaaaaa has ended, which no time limit foretells" in told.text()
     assert told.text().endswith("([deadlines] reservation)")
+    # Guests are not told of the bursts of others.
+    assert "once another burst has ended" in told.guests_text()
 
 
 def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():
