@@ -20,7 +20,7 @@ from contextlib import closing
 
 from benchmarks.table import Goal, Measure, Skipped, main_of
 from burst.config import parse
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.errors import NotFound
 from burst.lead import Lead, Store
 from burst.model.burst import BurstId

@@ -3,7 +3,7 @@
 
     python -m benchmarks.workloads [TRACE ...]
 
-prints the tables of docs/deciding.md: of the traces that are named, then of the shapes.
+prints the tables of docs/measured.md: of the traces that are named, then of the shapes.
 """
 
 from __future__ import annotations

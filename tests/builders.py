@@ -4,7 +4,7 @@
 import msgspec
 
 from burst.config import Settings, parse
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.world import ProviderView, World
 from burst.model.jobid import JobId
 from burst.model.lead import (

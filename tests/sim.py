@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from burst.core import timeline
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.model.burst import State
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig

@@ -13,7 +13,7 @@ from burst.core.observation import (
     provider_message,
     ranks_of,
 )
-from burst.core.placement.slots import DRAIN_TAG
+from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import may_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import UNNEEDED, Transaction

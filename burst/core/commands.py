@@ -14,9 +14,9 @@ from burst.core.burst_actions import take_down
 from burst.core.housekeeping import end_housekeeping_now, housekeeping_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
-from burst.core.placement.plan import Demand
-from burst.core.placement.plan_demands import plan_demands
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.demands import Demand
+from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.unreadable_records import (

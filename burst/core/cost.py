@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from burst.config import Settings
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.sizes import node_seconds, provisioned_at
 from burst.model.burst import Burst, State
 

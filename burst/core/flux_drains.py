@@ -14,7 +14,7 @@ from burst.config import LimitSettings
 from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
 from burst.core.observation import ranks_of
-from burst.core.placement.slots import slot_holders
+from burst.core.plan.slots import slot_holders
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst

@@ -7,7 +7,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.commands import request_nodes, take_down_burst
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
 from burst.core.tick import TickResult

@@ -13,7 +13,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.placement.plan_growth import may_be_resized
+from burst.core.plan.plan_growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
 from burst.core.world import World

@@ -29,8 +29,8 @@ from burst.core.observation import (
     ranks_of,
     reported_message,
 )
-from burst.core.placement.lease_times import drain_time
-from burst.core.placement.slots import DRAIN_TAG
+from burst.core.plan.lease_times import drain_time
+from burst.core.plan.slots import DRAIN_TAG
 from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World

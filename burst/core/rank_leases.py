@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from burst.core.placement.capacity import (
+from burst.core.plan.capacity import (
     is_up,
     missing_nodes,
     waits_for_growth,

@@ -27,8 +27,8 @@ from burst.core.observation import (
     status_of,
 )
 from burst.core.orphans import Orphan
-from burst.core.placement.offers import price_of
-from burst.core.placement.slots import RankSlot, slot_holders
+from burst.core.plan.offers import price_of
+from burst.core.plan.slots import RankSlot, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.resizing import describe_resize

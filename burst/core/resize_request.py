@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.capacity import spare_nodes
-from burst.core.placement.catalog import read_catalog
-from burst.core.placement.growth import FurtherRanks, free_above, why_not_grown
-from burst.core.placement.plan_demands import current_usage
+from burst.core.plan.capacity import spare_nodes
+from burst.core.plan.catalog import read_catalog
+from burst.core.plan.growth import FurtherRanks, free_above, why_not_grown
+from burst.core.plan.plan_demands import current_usage
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
 from burst.core.tick import TickResult, result_of

@@ -26,8 +26,8 @@ from burst.core.observation import (
     status_of,
     why_in_use,
 )
-from burst.core.placement.growth import FurtherRanks
-from burst.core.placement.slots import DRAIN_TAG
+from burst.core.plan.growth import FurtherRanks
+from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
 from burst.core.sizes import size_context

@@ -15,11 +15,11 @@ from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.ensemble.over import is_unsettled
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
-from burst.core.placement.growth import FurtherRanks
-from burst.core.placement.job_accounts import with_accounts
-from burst.core.placement.plan import Plan
-from burst.core.placement.plan_demands import plan_demands
-from burst.core.placement.refusal_cache import (
+from burst.core.plan.demands import Plan
+from burst.core.plan.growth import FurtherRanks
+from burst.core.plan.job_accounts import with_accounts
+from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
@@ -27,8 +27,8 @@ from burst.core.placement.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.placement.refusal_inputs import refusal_inputs
-from burst.core.placement.shortfall import update_shortfalls
+from burst.core.plan.refusal_inputs import refusal_inputs
+from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
 from burst.core.select.assignments import expire_assignments

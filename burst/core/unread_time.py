@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.refusal_cache import RefusalCache
+from burst.core.plan.shortfall import Shortfall
 from burst.core.records import Transaction
 from burst.model.burst import Burst
 from burst.model.fsd import format_fsd
@@ -55,8 +55,8 @@ def postponed(cache: RefusalCache, seconds: float, now: float) -> RefusalCache:
 
 
 def _later(
-    known: Mapping[JobId, JobBackoff], seconds: float, now: float
-) -> dict[JobId, JobBackoff]:
+    known: Mapping[JobId, Shortfall], seconds: float, now: float
+) -> dict[JobId, Shortfall]:
     return {
         job: each
         if each.since is None

@@ -10,7 +10,7 @@ import msgspec
 
 from burst.config import DeadlineSettings
 from burst.core.ensemble.agent_report import TakenReport
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
 from burst.model.accounting import AccountingFacts

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from burst.config import LeadSettings, Settings
-from burst.core.placement.slots import RankSlot, find_slots
+from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
 from burst.core.records import Records
 from burst.core.select.confinement import keeps_users_apart

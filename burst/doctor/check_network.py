@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from burst.config import LeadSettings, Settings
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback

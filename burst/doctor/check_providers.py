@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong

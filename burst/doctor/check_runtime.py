@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from burst import __version__
 from burst.core.commands import held_jobs
-from burst.core.placement.slots import DRAIN_TAG, RankSlot, slot_holders
+from burst.core.plan.slots import DRAIN_TAG, RankSlot, slot_holders
 from burst.core.records import Records
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.finding import Finding, note, ok, wrong

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from burst.config import IntakeSettings
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import ReadFailure
 from burst.flux.scheduler import GRAPH_ADVICE, POLICY_ADVICE, find_obstacles
 from burst.flux_setup.running_instance import RunningInstance

@@ -14,7 +14,7 @@ import msgspec
 from burst.config import Settings
 from burst.config.ensemble import EnsembleSpec
 from burst.core.orphans import find_orphans
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.world import ProviderView, World, after_observation
 from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import (

@@ -11,7 +11,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.orphans import Orphan
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.records import Records
 from burst.flux.boot_info import BootInfo
 from burst.model.finding import Finding

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Resources: which ranks a request may have, which fit, what is taken. Pure.
 
-Fit is decided as the planner foresees it (`burst.core.placement.demand`), which is as
+Fit is decided as the planner foresees it (`burst.core.plan.demand`), which is as
 Flux's Rv1Pool decides it. A request that no set of ranks could hold, were all up and
 free, is infeasible, and gets Flux's message. Of a range (RFC 14) a job gets the
 minimum, where Flux would give what there is.
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from burst.core.placement.demand import NodePool, slots_on
+from burst.core.plan.fit import NodePool, slots_on
 from burst.embedded.node import NodeResources
 from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from burst.config import Mode
-from burst.core.placement.slots import is_found_by_name
+from burst.core.plan.slots import is_found_by_name
 from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, plan_files

@@ -250,7 +250,7 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "it gets {nodes} nodes of {offer} {when}; ranks {ranks} are kept for it{kept}",
+        "it gets {nodes} nodes of {offer} {words}; ranks {ranks} are kept for it{kept}",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.

@@ -9,8 +9,8 @@ from typing import Protocol
 import msgspec
 
 from burst.config import PolicyRule
-from burst.core.placement.eligible import why_unwanted
-from burst.core.placement.offers import ProviderOffer
+from burst.core.plan.eligible import why_unwanted
+from burst.core.plan.offers import ProviderOffer
 from burst.core.select.job_policy import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences

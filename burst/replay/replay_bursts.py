@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from burst.core.placement.offers import ProviderOffer
+from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.estimate import Purchase, keep_purchase
 from burst.core.worth.keeping import break_even
 from burst.model.scheduler import Order

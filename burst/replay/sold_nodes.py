@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.offers import ProviderOffer, offer_catalog, provider_offers
+from burst.core.plan.offers import ProviderOffer, offer_catalog, provider_offers
 from burst.provider import Offer
 
 DEFAULT_PRICE = 1.0

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.offers import ProviderOffer
+from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.budget import (
     Accounts,
     Budgets,

@@ -20,7 +20,7 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.placement.slots import RankSlot, find_slots
+from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError

@@ -10,7 +10,7 @@ import msgspec
 from burst.config import LeadSettings, Settings
 from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ProviderView, World, after_observation
 from burst.errors import BurstError, LeadError

@@ -26,7 +26,7 @@ from burst.core.guest_view import (
     world_for_guests,
 )
 from burst.core.past_bursts import PastBursts
-from burst.core.placement.outlook import outlook
+from burst.core.plan.outlook import outlook
 from burst.core.select.job_policy import policy_for_job
 from burst.core.tick import TickResult, run_tick
 from burst.core.waiting_jobs import WaitingJobs

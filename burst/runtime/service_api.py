@@ -24,7 +24,7 @@ from burst.core.guest_requests import (
 )
 from burst.core.guest_view import status_for
 from burst.core.job_request import request_for_job
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
 from burst.core.records import Records
 from burst.core.resize_request import WantedSize, member_of, resize_burst
 from burst.core.select.accounts import refuse_call

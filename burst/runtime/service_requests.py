@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from burst.core import commands
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
 from burst.errors import MALFORMED, BurstError
 from burst.lead import ServiceRequest
 from burst.model.burst import Isolated

@@ -12,7 +12,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.orphans import Orphan
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.world import LastCall, World
 from burst.model.decision import Decision

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from burst.config import DeadlineSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.context import PlanContext
-from burst.core.placement.leasable import LeasableRanks
-from burst.core.placement.limits import Usage
-from burst.core.placement.never import AllSlots
-from burst.core.placement.offers import offer_catalog, provider_offers
-from burst.core.placement.plan import Demand
-from burst.core.placement.planner import make_plan
-from burst.core.placement.rank_table import RankTable
-from burst.core.placement.slots import find_slots
-from burst.core.placement.trials import coming_bursts, running_trials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.limits import Usage
+from burst.core.plan.never import AllSlots
+from burst.core.plan.offers import offer_catalog, provider_offers
+from burst.core.plan.planner import make_plan
+from burst.core.plan.rank_table import RankTable
+from burst.core.plan.slots import find_slots
+from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from burst.core.placement.capacity import lending_bursts
+from burst.core.plan.capacity import lending_bursts
 from burst.core.records import Records
 from burst.model.lead import JobState
 from tests.builders import T0, job, settings, view, whole

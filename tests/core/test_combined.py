@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.eligible import Lender
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.offers import Terms
-from burst.core.placement.purchases import Purchases
-from burst.core.placement.slots import find_slots
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.offers import Terms
+from burst.core.plan.purchases import Purchases
+from burst.core.plan.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
 from burst.model.burst import BurstId, State
 from burst.model.decision import Decision

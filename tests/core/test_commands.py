@@ -5,7 +5,7 @@ from burst.core import commands
 from burst.core.actions import DrainBurst, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans, may_be_deleted
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Health, RefusedCall
 from burst.core.records import Records
 from burst.core.world import ProviderView

@@ -5,10 +5,10 @@ import msgspec
 import pytest
 
 from burst.core.actions import ConfineJobs, HoldJobs, MoveJobs, ReleaseJobs
-from burst.core.placement.capacity import own_ranks
-from burst.core.placement.growth import free_above
-from burst.core.placement.leasable import free_ranks
-from burst.core.placement.slots import find_slots
+from burst.core.plan.capacity import own_ranks
+from burst.core.plan.growth import free_above
+from burst.core.plan.leasable import free_ranks
+from burst.core.plan.slots import find_slots
 from burst.core.records import Records
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.core.tick import run_tick

@@ -8,7 +8,7 @@ import pytest
 
 from burst.core import lifecycle
 from burst.core.cost import cost, per_hour, seconds_until_drain, totals
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.model.burst import Burst
 from burst.model.event import Event
 from tests.builders import T0, identity, settings

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.placement.demand import NodePool, describe_need, merged, nodes_needed
+from burst.core.plan.fit import NodePool, describe_need, merged, nodes_needed
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from tests.builders import slots, whole

@@ -10,7 +10,7 @@ from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.notices import find_notices
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
     DrainedOffer,
     Health,

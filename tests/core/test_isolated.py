@@ -9,7 +9,7 @@ import pytest
 
 from burst.core.isolated import actions
 from burst.core.job_report import explain
-from burst.core.placement.capacity import lending_bursts
+from burst.core.plan.capacity import lending_bursts
 from burst.core.records import Records
 from burst.core.report import status
 from burst.model.burst import Result, State

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from burst.core.placement.job_accounts import with_accounts
+from burst.core.plan.job_accounts import with_accounts
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId, Lease
 from tests.builders import NODE, job, whole

@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
+from burst.core.plan.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -55,6 +55,9 @@ def test_usage_refuses_what_is_too_much():
 
 def test_no_limit_is_no_limit():
     usage = limited()
+    assert why(usage, new(10**6, user=1)) is None
+    assert usage.when(new(10**6, user=1), math.inf) == Room(0.0, True, frozenset())
+    usage.keep(JobId(1), new(10**6), 0.0, ())
     assert why(usage, new(10**6, user=1)) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from burst.core import commands
 from burst.core.cost import idle_limit
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
 from burst.model.burst import BurstId, Membership, State
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, parse_preferences

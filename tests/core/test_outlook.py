@@ -5,8 +5,8 @@ import math
 
 import msgspec
 
-from burst.core.placement.outlook import outlook
-from burst.core.placement.plan import Promise
+from burst.core.plan.demands import Promise
+from burst.core.plan.outlook import outlook
 from burst.core.records import Records
 from burst.model.jobid import JobId
 from tests.builders import T0, job, view, whole, world

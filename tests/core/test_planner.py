@@ -2,11 +2,11 @@
 import msgspec
 import pytest
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.eligible import Lender
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import BurstUsage
-from burst.core.placement.offers import Terms
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.limits import BurstUsage
+from burst.core.plan.offers import Terms
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import BurstId
 from burst.model.reason import Reason

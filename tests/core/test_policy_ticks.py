@@ -11,7 +11,7 @@ import pytest
 
 from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReleaseJobs
 from burst.core.lifecycle import apply, begin
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.world import World

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.eligible import Lender
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import BurstUsage
-from burst.core.placement.offers import Terms
-from burst.core.placement.plan import Demand
-from burst.core.placement.promises import MOST
-from burst.core.placement.slots import find_slots
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.limits import BurstUsage
+from burst.core.plan.offers import Terms
+from burst.core.plan.promises import MOST
+from burst.core.plan.slots import find_slots
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -115,8 +115,10 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
     assert "of local/small as soon as they are free; ranks" in told.text()
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
-    assert "once burst-1-aaaaaa ended, which no time limit foretells" in told.text()
+    assert "once burst-1-aaaaaa has ended, which no time limit foretells" in told.text()
     assert told.text().endswith("([deadlines] reservation)")
+    # Guests are not told of the bursts of others.
+    assert "once another burst has ended" in told.guests_text()
 
 
 def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():

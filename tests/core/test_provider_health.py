@@ -13,7 +13,7 @@ from burst.core.cooldowns import (
     refuse_spec,
     refused_specs,
 )
-from burst.core.placement.offers import offer_catalog, provider_offers
+from burst.core.plan.offers import offer_catalog, provider_offers
 from burst.core.provider_health import (
     Health,
     OfferHealth,

@@ -7,10 +7,11 @@ import math
 import msgspec
 import pytest
 
-from burst.core.placement.leasable import LeasableRanks, free_ranks, leasable_ranks
-from burst.core.placement.never import AllSlots
-from burst.core.placement.rank_table import RankNeed, RankTable, Sizes, SlotClass
-from burst.core.placement.slots import DRAIN_TAG, find_slots
+from burst.core.plan.leasable import LeasableRanks, free_ranks, leasable_ranks
+from burst.core.plan.never import AllSlots
+from burst.core.plan.rank_table import RankTable, Sizes
+from burst.core.plan.slot_ranks import RankNeed, SlotClass
+from burst.core.plan.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from burst.config import Settings
-from burst.core.placement.leasable import LeasableRanks
-from burst.core.placement.plan import Promise
-from burst.core.placement.refusal_cache import (
+from burst.core.plan.demands import Promise
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.refusal_cache import (
     AT_ONCE,
     JobDecisions,
     RefusalCache,
@@ -25,8 +25,8 @@ from burst.core.placement.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.placement.refusal_inputs import RefusalInputs, refusal_inputs
-from burst.core.placement.slots import find_slots
+from burst.core.plan.refusal_inputs import RefusalInputs, refusal_inputs
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick

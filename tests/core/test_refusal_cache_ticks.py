@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate

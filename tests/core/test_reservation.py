@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

@@ -10,9 +10,9 @@ import pytest
 
 from burst.config import Seconds
 from burst.core.lifecycle import apply
-from burst.core.placement.plan import Plan, Promise, Proposal
-from burst.core.placement.plan_growth import GrowthContext, with_growths
-from burst.core.placement.purchases import NO_PURCHASES
+from burst.core.plan.demands import Plan, Promise, Proposal
+from burst.core.plan.plan_growth import GrowthContext, with_growths
+from burst.core.plan.purchases import NO_PURCHASES
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick

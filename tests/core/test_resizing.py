@@ -14,7 +14,7 @@ from burst.core.burst_actions import next_deadline
 from burst.core.burst_story import burst_story
 from burst.core.cost import cost
 from burst.core.lifecycle import apply, restore
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
     Health,
     OfferHealth,

@@ -7,7 +7,7 @@ import pytest
 
 from burst.core.actions import FailJob, ProvisionBurst
 from burst.core.burst_actions import drain_for_job
-from burst.core.placement.lease_times import drain_time
+from burst.core.plan.lease_times import drain_time
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId

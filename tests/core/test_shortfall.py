@@ -6,8 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.shortfall import update_shortfalls
+from burst.core.plan.shortfall import Shortfall, update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
 from burst.model.decision import Decision
@@ -147,7 +146,7 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 
 
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
-    before = {JobId(1): JobBackoff(expired=1)}
+    before = {JobId(1): Shortfall(expired=1)}
     tx = Transaction(Records(), T0)
     assert update_shortfalls(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}

@@ -3,8 +3,8 @@ import msgspec
 import pytest
 
 from burst.core.lifecycle import begin
-from burst.core.placement.leasable import free_ranks
-from burst.core.placement.slots import (
+from burst.core.plan.leasable import free_ranks
+from burst.core.plan.slots import (
     find_slots,
     is_found_by_name,
     slot_holders,

@@ -11,9 +11,9 @@ import pytest
 
 from burst.core.idle_parts import IdlePart
 from burst.core.lifecycle import apply, restore
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.refusal_cache import RefusalCache
-from burst.core.placement.refusal_inputs import refusal_inputs
+from burst.core.plan.refusal_cache import RefusalCache
+from burst.core.plan.refusal_inputs import refusal_inputs
+from burst.core.plan.shortfall import Shortfall
 from burst.core.records import Records, Transaction
 from burst.core.unread_time import postpone, postponed
 from burst.core.worth.rules import RuleSet
@@ -153,7 +153,7 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
     its = settings()
     seen = Transaction(Records(), T0)
     inputs = refusal_inputs(seen, world(view()), its, RuleSet(its.rules))
-    waits, done = JobBackoff(since=T0), JobBackoff(expired=1)
+    waits, done = Shortfall(since=T0), Shortfall(expired=1)
     cache = RefusalCache(
         inputs=inputs,
         shortfalls={job: waits, JobId(2): done},

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from burst.core.commands import TakeDown, take_down_any
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.report import unreadable_rows
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State

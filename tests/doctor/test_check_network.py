@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from burst.config import Settings, parse
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.doctor.check_network import (
     check_certificate,
     check_endpoint,

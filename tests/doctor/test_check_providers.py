@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Health, RefusedCall
 from burst.doctor.check_providers import (
     check_offers,

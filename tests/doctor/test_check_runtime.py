@@ -10,7 +10,7 @@ import pytest
 
 from burst import __version__
 from burst.core.orphans import Orphan
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.records import Records
 from burst.doctor.check_runtime import (
     check_daemon,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from burst.config import IntakeSettings
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.doctor.check_scheduler import (
     check_scheduled_ranks,
     check_scheduler,

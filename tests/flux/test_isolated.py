@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from burst.config import parse
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
 from burst.runtime.engine import Engine

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.core.placement.demand import NodePool, nodes_needed
+from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.select.constraints import Constraints
 from burst.flux.node_set import parse_nodes
 from burst.model.lead import Bootstrap, LeadIdentity

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.errors import ConfigError
 from burst.lead_setup.add_slots import (
     AddedSlot,

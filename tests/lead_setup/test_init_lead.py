@@ -15,7 +15,7 @@ from burst_kind import KindSettings
 from burst_kube import KubeSettings
 
 from burst.config import convert, load
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.pods import PodSettings

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.slots import ends_with_lease, find_slots
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.slots import ends_with_lease, find_slots
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.lead import JobState

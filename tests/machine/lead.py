@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from burst.core.placement.demand import nodes_needed
+from burst.core.plan.fit import nodes_needed
 from burst.core.select.constraints import Constraints
 from burst.errors import Unreadable
 from burst.model.jobid import JobId

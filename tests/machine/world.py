@@ -11,7 +11,7 @@ import msgspec
 from burst import config
 from burst.core import timeline
 from burst.core.observation import why_out_of_reach
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId

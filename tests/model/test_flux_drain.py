@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from burst.core.placement.slots import ends_with_lease
+from burst.core.plan.slots import ends_with_lease
 from burst.model.flux_drain import flux_drain
 
 BEFORE_START = (

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.burst import Burst, State
 from burst.model.job_record import RecordedEvent

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from burst.core.placement.offers import ProviderOffer
+from burst.core.plan.offers import ProviderOffer
 from burst.replay.policies import AT_ONCE, Asks, Policy
 from burst.replay.replay_bursts import Site
 from burst.replay.simulator import ReplayOutcome, replay

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.placement.lease_times import lease_end
+from burst.core.plan.lease_times import lease_end
 from burst.model.burst import Result, State
 from tests.builders import T0, offer, whole
 from tests.sim import Sim

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.placement.refusal_cache import RefusalCache
+from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult
 from burst.core.worth.estimate import StartEstimate

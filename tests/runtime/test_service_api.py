@@ -5,7 +5,7 @@ import pytest
 
 from burst.cli.status import lead_troubles
 from burst.core import timeline
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound, Transient
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, State

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
-from burst.core.placement.slots import find_slots
+from burst.core.plan.slots import find_slots
 from burst.errors import BurstError
 from burst.model.accounting import AccountingFacts, UsageWeights
 from burst.model.banks import NOT_VERIFIED

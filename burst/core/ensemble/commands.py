@@ -24,7 +24,7 @@ from burst.core.ensemble.stored import (
     MemberBook,
     spec_tables,
 )
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World

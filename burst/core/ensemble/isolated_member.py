@@ -18,9 +18,9 @@ from burst.core.ensemble.job_rows import urgency_of
 from burst.core.ensemble.member_size import StepTime
 from burst.core.ensemble.read_members import bursts_of
 from burst.core.isolated.lost_jobs import lost_isolated_jobs
-from burst.core.placement.job_accounts import with_accounts
-from burst.core.placement.plan import Demand, Plan
-from burst.core.placement.plan_demands import plan_demands
+from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.job_accounts import with_accounts
+from burst.core.plan.plan_demands import plan_demands
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World

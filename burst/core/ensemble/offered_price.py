@@ -9,7 +9,7 @@ import msgspec
 
 from burst.config.ensemble import MemberSpec
 from burst.core.ensemble.read_members import MemberState
-from burst.core.placement.offers import price_of
+from burst.core.plan.offers import price_of
 from burst.provider import Offer
 
 

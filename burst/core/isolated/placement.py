@@ -7,11 +7,11 @@ import hashlib
 import math
 from collections.abc import Container
 
-from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.limits import BurstUsage, FurtherUse, Usage
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import Demand, Proposal
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.demands import Demand, Proposal
+from burst.core.plan.fit import describe_need, nodes_needed
+from burst.core.plan.limits import BurstUsage, FurtherUse, Usage
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.trials import PlanTrials
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.decision import OfferRejection

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.core.behaviour import behaviour_of
-from burst.core.placement.capacity import is_up
+from burst.core.plan.capacity import is_up
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.core.select.hindrance import find_hindrance, is_displaced

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from burst.core.placement.demand import NodePool
+from burst.core.plan.fit import NodePool
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision

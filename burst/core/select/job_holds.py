@@ -29,7 +29,7 @@ from burst.core.actions import (
     ReleaseJobs,
 )
 from burst.core.behaviour import behaviour_of
-from burst.core.placement.capacity import (
+from burst.core.plan.capacity import (
     is_up,
     missing_nodes,
     waits_for_growth,

@@ -11,11 +11,11 @@ from collections.abc import Container, Mapping
 import msgspec
 
 from burst.config import PolicyRule, Settings
-from burst.core.placement.catalog import read_catalog
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.eligible import why_unwanted
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import LiveBurstWorth
+from burst.core.plan.catalog import read_catalog
+from burst.core.plan.demands import LiveBurstWorth
+from burst.core.plan.eligible import why_unwanted
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.offers import ProviderOffer
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.select.own_nodes import OwnNodes
@@ -177,7 +177,7 @@ class JobPolicy:
     def _run_time(self, job: JobView) -> float:
         """Return for how long a job may run where nodes are bought for it."""
         # The time limit, as `burst replay` counts it, not the time that is expected:
-        # that buys twice as much for the same wait (docs/deciding.md).
+        # that buys twice as much for the same wait (docs/measured.md).
         run_time = job.duration or self._world.run_times.get(job.id, 0.0)
         return run_time or self._settings.deadlines.run
 

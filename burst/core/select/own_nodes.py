@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Set
 from functools import partial
 
-from burst.core.placement.capacity import own_ranks
-from burst.core.placement.demand import NodePool
+from burst.core.plan.capacity import own_ranks
+from burst.core.plan.fit import NodePool
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.world import World

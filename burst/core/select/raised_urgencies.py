@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.placement.capacity import is_up
+from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
 from burst.core.select.hindrance import find_hindrance
 from burst.core.select.own_nodes import OwnNodes

@@ -12,13 +12,13 @@ from burst.core.behaviour import behaviour_of
 from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.isolated import decision as isolated_decision
 from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
-from burst.core.placement.capacity import (
+from burst.core.plan.capacity import (
     is_up,
     missing_nodes,
     waits_for_growth,
 )
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
+from burst.core.plan.shortfall import Shortfall
 from burst.core.records import RecordsView
 from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import (
@@ -90,7 +90,7 @@ class JobTriage:
         self._limits = LimitsInUse(records, world)
         self._limits_of = world.identity.limits
         self._members = members_with_jobs_here(records)
-        self._shortfalls: Mapping[JobId, JobBackoff] = {}
+        self._shortfalls: Mapping[JobId, Shortfall] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
         self._unread: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ class JobTriage:
         self,
         bursts_by_job: Mapping[JobId, list[Burst]],
         still_refused: Container[JobId],
-        shortfalls: Mapping[JobId, JobBackoff] | None = None,
+        shortfalls: Mapping[JobId, Shortfall] | None = None,
     ) -> None:
         """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
 

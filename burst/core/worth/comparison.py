@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core.placement.offers import ProviderOffer
+from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.estimate import Judgement, OnlineTime, Purchase, StartEstimate
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.start_text import start_text

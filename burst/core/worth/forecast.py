@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from burst.core.placement.capacity import own_ranks
-from burst.core.placement.demand import NodePool
+from burst.core.plan.capacity import own_ranks
+from burst.core.plan.fit import NodePool
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.world import World

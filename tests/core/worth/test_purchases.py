@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from burst.core.placement.offers import provider_offers
-from burst.core.placement.plan import Demand
-from burst.core.placement.purchases import Purchases
+from burst.core.plan.demands import Demand
+from burst.core.plan.offers import provider_offers
+from burst.core.plan.purchases import Purchases
 from burst.core.worth.budget import NO_BUDGETS
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId

@@ -18,9 +18,9 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.idle_parts import IdlePart
-from burst.core.placement.job_backoff import JobBackoff
-from burst.core.placement.plan import Promise
-from burst.core.placement.refusal_inputs import RefusalInputs
+from burst.core.plan.demands import Promise
+from burst.core.plan.refusal_inputs import RefusalInputs
+from burst.core.plan.shortfall import Shortfall
 from burst.core.records import Records
 from burst.core.select.job_holds import is_failed
 from burst.core.select.job_policy import BY_FORECAST
@@ -62,7 +62,7 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Whether, once that is done, all of them are to be."""
     pause: float = 0.0
     """Not before this time, in seconds since the epoch."""
-    shortfalls: Mapping[JobId, JobBackoff] = {}
+    shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
     unforecast: Mapping[JobId, float] = {}
     """Since when jobs whose rule asks for a forecast have had none."""

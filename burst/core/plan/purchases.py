@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
+from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.budget import (
     NO_BUDGETS,
     Budgets,

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from burst.core.placement.leasable import free_ranks
-from burst.core.placement.limits import FurtherUse, Usage
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.leasable import free_ranks
+from burst.core.plan.limits import FurtherUse, Usage
+from burst.core.plan.offers import OfferCatalog, ProviderOffer
+from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
 from burst.model.burst import Burst
 from burst.model.lead import LeadView

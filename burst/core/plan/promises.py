@@ -11,21 +11,23 @@ import math
 from collections.abc import Set
 from typing import NamedTuple
 
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.eligible import WantedOffer
-from burst.core.placement.limits import FurtherUse
-from burst.core.placement.plan import Demand, Promise
-from burst.core.placement.rank_table import Place, Sizes, SlotClass
-from burst.core.placement.run_time import RunTimes
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, Promise
+from burst.core.plan.eligible import WantedOffer
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.limits import FurtherUse
+from burst.core.plan.rank_table import Place, Sizes
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import SlotClass
+from burst.core.plan.trials import PlanTrials
 from burst.model.burst import BurstId
-from burst.model.decision import Decision, OfferRejection, clock_time
+from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, clock_time
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
 MOST = 100
 """So many jobs are promised nodes in one plan; others get none before these began."""
+_ANOTHER = "another burst"
 
 
 class Kept(NamedTuple):
@@ -39,21 +41,27 @@ class Kept(NamedTuple):
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
-        start, last = self.place.start, self.place.last or "others"
-        when, kept = "as soon as they are free", ""
+        kept = ""
         if not self.place.known:
-            when = f"once {last} ended, which no time limit foretells"
-            kept = f" until {clock_time(start)} ([deadlines] reservation)"
-        elif start:
-            when = f"about {clock_time(start)}, when {last} ends"
+            until = clock_time(self.place.start)
+            kept = f" until {until} ([deadlines] reservation)"
         facts = {
             "nodes": len(self.place.ranks),
             "offer": self.offer,
-            "when": when,
+            "words": self._when(self.place.last or _ANOTHER),
+            GUESTS_WORDS: self._when(_ANOTHER),
             "ranks": format_idset(frozenset(self.promise.ranks)),
             "kept": kept,
         }
         return Decision(Reason.RESERVED, facts, refusals)
+
+    def _when(self, last: str) -> str:
+        """Return when the job gets the ranks; `last` is who has them until then."""
+        if not self.place.known:
+            return f"once {last} has ended, which no time limit foretells"
+        if not self.place.start:
+            return "as soon as they are free"
+        return f"about {clock_time(self.place.start)}, when {last} ends"
 
 
 class Promises:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.placement.growth import FurtherRanks, free_above
-from burst.core.placement.lease_times import remaining_run_time
-from burst.core.placement.plan import Growth, Plan, Proposal
-from burst.core.placement.purchases import Purchases
+from burst.core.plan.demands import Growth, Plan, Proposal
+from burst.core.plan.growth import FurtherRanks, free_above
+from burst.core.plan.lease_times import remaining_run_time
+from burst.core.plan.purchases import Purchases
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World

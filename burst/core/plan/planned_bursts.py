@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import NodePool, nodes_needed
-from burst.core.placement.lenders import PlannedBurst
-from burst.core.placement.limits import BurstUsage, FurtherUse
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import Demand
-from burst.core.placement.rank_table import RankNeed, SlotRanks
-from burst.core.placement.run_time import RunTimes
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
+from burst.core.plan.fit import NodePool, nodes_needed
+from burst.core.plan.lenders import PlannedBurst
+from burst.core.plan.limits import BurstUsage, FurtherUse
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import RankNeed, SlotRanks
+from burst.core.plan.trials import PlanTrials
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64

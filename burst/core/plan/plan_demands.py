@@ -10,17 +10,17 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
-from burst.core.placement.capacity import lending_bursts
-from burst.core.placement.catalog import read_catalog
-from burst.core.placement.context import PlanContext
-from burst.core.placement.leasable import leasable_ranks
-from burst.core.placement.limits import Usage, usage_of
-from burst.core.placement.never import AllSlots
-from burst.core.placement.plan import Demand, Plan
-from burst.core.placement.plan_growth import GrowthContext, with_growths
-from burst.core.placement.planner import make_plan
-from burst.core.placement.purchases import Purchases
-from burst.core.placement.rank_table import RankTable
+from burst.core.plan.capacity import lending_bursts
+from burst.core.plan.catalog import read_catalog
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.leasable import leasable_ranks
+from burst.core.plan.limits import Usage, usage_of
+from burst.core.plan.never import AllSlots
+from burst.core.plan.plan_growth import GrowthContext, with_growths
+from burst.core.plan.planner import make_plan
+from burst.core.plan.purchases import Purchases
+from burst.core.plan.rank_table import RankTable
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from burst.core.placement.offers import OfferCatalog, ProviderOffer, on_trial
+from burst.core.plan.offers import OfferCatalog, ProviderOffer, on_trial
 from burst.core.provider_health import Health
 from burst.core.worth.life import COMES_UP
 from burst.model.burst import Burst

@@ -17,24 +17,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from burst.core.placement.leasable import LeasableRanks
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.slot_ranks import RankNeed, SlotClass, SlotRanks
+from burst.core.plan.slots import RankSlot
 from burst.model.burst import BurstId
-from burst.model.confinement import LENT
 from burst.model.jobid import JobId
-from burst.model.shape import Shape
-
-SlotClass = tuple[Shape, frozenset[str]]
-"""What slots are alike in: a node's shape, and the providers they are kept for."""
-
-
-class RankNeed(NamedTuple):
-    """What ranks a job may have."""
-
-    until: float
-    """When it would have given them back; math.inf where that is not known."""
-    admitted: Set[int] | None = None
-    """By its constraint; None for any."""
 
 
 class Place(NamedTuple):
@@ -58,63 +45,6 @@ class Sizes(NamedTuple):
     """Whether it may have several."""
     own: Set[BurstId] = frozenset()
     """Bursts that it has already, of which it needs others."""
-
-
-class SlotRanks:
-    """The ranks of one slot that a plan counts on."""
-
-    def __init__(
-        self, slot: RankSlot, ranks: LeasableRanks, providers: frozenset[str]
-    ) -> None:
-        self.slot = slot
-        self.kind = class_of(slot, providers)
-        self.free = [rank for rank in slot.ranks if rank in ranks.free]
-        self.available = {
-            rank: 0.0 if rank in ranks.free else ranks.ends[rank]
-            for rank in slot.ranks
-            if rank in ranks.free or rank in ranks.ends
-        }
-        """From when each can be promised."""
-        self.kept: dict[int, float] = {}
-        """From when those are kept that are promised."""
-        if not slot.divisible:
-            at = max(self.available.values(), default=0.0)
-            some = len(self.available) == slot.size
-            self.available = dict.fromkeys(slot.ranks, at) if some else {}
-
-    def usable(self, want: RankNeed) -> list[int]:
-        """Return the free ranks that a burst may have for a job.
-
-        Hosts that join through another one have to be in the same burst: of such a slot
-        the first ranks, up to one that is not admitted.
-        """
-        found = self.free
-        if self.kept:
-            found = [r for r in found if self.kept.get(r, math.inf) >= want.until]
-        if not self.slot.divisible and len(found) < self.slot.size:
-            return []
-        return self.admitted(found, want.admitted)
-
-    def admitted(self, ranks: list[int], admitted: Set[int] | None) -> list[int]:
-        """Return those of these ranks, which are ascending, that a job may have."""
-        if admitted is None:
-            return ranks
-        if self.slot.divisible:
-            return [rank for rank in ranks if rank in admitted]
-        return ranks[: run_of(self.slot, admitted)]
-
-    def admits(self, rank: int, admitted: Set[int] | None) -> bool:
-        """Tell whether a job may have a rank once it is free."""
-        return admitted is None or rank in self.admitted([*self.slot.ranks], admitted)
-
-    def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
-        """Return the hosts that have these ranks."""
-        return tuple(self.slot.hosts[self.slot.ranks.index(rank)] for rank in ranks)
-
-    @property
-    def order(self) -> tuple[bool, int, tuple[int, ...]]:
-        """Slots of which nothing is taken are taken first, of these the smallest."""
-        return len(self.free) < self.slot.size, len(self.free), self.slot.ranks
 
 
 class RankTable:
@@ -377,20 +307,6 @@ class _Search:
             lacks = min(most, sizes.nodes - len(chosen))
             chosen += here[max(0, len(here) - lacks) :] if last else here[:lacks]
         return tuple(sorted(chosen))
-
-
-def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
-    """Return what a slot is alike in with others; `providers` are all there are."""
-    # All ranks that may be lent have that property, whatever a provider is called.
-    return slot.shape, slot.properties & (providers - {LENT})
-
-
-def run_of(slot: RankSlot, admitted: Set[int]) -> int:
-    """Return how many ranks from a slot's first one are admitted."""
-    for number, rank in enumerate(slot.ranks):
-        if rank not in admitted:
-            return number
-    return slot.size
 
 
 def _order(slot: SlotRanks) -> tuple[bool, int, tuple[int, ...]]:

@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from burst.core.placement.leasable import LeasableRanks, burst_end, leasable_ranks
-from burst.core.placement.plan import Promise
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.demands import Promise
+from burst.core.plan.leasable import LeasableRanks, burst_end, leasable_ranks
+from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import FurtherUse
-from burst.core.placement.plan import Demand
-from burst.core.placement.run_time import RunTimes
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.limits import FurtherUse
+from burst.core.plan.run_time import RunTimes
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from burst.config import Settings
-from burst.core.placement.offers import (
+from burst.core.plan.offers import (
     OfferCatalog,
     offer_catalog,
     provider_offers,
 )
-from burst.core.placement.trials import coming_bursts, running_trials
+from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.records import RecordsView
 from burst.core.world import World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.rank_table import SlotClass, class_of, run_of
-from burst.core.placement.slots import RankSlot
+from burst.core.plan.fit import describe_need, nodes_needed
+from burst.core.plan.slot_ranks import SlotClass, class_of, run_of
+from burst.core.plan.slots import RankSlot
 from burst.core.select.constraints import Constraints
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest

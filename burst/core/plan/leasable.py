@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from burst.core.placement.slots import RankSlot, ends_with_lease, slot_holders
+from burst.core.plan.slots import RankSlot, ends_with_lease, slot_holders
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId

@@ -10,24 +10,56 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
+import msgspec
+
 from burst.config import Settings
-from burst.core.placement.capacity import is_up
-from burst.core.placement.job_backoff import JobBackoff
+from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
+from burst.model.backoff import backoff
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 
+# A job is left alone for at most this many times the limit of its wait.
+_MOST_TIMES = 64
+
+
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one such job. It is not in the store: a restart begins anew."""
+
+    since: float | None = None
+    """Since when it has waited, seconds since the epoch; None while it does not."""
+    expired: int = 0
+    """How often the wait took longer than its limit."""
+    until: float = 0.0
+    """It is not tried again before then; seconds since the epoch."""
+
+    def after_wait(self, now: float, limit: float) -> Shortfall:
+        """Return what is known of a job that waits now, for at most `limit` seconds.
+
+        Past the limit the job is left alone for as long, twice as long each time.
+        """
+        since = now if self.since is None else self.since
+        if now - since <= limit:
+            return msgspec.structs.replace(self, since=since)
+        expired = self.expired + 1
+        pause = backoff(limit, expired, longest=limit * _MOST_TIMES)
+        return Shortfall(expired=expired, until=now + pause)
+
+    def without_wait(self) -> Shortfall:
+        """Return what is known of a job that does not wait now."""
+        return msgspec.structs.replace(self, since=None)
+
 
 def update_shortfalls(
     tx: Transaction,
-    before: Mapping[JobId, JobBackoff],
+    before: Mapping[JobId, Shortfall],
     decisions: Mapping[JobId, Decision],
     settings: Settings,
     still_refused: Container[JobId] = (),
-) -> Mapping[JobId, JobBackoff]:
+) -> Mapping[JobId, Shortfall]:
     """Return what is known now of jobs that lack nodes; give back what took too long.
 
     `decisions` are those of this tick, whose new bursts are in the transaction by now;
@@ -35,7 +67,7 @@ def update_shortfalls(
     """
     bursts_of = tx.bursts_by_job()
     limit = settings.deadlines.complete
-    found: dict[JobId, JobBackoff] = {}
+    found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
         if job not in decisions and job not in still_refused:
@@ -49,11 +81,11 @@ def update_shortfalls(
         reason = decisions[job].reason
         if not reason.about_job.refused and reason is not Reason.RESERVED:
             continue
-        known = before.get(job, JobBackoff())
+        known = before.get(job, Shortfall())
         found[job] = known.after_wait(tx.now, limit)
         if found[job].expired > known.expired:
             _give_back(tx, job, bursts_of[job], limit)
-    return {job: known for job, known in found.items() if known != JobBackoff()}
+    return {job: known for job, known in found.items() if known != Shortfall()}
 
 
 def _give_back(

@@ -14,16 +14,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import nodes_needed
-from burst.core.placement.eligible import OfferSorter
-from burst.core.placement.live_nodes import LiveNodes
-from burst.core.placement.openings import Openings
-from burst.core.placement.plan import Demand, Plan, Proposal
-from burst.core.placement.planned_bursts import DemandKey, PlannedBursts
-from burst.core.placement.promises import Promises
-from burst.core.placement.run_time import RunTimes
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, Plan, Proposal
+from burst.core.plan.eligible import OfferSorter
+from burst.core.plan.fit import nodes_needed
+from burst.core.plan.live_nodes import LiveNodes
+from burst.core.plan.openings import Openings
+from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
+from burst.core.plan.promises import Promises
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.trials import PlanTrials
 from burst.model.burst import PRICE_SOURCES, BurstId, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId

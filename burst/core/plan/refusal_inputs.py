@@ -10,10 +10,10 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.ensemble.over import members_with_jobs_here
-from burst.core.placement.capacity import own_ranks
-from burst.core.placement.leasable import LeasableRanks, leasable_ranks
-from burst.core.placement.slots import RankSlot
-from burst.core.placement.trials import coming_bursts, running_trials
+from burst.core.plan.capacity import own_ranks
+from burst.core.plan.leasable import LeasableRanks, leasable_ranks
+from burst.core.plan.slots import RankSlot
+from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.world import World

@@ -7,8 +7,8 @@ import bisect
 import math
 from collections.abc import Iterable, Iterator
 
-from burst.core.placement.offers import OfferCatalog, ProviderOffer
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
+from burst.core.plan.offers import OfferCatalog, ProviderOffer
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
 from burst.model.reason import Reason

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from burst.core.isolated.placement import IsolatedPlacement
-from burst.core.placement.context import PlanContext
-from burst.core.placement.demand import describe_need, nodes_needed
-from burst.core.placement.eligible import OfferSorter, WantedOffer
-from burst.core.placement.limits import FurtherUse
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import Demand
-from burst.core.placement.planned_bursts import DemandKey, Piece
-from burst.core.placement.rank_table import RankNeed, SlotClass
-from burst.core.placement.run_time import RunTimes
-from burst.core.placement.trials import PlanTrials
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import OfferSorter, WantedOffer
+from burst.core.plan.fit import describe_need, nodes_needed
+from burst.core.plan.limits import FurtherUse
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.planned_bursts import DemandKey, Piece
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.slot_ranks import RankNeed, SlotClass
+from burst.core.plan.trials import PlanTrials
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.reason import Reason

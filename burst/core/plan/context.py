@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import PlanSettings
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.limits import Usage
-from burst.core.placement.never import AllSlots
-from burst.core.placement.offers import OfferCatalog
-from burst.core.placement.plan import Demand
-from burst.core.placement.rank_table import RankTable
+from burst.core.plan.demands import Demand
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.limits import Usage
+from burst.core.plan.never import AllSlots
+from burst.core.plan.offers import OfferCatalog
+from burst.core.plan.rank_table import RankTable
 from burst.model.jobid import JobId
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.placement.leasable import burst_end
-from burst.core.placement.purchases import NO_PURCHASES, Purchases
+from burst.core.plan.leasable import burst_end
+from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId, format_f58
@@ -139,6 +139,8 @@ class Usage:
         self.purchases = purchases or NO_PURCHASES
         """What the plan buys, against the budgets."""
         self._totals = totals
+        of_all = limits.max_nodes, limits.max_bursts, limits.max_nodes_per_user
+        self._limited = any(of_all) or any(totals.values())
         self._live = dict(live)
         self._now = _InUse()
         self._ahead: list[FurtherUse] = []
@@ -201,6 +203,8 @@ class Usage:
         """
         gone: dict[BurstId, BurstUsage] = {}
         start, known = 0.0, True
+        if not self._limited:
+            return Room(start, known, frozenset())
         lacks = self._lacks(asked, ())
         by_end = sorted(self._live.items(), key=lambda it: (it[1].until, it[0]))
         for name, use in by_end:
@@ -223,6 +227,8 @@ class Usage:
         self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]
     ) -> None:
         """Keep that much for a job from a time on, at which these bursts are gone."""
+        if not self._limited:
+            return
         use = self._now.without(self._live[name] for name in gone if name in self._live)
         self._ahead.append(asked)
         for each in self._ahead:

@@ -8,11 +8,11 @@ import math
 
 import msgspec
 
-from burst.core.placement.demand import NodePool
-from burst.core.placement.eligible import Lender
-from burst.core.placement.offers import ProviderOffer
-from burst.core.placement.plan import Demand, Proposal
-from burst.core.placement.rank_table import SlotRanks
+from burst.core.plan.demands import Demand, Proposal
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.slot_ranks import SlotRanks
 from burst.core.worth.budget import Commitment
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId

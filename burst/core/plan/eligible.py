@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.placement.offers import OfferCatalog, ProviderOffer, Terms
-from burst.core.placement.plan import Demand
+from burst.core.plan.demands import Demand
+from burst.core.plan.offers import OfferCatalog, ProviderOffer, Terms
 from burst.model.burst import PRICE_SOURCES, Membership
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which offers can be taken now, in the order in which they are preferred.
 
-`burst.core.placement.planner` takes the first that nothing speaks against for a job.
+`burst.core.plan.planner` takes the first that nothing speaks against for a job.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from burst.config import DeadlineSettings
 from burst.core.cooldowns import spec_key
-from burst.core.placement.lease_times import lease_end, offered_run_time
+from burst.core.plan.lease_times import lease_end, offered_run_time
 from burst.core.provider_health import (
     Health,
     OfferHealth,
@@ -191,7 +191,7 @@ def offer_catalog(
 ) -> OfferCatalog:
     """Sort the offers of each provider, None where one could not be read yet.
 
-    `trials` are those under way (`burst.core.placement.trials.running_trials`).
+    `trials` are those under way (`burst.core.plan.trials.running_trials`).
 
     Cheapest first; among equal prices the quickest to join, then the order in which
     the providers stand in the settings.

@@ -9,11 +9,11 @@ from functools import partial
 
 from burst.config import Settings
 from burst.core.cost import idle_limit
-from burst.core.placement.demand import NodePool, merged, nodes_needed
-from burst.core.placement.eligible import Lender
-from burst.core.placement.lease_times import remaining_run_time
-from burst.core.placement.lenders import LiveBurst
-from burst.core.placement.offers import Terms
+from burst.core.plan.eligible import Lender
+from burst.core.plan.fit import NodePool, merged, nodes_needed
+from burst.core.plan.lease_times import remaining_run_time
+from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.offers import Terms
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId, State
 from burst.model.confinement import LENT
