@@ -19,6 +19,7 @@ from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import T0, identity, job, offer, slots, view, whole, world
 from tests.builders import settings as tables
+from tests.support.refusals import without_refusals
 
 LENT = '{"properties":["burst"]}'
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
@@ -123,7 +124,7 @@ class Site:
         if not self._settings.policy:
             before = None
         # For how long forecasts have been missing is not what spares work.
-        plain = run_tick(*asked, before.without_refusals() if before else None)
+        plain = run_tick(*asked, without_refusals(before))
         self._made = run_tick(*asked, self._made.refusal_cache)
         assert outcomes(self._made) == outcomes(plain)
         assert self._made.actions == plain.actions

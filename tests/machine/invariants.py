@@ -47,6 +47,7 @@ from burst.model.reason import Reason
 from burst.model.record import decode_record
 from tests.machine.money import Spending
 from tests.machine.world import OWN, World
+from tests.support.refusals import without_refusals
 
 # A record of the few jobs of one interleaving; one is at most 64 KiB in production.
 RECORD_MOST = 16 * 1024
@@ -540,7 +541,7 @@ class Invariants:
         cache = last.refusal_cache
         cache = cache and msgspec.structs.replace(cache, pause=0.0)
         quick = run_tick(*again, cache)
-        slow = run_tick(*again, cache and cache.without_refusals())
+        slow = run_tick(*again, without_refusals(cache))
         same = quick.records == slow.records and quick.actions == slow.actions
         self.must("standing", same, "decisions differ")
         # A job that may be starting at this moment is left alone in either way.

@@ -75,10 +75,6 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     idle_parts: Mapping[BurstId, IdlePart] = {}
     """Bursts of which the last nodes are idle while others work."""
 
-    def without_refusals(self) -> RefusalCache:
-        """Return what it says of the jobs that decides, not only spares work."""
-        return msgspec.structs.replace(self, decisions={}, outdated=())
-
 
 class Standing(NamedTuple):
     """Which refusals stand in a tick."""

@@ -28,12 +28,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     """When it was judged."""
 
-    @property
-    def pays_after(self) -> float:
-        """From how long a wait on a burst would pay, all else being as it was."""
-        asked = self.judgement.asks * self.judgement.bought * 3600.0
-        return self.purchase.online.p50 + asked
-
     def __str__(self) -> str:
         """Return the sentence for the job's user, without a full stop."""
         after, judgement = self.here.after, self.judgement

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.worth.comparison import Comparison
 from burst.core.worth.estimate import (
     Judgement,
     OnlineTime,
@@ -73,22 +72,6 @@ def test_a_job_without_end_pays_only_where_it_never_starts_here() -> None:
 def test_nodes_that_never_come_save_nothing(nodes: int) -> None:
     never = judge(starts(math.inf), buys(nodes, 1.0, boot=math.inf), 0.1, NOW)
     assert (never.pays, never.saved) == (False, -math.inf)
-
-
-def test_it_pays_after_the_wait_that_is_told() -> None:
-    here, purchase = starts(1.0), buys(4, 2.0)
-    judgement = judge(here, purchase, 0.1, NOW)
-    assert not judgement.pays
-    after = Comparison(
-        here=here,
-        purchase=purchase,
-        provider="far",
-        judgement=judgement,
-        rule="r",
-        now=NOW,
-    ).pays_after
-    assert judge(starts(after / HOUR), purchase, 0.1, NOW).pays
-    assert not judge(starts((after - 1) / HOUR), purchase, 0.1, NOW).pays
 
 
 SECONDS = st.floats(0, 1e9) | st.just(math.inf)
