@@ -30,6 +30,10 @@ def test_each_rank_is_free_closed_or_has_a_burst():
         ("burst-1", "free", (6, 7, 8), T0, math.inf, ()),
         ("burst-1", "closed", (9,), T0, math.inf, ()),
     ]
+    every = dict.fromkeys((6, 7, 8, 9), "a disk is broken")
+    assert spans(drained=every)[1:] == [
+        ("burst-1", "closed", (6, 7, 8, 9), T0, math.inf, ()),
+    ]
     # One that would be made now, one of which nobody knows the end, and an idle one.
     planned = spans(records, planned={burst.id})
     assert planned[0][1:5] == ("planned", (2, 3), T0, math.inf)

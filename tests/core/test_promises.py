@@ -282,6 +282,10 @@ def test_an_idle_burst_that_the_job_can_have_stays_for_it():
     rooms = [room("burst-1", free=3, idle=True)]
     made = planned(demand(1, 4, where="together"), busy=slots, rooms=rooms)
     assert (made.ending, made.awaited) == ({of("burst-1")}, frozenset())
+    # Nor does one end that somebody requested.
+    rooms = [room("burst-1", free=3, user=None, idle=True)]
+    made = planned(demand(1, 4, where="together"), busy=slots, rooms=rooms)
+    assert (len(made.promises), made.ending) == (1, frozenset())
 
 
 def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():

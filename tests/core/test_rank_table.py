@@ -177,6 +177,7 @@ def test_hosts_behind_a_gateway_are_had_from_the_first_on():
     found = table(slots=slots)
     assert fits(found, 2, RankNeed(math.inf, frozenset({2, 3, 5}))) == [(2, 3)]
     assert fits(found, 1, RankNeed(math.inf, frozenset({3, 5}))) == []
+    assert fits(found, 4, RankNeed(math.inf, ALL)) == [(2, 3, 4, 5)]
     # Whoever has some has all, and who is promised some is promised all.
     place = earliest(found, 2)
     assert place.ranks == (4, 5)

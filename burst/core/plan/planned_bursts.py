@@ -144,9 +144,9 @@ class PlannedBursts:
         if self._trials.why_refused(offer, slot.slot.name, size, before):
             return False
         # What it grows by counts against those it is made for.
+        assert demand.userid is not None  # only jobs join, and each is a user's
         charged = dict.fromkeys(planned.lender.userids, nodes)
-        if demand.userid is not None:
-            charged[demand.userid] = nodes + extra
+        charged[demand.userid] = nodes + extra
         asked = FurtherUse(
             offer=offer.key, sizes=(size,), nodes=nodes, charged=charged, until=until
         )
