@@ -23,12 +23,27 @@ _LONGEST_S = 86400.0
 _FAR_S = 43200.0
 _LEAST_COLUMNS = 16
 _LABEL_COLUMNS = 44
-_MARKS = {"burst": "#", "planned": "+", "promised": ":", "free": ".", "closed": "x"}
+_GAPS = 6
+_JOBS_NAMED = 2
+_MARKS = {
+    "burst": "#",
+    "planned": "+",
+    "promised": ":",
+    "free": ".",
+    "ending": "-",
+    "closed": "x",
+}
+_WITHOUT_BURST = {
+    "free": "free",
+    "ending": "free soon: a burst that had them has ended",
+    "closed": "closed: drained, excluded or not known whose",
+}
 _COLOURS = {
     "burst": "#4477aa",
     "planned": "#66ccee",
     "promised": "#ccbb44",
     "free": "#dddddd",
+    "ending": "#bbbbbb",
     "closed": "#bb5566",
 }
 
@@ -41,7 +56,7 @@ def timeline_lines(rows: Sequence[Row], now: float, width: int) -> list[str]:
     names = [row["slot"] for row in rows]
     left = max(len(name) for name in ["slot", *names])
     ranks = max(len(row["ranks"]) for row in [{"ranks": "ranks"}, *rows])
-    columns = max(_LEAST_COLUMNS, width - left - ranks - 4 - _LABEL_COLUMNS)
+    columns = max(_LEAST_COLUMNS, width - left - ranks - _GAPS - _LABEL_COLUMNS)
     end = _horizon(rows, now)
     times = _axis(now, end, columns)
     lines = [f"{'slot':{left}}  {'ranks':{ranks}}  {times}"]
@@ -104,20 +119,23 @@ def _bar(row: Row, now: float, end: float, columns: int) -> str:
 
 def _label(row: Row, now: float) -> str:
     """Return who has the ranks, in words."""
-    jobs = " ".join(row["jobs"])
-    if row["holder"] == "free":
-        return "free"
+    jobs = " ".join(row["jobs"][:_JOBS_NAMED])
+    if len(row["jobs"]) > _JOBS_NAMED:
+        jobs += f" and {len(row['jobs']) - _JOBS_NAMED} more"
+    if row["holder"] in _WITHOUT_BURST and not row["burst"]:
+        return _WITHOUT_BURST[row["holder"]]
     if row["holder"] == "closed":
-        return "closed: drained by a person, or not known whose"
+        return f"closed: {row['burst']} is quarantined"
     if row["holder"] == "promised":
         return f"kept for {jobs} from {_told(row['from'], now)}"
     made = "" if row["holder"] == "burst" else " would be made"
-    if not jobs:
-        return f"{row['burst']}{made}, idle"
+    if row["until"] == row["from"]:
+        return f"{row['burst']}{made}, without jobs"
     until = "without a known end"
     if row["until"] is not None:
         until = f"until {_told(row['until'], now)}"
-    return f"{row['burst']}{made} for {jobs}, {until}"
+    whose = f" for {jobs}" if jobs else ""
+    return f"{row['burst']}{made}{whose}, {until}"
 
 
 def _told(at: float, now: float) -> str:

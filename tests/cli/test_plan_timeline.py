@@ -37,25 +37,32 @@ ROWS = [
     row("closed", ranks="5", **LATER),
     row("planned", ranks="6-7", burst="burst-1-cd34", jobs=["f4"], **LATER),
     row("burst", until=0.0, ranks="8", burst="burst-1-ef56", **LATER),
+    row("burst", ranks="9", burst="burst-1-ab78", **LATER),
+    row("ending", ranks="10", **LATER),
+    row("closed", ranks="11", **{**BURST, **LATER}),
+    row("burst", ranks="12", burst="b", jobs=["f1", "f2", "f3", "f4"], **LATER),
 ]
 
 
 def test_each_row_is_a_bar_and_who_has_it() -> None:
     head, *lines = timeline_lines(ROWS, NOW, 120)
     assert head.split() == ["slot", "ranks", clock(NOW), clock(NOW + 1.2 * HOUR)]
-    # 7 columns of names, 5 of ranks, and four beside them and the label.
-    labels = [line[16 + 120 - 7 - 5 - 4 - 44 + 2 :] for line in lines]
+    labels = [line[120 - 44 :] for line in lines]
     assert labels == [
         f"burst-0-ab12 for f1 f2, until {clock(NOW + HOUR)}",
         f"kept for f3 from {clock(NOW + HOUR)}",
         "free",
-        "closed: drained by a person, or not known whose",
+        "closed: drained, excluded or not known whose",
         "burst-1-cd34 would be made for f4, without a known end",
-        "burst-1-ef56, idle",
+        "burst-1-ef56, without jobs",
+        "burst-1-ab78, without a known end",
+        "free soon: a burst that had them has ended",
+        "closed: burst-0-ab12 is quarantined",
+        "b for f1 f2 and 2 more, without a known end",
     ]
     bars = [line[16 : -len(label)] for line, label in zip(lines, labels, strict=True)]
-    assert [bar.strip()[:1] for bar in bars] == ["#", ":", ".", "x", "+", "#"]
-    assert [bar.rstrip()[-1] for bar in bars] == ["#", ">", ".", "x", ">", "#"]
+    assert [bar.strip()[:1] for bar in bars] == [*"#:.x+##-x#"]
+    assert [bar.rstrip()[-1] for bar in bars] == [*"#>.x>#>-x>"]
     # A bar begins where the one before it ends; what is over is one mark.
     assert bars[0].rindex("#") + 1 == bars[1].index(":")
     assert bars[5].count("#") == 1

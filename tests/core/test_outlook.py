@@ -38,7 +38,16 @@ def test_each_rank_is_free_closed_or_has_a_burst():
     planned = spans(records, planned={burst.id})
     assert planned[0][1:5] == ("planned", (2, 3), T0, math.inf)
     stuck = msgspec.structs.replace(burst, quarantined="why")
-    assert spans(Records(bursts={LEASE.id: stuck}))[0][4] == math.inf
+    assert spans(Records(bursts={LEASE.id: stuck}))[:2] == [
+        ("burst-0", "closed", (2, 3), T0, math.inf, (1,)),
+        ("burst-0", "free", (4, 5), T0, math.inf, ()),
+    ]
+    # What is left of a burst that ended is a drain of ours.
+    left = spans(drained={4: "burst: burst-0-x"})
+    assert left[:2] == [
+        ("burst-0", "free", (2, 3, 5), T0, math.inf, ()),
+        ("burst-0", "ending", (4,), T0, math.inf, ()),
+    ]
     idle = msgspec.structs.replace(burst, jobs=frozenset())
     assert spans(Records(bursts={LEASE.id: idle}))[0][4] == T0
 

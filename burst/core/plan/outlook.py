@@ -22,7 +22,7 @@ from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
-Holder = Literal["burst", "planned", "promised", "free", "closed"]
+Holder = Literal["burst", "planned", "promised", "free", "ending", "closed"]
 
 
 class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,9 @@ class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     ranks: tuple[int, ...]
     holder: Holder
-    """A live burst, one that would be made now, a job, nobody; or nobody can have them
-    before a person has done something."""
+    """A live burst, one that would be made now, a job, nobody; what is left of a burst
+    that ended, as its drain; or nobody can have them before a person has done
+    something, also where a quarantined burst has them."""
     begins: float
     """Seconds since the epoch; now for what is there."""
     ends: float = math.inf
@@ -60,7 +61,7 @@ def outlook(
         spans = [
             *_of_bursts(slot, records.live, planned, lead, now),
             *_of_promises(slot, promises, lead, now),
-            *_of_nobody(slot, ranks, now),
+            *_of_no_burst(slot, records.live, ranks, now),
         ]
         found += sorted(spans, key=lambda span: (span.begins, span.ranks))
     return found
@@ -77,10 +78,11 @@ def _of_bursts(
         here = tuple(rank for rank in burst.lease.ranks if rank in slot.ranks)
         if here:
             ends = math.inf if burst.quarantined else burst_end(burst, lead)
+            holder: Holder = "planned" if burst.id in planned else "burst"
             yield RankSpan(
                 slot=slot.name,
                 ranks=here,
-                holder="planned" if burst.id in planned else "burst",
+                holder="closed" if burst.quarantined else holder,
                 begins=now,
                 ends=max(now, ends),
                 burst=burst.id,
@@ -106,11 +108,15 @@ def _of_promises(
             )
 
 
-def _of_nobody(slot: RankSlot, ranks: LeasableRanks, now: float) -> Iterator[RankSpan]:
-    free = tuple(rank for rank in slot.ranks if rank in ranks.free)
-    known = ranks.free | ranks.ends.keys() | ranks.holders.keys()
-    closed = tuple(rank for rank in slot.ranks if rank not in known)
-    if free:
-        yield RankSpan(slot=slot.name, ranks=free, holder="free", begins=now)
-    if closed:
-        yield RankSpan(slot=slot.name, ranks=closed, holder="closed", begins=now)
+def _of_no_burst(
+    slot: RankSlot, bursts: Iterable[Burst], ranks: LeasableRanks, now: float
+) -> Iterator[RankSpan]:
+    leased = {rank for burst in bursts for rank in burst.lease.ranks}
+    found: dict[Holder, list[int]] = {"free": [], "ending": [], "closed": []}
+    for rank in slot.ranks:
+        if rank not in leased:
+            ending: Holder = "ending" if rank in ranks.ends else "closed"
+            found["free" if rank in ranks.free else ending].append(rank)
+    for holder, here in found.items():
+        if here:
+            yield RankSpan(slot=slot.name, ranks=tuple(here), holder=holder, begins=now)
