@@ -38,7 +38,6 @@ from burst.core.worth.keeping import kept_idle
 from burst.model.burst import RECLAIMED, Burst, Result, State
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
-from burst.model.jobid import format_f58
 from burst.model.lead import JobState, LeadView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
@@ -98,8 +97,7 @@ class JoinedBehaviour:
         """Record what became of its jobs, and since when nothing runs on it."""
         if not burst.live:
             return
-        _record_leaving(tx, burst, lead)
-        record_job_events(tx, tx.bursts[burst.id], lead)
+        record_job_events(tx, burst, lead)
         forget_flux_drains(tx, tx.bursts[burst.id], lead)
         _record_use(tx, tx.bursts[burst.id], lead, settings)
 
@@ -209,17 +207,6 @@ def _record_observation(
     ):
         tx.record(burst.id, "back", {"ranks": ranks})
     return False
-
-
-def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Have jobs leave the burst that Flux started on other nodes only."""
-    for job in sorted(burst.jobs):
-        view = lead.jobs.get(job)
-        # It may have started and ended between two looks.
-        ranks = view.ranks or view.ran_on if view else frozenset()
-        if ranks and ranks.isdisjoint(burst.lease.ranks):
-            note = f"it runs on ranks {format_idset(ranks)}, which are others"
-            tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 
 def _record_use(

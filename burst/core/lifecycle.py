@@ -59,7 +59,8 @@ EDGES: dict[tuple[State, str], State] = {
 
 # Events that change no state, and the states in which they may happen.
 NOTES: dict[str, tuple[State, ...]] = {
-    "assign": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
+    # Flux may start a job there as the drain is on its way.
+    "assign": (*BEFORE_REAP, State.REAP),
     # In records of earlier versions.
     "race": (State.NEW, State.PROVISION),
     "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
@@ -85,7 +86,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "undrain": (State.INACTIVE,),
     "overdue": (State.ONLINE, State.DRAIN, State.REAP),
     "outlived": tuple(State),
-    "unread": (State.NEW, *BEFORE_REAP[1:], State.REAP),
+    "unread": (*BEFORE_REAP, State.REAP),
     "quarantine": tuple(State),
     "unquarantine": tuple(State),
 }

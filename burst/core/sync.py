@@ -15,6 +15,7 @@ from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.resizing import fail_growth
+from burst.core.started_jobs import assign_started_jobs
 from burst.core.unread_time import postpone
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
@@ -45,6 +46,7 @@ def sync(
             behaviour_of(burst).record_states(tx, burst, world, limits)
     if world.lead is None:
         return
+    assign_started_jobs(tx, world.lead)
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
             behaviour_of(burst).record_jobs(tx, burst, world.lead, settings)

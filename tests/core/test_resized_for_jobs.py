@@ -200,7 +200,13 @@ class Works:
     def tick(self, *busy: int, seconds: float = 1.0, waits=()):
         self.now += seconds
         runs = [
-            job(20 + rank, whole(1), state=JobState.RUN, ranks=frozenset({rank}))
+            job(
+                20 + rank,
+                whole(1),
+                state=JobState.RUN,
+                ranks=frozenset({rank}),
+                t_start=self.now,
+            )
             for rank in busy
         ]
         lead = view(*runs, *waits, online=range(6), busy=busy)

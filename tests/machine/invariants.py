@@ -435,7 +435,8 @@ class Invariants:
         for burst in live:
             if not burst.lease.userids:
                 continue  # requested ahead of jobs: nobody bears it
-            its = {jobs[job].userid for job in burst.jobs} | set(burst.lease.userids)
+            given = burst.jobs - world.running_at_look
+            its = {jobs[job].userid for job in given} | set(burst.lease.userids)
             users.update(dict.fromkeys(its, burst.lease.nodes))
             before = self._before.get(burst.id)
             if before is None:
@@ -471,6 +472,8 @@ class Invariants:
         for burst in world.live:
             for job in burst.jobs - self._before.get(burst.id, frozenset()):
                 view = world.lead.jobs[job]
+                if job in world.running_at_look and view.t_start:
+                    continue  # Flux has started it there by itself
                 self._lease_is_long_enough(burst, view)
                 if burst.id in self._before or burst.quarantined:
                     continue

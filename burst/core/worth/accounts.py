@@ -105,11 +105,11 @@ class _Accounts:
             after = self._count_ended(entry, burst, use)
         if burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
-        new = self._tx.new_jobs(burst)
-        if new:
-            after = ledger.extend(after, self._until(burst, new), self._payers(new))
         # Flux may start a job there by itself: the nodes are there.
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
+        new = self._tx.new_jobs(burst) - begun
+        if new:
+            after = ledger.extend(after, self._until(burst, new), self._payers(new))
         after = ledger.extend(after, after.until, self._payers(begun))
         # A program may begin and end between two looks.
         ended = burst.exit_status is not None
