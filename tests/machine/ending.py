@@ -56,7 +56,10 @@ def heal(steps: Steps) -> None:
     if world.sites != sites:
         world.sites = sites
         steps._reboot()
-    lead.drained = {r: why for r, why in lead.drained.items() if why != "broken fan"}
+    for rank in [r for r, why in lead.drained.items() if why == "broken fan"]:
+        # Of lent nodes, some stay broken, and all others are to be had.
+        if rank in OWN or not world.scenario.get("fans"):
+            del lead.drained[rank]
     for name, provider in world.providers.items():
         provider.next_offers_error = provider.next_provision_error = None
         provider.next_observe_error = provider.next_reap_error = None
@@ -185,11 +188,7 @@ def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:
         each = min(each, limits.max_nodes_per_burst)
     slots = find_slots(world.lead.known, world.settings.lead.slots)
     person = set(world.lead.drained)
-    rooms = [
-        min(each, len(set(slot.ranks) & admitted))
-        for slot in slots
-        if not person & set(slot.ranks)
-    ]
+    rooms = [min(each, len(set(slot.ranks) & admitted - person)) for slot in slots]
     if max(rooms, default=0) >= nodes:
         return True
     if wish.where == "together" or not world.settings.plan.spread:

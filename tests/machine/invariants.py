@@ -14,8 +14,11 @@ once      no demand is bursted twice, no isolated job runs twice
 money     nothing bought takes a budget past its limit, of all, a user or a bank; each
           burst is settled once
 trial     what had failed is tried by one burst at a time
-told      each pending job has a verdict; one that fits no node is told of none
+told      each pending job has a verdict; one that fits no node is told of none, and
+          none is told that no host will do where one is declared
 unread    while the lead is not read no deadline runs, and no work is booked
+asked     a provider is asked for no more than it says it has, and again for what a
+          burst had that has gone (`scarcity.py`)
 standing  a refusal that was not looked at again is what it would be if it were
 
 What must hold in the end (liveness, and that nothing is left) is in `ending.py`.
@@ -45,7 +48,9 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record
+from tests.machine.finality import wrongly_excluded
 from tests.machine.money import Spending
+from tests.machine.scarcity import Scarcity
 from tests.machine.world import OWN, World
 from tests.support.refusals import without_refusals
 
@@ -108,6 +113,7 @@ class Invariants:
         self.world = world
         self._ignored = ignored
         self._spending = Spending(world)
+        self._scarcity = Scarcity(world)
         self.reaped_under_a_job: list[str] = []
         self.taken_back: set[int] = set()
         """Jobs of which the user had his say, so that they may run twice by him."""
@@ -168,6 +174,7 @@ class Invariants:
             for name, entry in world.records.entries.items()
         }
         self._help = self._help_on_the_way()
+        self._scarcity.before_tick()
 
     def after_tick(self, healthy: bool):
         self.healthy = self.healthy + 1 if healthy else 0
@@ -175,6 +182,8 @@ class Invariants:
         self._new()
         self._trials()
         self._limits()
+        for name, holds, what in self._scarcity.after_tick():
+            self.must(name, holds, what)
         self._unread()
         if self.world.scenario.get("standing"):
             self._standing()
@@ -415,6 +424,8 @@ class Invariants:
             if job.state is JobState.SCHED and job.id not in snapshot.decisions
         ]
         self.must("told", not silent, f"jobs {silent} have no verdict")
+        excluded = wrongly_excluded(self.world)
+        self.must("told", not excluded, f"jobs {excluded} are told that no host does")
         shapes = set(self.world.lead.known.shapes)
         promised = [
             job
@@ -495,6 +506,7 @@ class Invariants:
             vain = burst.id not in self._before and burst.jobs
             vain = (
                 vain
+                and burst.id not in world.spoiled
                 and burst.jobs <= world.running_at_look
                 and not burst.lease.isolated
             )
@@ -695,7 +707,7 @@ class Invariants:
 
     def _taken(self, burst, job):
         """The ranks of a burst that a job has lost to others that it is not for."""
-        ours = burst.jobs | {job}
+        ours = self._spending.given(burst.id) | {job}
         jobs = self.world.lead.jobs.items()
         others = [other.ranks for number, other in jobs if number not in ours]
         return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))

@@ -25,9 +25,14 @@ class Spending:
         self._assigned: dict[BurstId, set[int]] = {}
 
     def note(self) -> None:
-        """Note the jobs of each burst."""
+        """Note the jobs of each burst that were given to it before they began."""
         for burst in self._world.bursts:
-            self._assigned.setdefault(burst.id, set()).update(burst.jobs)
+            given = burst.jobs - burst.started
+            self._assigned.setdefault(burst.id, set()).update(given)
+
+    def given(self, burst: BurstId) -> set[int]:
+        """Return the jobs that were given a burst before they began."""
+        return self._assigned.get(burst, set())
 
     def used(self, state: BudgetState) -> tuple[int, int]:
         """Return what counts towards a budget, and what of that was bought.
@@ -56,7 +61,7 @@ class Spending:
         return counts, bought
 
     def _is_bought(self, burst: BurstId, share: Share) -> bool:
-        return share.job is None or share.job in self._assigned.get(burst, ())
+        return share.job is None or share.job in self.given(burst)
 
 
 def _of(budget: BudgetSettings, shares: Iterable[Share], provider: str) -> list[Share]:

@@ -73,7 +73,17 @@ def draw(random: Random) -> dict[str, Any]:
     """Return a scenario: what differs from the tables in `world.py`."""
     scenario = _draw(random)
     # Not by `random`, from which the steps of each seed come, too.
-    scenario["guests"] = Random(repr(scenario)).random() < 0.4
+    other = Random(repr(scenario))
+    scenario["guests"] = other.random() < 0.4
+    scenario["fans"] = other.random() < 0.5
+    for site in scenario["providers"].values():
+        if "capacity" not in site:
+            continue
+        if other.random() < 0.5:
+            site["total"] = site["capacity"]
+        else:
+            # Longer than what was asked for in vain is in use.
+            scenario["limits"] = {**scenario["limits"], "cooldown": "120s"}
     return scenario
 
 

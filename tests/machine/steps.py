@@ -49,7 +49,13 @@ ERRORS: dict[str, Callable[[], Exception]] = {
 }
 CALLS = ("offers", "provision", "observe", "reap", "resize")
 DELAYS = ("listed_after", "starts_after", "ends_after", "listed_still")
-CONSTRAINTS = ("", '{"properties":["burst"]}', '{"hostlist":["burst-1-[0-3]"]}')
+CONSTRAINTS = (
+    "",
+    '{"properties":["burst"]}',
+    '{"hostlist":["burst-1-[0-3]"]}',
+    '{"hostlist":["burst-0-3"]}',
+    '{"and":[{"properties":["burst"]},{"not":[{"hostlist":["burst-0-0"]}]}]}',
+)
 WISHES = (
     BurstPreferences(),
     BurstPreferences(where="together"),
@@ -135,7 +141,7 @@ class Steps:
         nodes=[1, 2, 2, 3, 4, 4, 5, 8, 9],
         user=[1, 2, 3],
         wish=range(len(WISHES)),
-        constraint=[0, 0, 1, 2],
+        constraint=[0, 0, 1, 2, 3, 4],
         duration=[0.0, 30.0, 300.0],
         held=[False, True],
     )

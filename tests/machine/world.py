@@ -331,6 +331,7 @@ class World:
             max_nodes=site.get("max_nodes", 4),
             shape=NODE,
             capacity=site.get("capacity", 1_000),
+            total=site.get("total", 0),
             price=site.get("price", 0.0),
             modes=tuple(site.get("modes", ("joined",))),
         )
