@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.embedded.wire import Heartbeat
+from burst.embedded.wire import Goodbye, Heartbeat, Leave
 from burst.errors import (
     BurstError,
     Denied,
@@ -235,8 +235,8 @@ class ServiceReply(_Frame, frozen=True):
     fault: WireError | None = None
 
 
-FromClient = ClientRequest | ServiceReply
-ToClient = ClientResponse | ServiceCall | Heartbeat
+FromClient = ClientRequest | ServiceReply | Goodbye
+ToClient = ClientResponse | ServiceCall | Heartbeat | Leave
 _FROM_CLIENT: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)
 _TO_CLIENT: msgspec.msgpack.Decoder[ToClient] = msgspec.msgpack.Decoder(ToClient)
 

@@ -18,7 +18,7 @@ from burst.embedded.calls import (
     Body,
     ClientRequest,
     ClientResponse,
-    ServiceReply,
+    FromClient,
     ToClient,
 )
 from burst.embedded.process import LONGEST_PATH
@@ -60,7 +60,7 @@ class ClientSocket:
         """Sockets to poll; when one is readable, `receive` returns something."""
         return self._socket, self._monitor
 
-    def send(self, message: ClientRequest | ServiceReply) -> None:
+    def send(self, message: FromClient) -> None:
         """Send, without waiting."""
         try:
             self._socket.send(msgspec.msgpack.encode(message), zmq.NOBLOCK)

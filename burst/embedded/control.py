@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,14 @@ from burst.embedded.calls import (
 from burst.embedded.job import EmbeddedJob
 from burst.embedded.jobqueue import JobQueue
 from burst.embedded.views import active_work, job_info, lead_view
-from burst.embedded.wire import Heartbeat, Output, serving_socket
+from burst.embedded.wire import (
+    GOODBYE_S,
+    Goodbye,
+    Heartbeat,
+    Leave,
+    Output,
+    serving_socket,
+)
 from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
 from burst.log import failure, say
 from burst.model.jobid import JobId
@@ -98,7 +106,7 @@ class Control:
                 continue
             if isinstance(said, ServiceReply):
                 self._reply(client, said)
-            else:
+            elif isinstance(said, ClientRequest):
                 self._call((client, said.number), said)
 
     def push(self) -> None:
@@ -134,6 +142,28 @@ class Control:
         for client in waiting:
             self._send(client, Heartbeat())
 
+    def close(self) -> None:
+        """Tell clients that watch that the lead stops, wait a short time, and close.
+
+        ZeroMQ drops what a client has not read yet when the connection ends.
+        """
+        leave = Leave("the lead is stopping", stopping=True)
+        told = {client for client, _ in self._watchers}
+        waiting = {client for client in told if self._send(client, leave)}
+        deadline = time.monotonic() + GOODBYE_S
+        while waiting and time.monotonic() < deadline:
+            self.socket.poll(100)
+            waiting -= set(self._receive_goodbyes())
+        self.socket.close()
+
+    def _receive_goodbyes(self) -> Iterator[_Client]:
+        """Yield the clients that have read that the lead stops."""
+        while self.socket.poll(0):
+            client, *_, frame = self.socket.recv_multipart()
+            with suppress(msgspec.MsgspecError, RecursionError):
+                if isinstance(calls.decode_from_client(frame), Goodbye):
+                    yield client
+
     def _call(self, stream: _Stream, call: ClientRequest) -> None:
         client, number = stream
         kind = type(call.body)
@@ -152,9 +182,7 @@ class Control:
             answer = ClientResponse(number, fault=fault)
         self._send(client, answer)
 
-    def _send(
-        self, client: _Client, message: ClientResponse | ServiceCall | Heartbeat
-    ) -> bool:
+    def _send(self, client: _Client, message: calls.ToClient) -> bool:
         """Send, or remove a client that is gone."""
         try:
             frame = msgspec.msgpack.encode(message)

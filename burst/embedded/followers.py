@@ -20,6 +20,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from burst.embedded.boot import BrokerConfig
 from burst.embedded.wire import (
+    GOODBYE_S,
     PROTOCOL,
     Goodbye,
     Heartbeat,
@@ -35,8 +36,6 @@ from burst.errors import LeadError
 from burst.log import say
 
 _ZAP = "inproc://zeromq.zap.01"
-_GOODBYE_S = 1.0
-"""How long a lead that stops waits for its followers to leave."""
 _REPEAT_S = 60.0
 """Connections without our certificate are logged at most this often."""
 
@@ -112,7 +111,7 @@ class FollowerConnections:
         for identity in self._ranks:
             self._tell(identity, Leave("the lead is stopping", stopping=True))
         # ZeroMQ drops what a peer has not read yet when the connection ends.
-        deadline = time.monotonic() + _GOODBYE_S
+        deadline = time.monotonic() + GOODBYE_S
         while self._ranks and time.monotonic() < deadline:
             self._socket.poll(100)
             for _ in self.receive():

@@ -88,7 +88,7 @@ class LeadBroker:
         """Send followers away, kill the tasks, and remove the socket's file."""
         self._tasks.kill_all()
         self._followers.close()
-        self._control.socket.close()
+        self._control.close()
         self._context.term()
         self._path.unlink(missing_ok=True)
         say("stopped")

@@ -67,6 +67,7 @@ class EmbeddedLead:
         ] = None, None, None
         self._wake: Callable[[], None] = _do_nothing
         self._service: EmbeddedService | None = None
+        self._lost = False
         self._identity = self._ask(calls.Identify(), LeadIdentity)
 
     def identity(self) -> LeadIdentity:
@@ -191,6 +192,10 @@ class EmbeddedLead:
             calls.RequestService(method, as_json(payload)), dict[str, Any], timeout
         )
 
+    def shuts_down(self) -> bool:
+        """Return whether the lead has said that it stops; see `OrderlyEnd`."""
+        return self._lost and self._watched is not None and self._watched.shuts_down()
+
     def close(self) -> None:
         """End all connections, and the service."""
         for part in (self._service, self._watched, self._client):
@@ -203,8 +208,12 @@ class EmbeddedLead:
         self._watched = InstanceWatcher(self._uri, wanted, self._wake, mirror=mirror)
 
     def _ask(self, body: calls.Body, kind: type[_T], timeout: float = TIMEOUT_S) -> _T:
-        with self._lock:
-            return self._client.call(body, kind, timeout)
+        try:
+            with self._lock:
+                return self._client.call(body, kind, timeout)
+        except LeadGone:
+            self._lost = True
+            raise
 
     def _check(self) -> None:
         """Raise LeadGone unless the lead is there."""

@@ -20,7 +20,7 @@ from burst.embedded.calls import (
     ServiceReply,
 )
 from burst.embedded.client import TIMEOUT_S, ClientSocket
-from burst.embedded.wire import BEAT_S
+from burst.embedded.wire import BEAT_S, Goodbye, Leave
 from burst.errors import LeadGone
 
 _NUMBER = 1
@@ -35,6 +35,8 @@ class ClientStream:
     def __init__(self, uri: str, opening: Body) -> None:
         self.gone: LeadGone | None = None
         """Why the stream ended; None while it is open."""
+        self.leaves = False
+        """Whether the lead has said that it stops."""
         self._replies: SimpleQueue[ServiceReply] = SimpleQueue()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -99,6 +101,9 @@ class ClientStream:
                 self._connection.send(self._replies.get())
             while said := self._connection.receive(0):
                 heard = time.monotonic()
+                if isinstance(said, Leave):
+                    self.leaves = True
+                    self._connection.send(Goodbye())
                 if isinstance(said, ClientResponse | ServiceCall):
                     hear(said)
             if time.monotonic() - heard > TIMEOUT_S:

@@ -82,6 +82,15 @@ class InstanceWatcher:
                 raise Unreadable(why, "follow_queue makes them known")
             return self._mirror.jobs()
 
+    def shuts_down(self) -> bool:
+        """Return whether the lead, which is gone, has said before that it stops.
+
+        That may be on its way to us still, and the end of the connection comes after.
+        """
+        with self._news:
+            self._news.wait_for(lambda: self._line.gone, TIMEOUT_S)
+        return self._line.leaves
+
     def close(self) -> None:
         """Stop listening."""
         self._line.close()

@@ -23,6 +23,8 @@ SILENCE_MS = 5000
 """ZeroMQ closes a connection over which nothing came for this long. A process that ends
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""
+GOODBYE_S = 1.0
+"""A lead that stops waits so long for the Goodbye of those that it has told."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one job, and sent of that of one task."""
 
@@ -56,7 +58,7 @@ class Heartbeat(_Message, frozen=True):
 
 
 class Goodbye(_Message, frozen=True):
-    """A follower leaves."""
+    """A follower leaves, or whoever was told that the lead stops has read it."""
 
 
 class RunTasks(_Message, frozen=True):

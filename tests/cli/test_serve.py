@@ -223,12 +223,12 @@ def test_a_burst_whose_provider_is_not_set_up_is_told_of_and_left_alone(
         assert cli.row(burst_id)["online"] == 1
 
 
-def test_a_lead_that_ends_is_looked_for_and_missed(
+def test_a_lead_that_crashes_is_looked_for_and_missed(
     cli: CliHarness, instance: EmbeddedInstance
 ) -> None:
     cli.write(lead={"reconnect": "0.2s"})
     with cli.daemon() as daemon:
-        instance.stop()
+        instance.kill()
         assert daemon.wait() == 1
         *_, looking, error = daemon.log.splitlines()
         assert looking.endswith("looking for the lead again, for at most 200ms")

@@ -36,11 +36,12 @@ class LossContract(WithInstance):
     def test_the_end_of_the_lead_wakes_and_is_said(
         self, end: str, instance: LastingInstance, watch: Watch
     ) -> None:
+        assert isinstance(watch.lead, OrderlyEnd)
+        assert not watch.lead.shuts_down()
         with watch.woken_by("the end of the lead"):
             instance.stop() if end == "stop" else instance.kill()
         until_gone(watch.lead)
-        if isinstance(watch.lead, OrderlyEnd):
-            assert watch.lead.shuts_down() == (end == "stop")
+        assert watch.lead.shuts_down() == (end == "stop")
 
     def test_every_call_says_that_the_lead_is_gone(
         self, instance: LastingInstance, watch: Watch
