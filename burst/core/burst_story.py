@@ -15,7 +15,7 @@ from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.timeline import begin_time, known_events, timeline
 from burst.model.burst import Burst, State
-from burst.model.decision import clock_time
+from burst.model.decision import time_after
 from burst.model.event import Event
 from burst.model.jobid import format_f58
 from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, Actor
@@ -62,6 +62,8 @@ SENTENCES = {
 }
 """By the event's name; what is in braces is of its context."""
 _NO_NOTE = "its provider does not say why"
+# The lead sees a loss at once, and a provider may tell of it a moment later.
+_NO_CAUSE = "what took them away is not known so far"
 
 # From the event that begins a stage to the one that ends it, by their names in
 # burst.core.timeline.
@@ -86,7 +88,7 @@ def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
-        "next": next_step_of(burst, settings),
+        "next": next_step_of(burst, settings, now),
         "hosts": format_hostlist(lease.hosts),
         "ranks": format_idset(lease.ranks),
         "events": [
@@ -104,7 +106,7 @@ def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
     }
 
 
-def next_step_of(burst: Burst, settings: Settings) -> str:
+def next_step_of(burst: Burst, settings: Settings, now: float) -> str:
     """Return who acts next on a burst, and by when; empty for one that has ended."""
     lost = burst.state is State.ONLINE and burst.lost_since is not None
     step = LOST if lost else BURST_STEPS[burst.state]
@@ -118,14 +120,15 @@ def next_step_of(burst: Burst, settings: Settings) -> str:
     end = next_deadline(burst, settings)
     if burst.state in limits:
         end = burst.since + limits[burst.state]
-    until = f" ({clock_time(end)})" if math.isfinite(end) else ""
+    until = f" ({time_after(end, now)})" if math.isfinite(end) else ""
     facts = {"until": until, "burst": burst.id}
     return f"{step.who.value} {step.what.format_map(facts)}"
 
 
 def sentence(event: Event) -> str:
     """Return what an event says, without a full stop."""
-    facts = defaultdict(lambda: "?", {"note": _NO_NOTE, **event.context})
+    unsaid = _NO_CAUSE if event.name == "lost" else _NO_NOTE
+    facts = defaultdict(lambda: "?", {"note": unsaid, **event.context})
     return SENTENCES[event.name].format_map(facts)
 
 

@@ -32,6 +32,8 @@ _SLOWER = 60.0
 # A new text of the same meaning is written at most this often, in seconds.
 _REWORDED_EVERY = 600.0
 
+_STARTS = "its nodes were online, and it was released for Flux to start it there"
+
 Memo = dict[str, str] | None
 
 
@@ -124,6 +126,9 @@ def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
 
 
 def _why(decision: Decision, guest: bool) -> str:
+    if decision.reason is Reason.RELEASED:
+        # It is the last memo, which stays as the job runs.
+        return f"{_STARTS}{decision.facts.get('ends', '')}"
     text = decision.guests_text() if guest else decision.text()
     if decision.reason is Reason.TURNED_DOWN:
         text += ": " + "; ".join(

@@ -46,6 +46,10 @@ JobsByRank = Mapping[int, AbstractSet[JobId]]
 
 STARTED_AGAIN = "all its followers run by now, and not all have joined the lead again"
 """Of a burst that has lost ranks, where its provider says no more."""
+_NOT_ENABLED = (
+    "is not enabled, so that nothing is known of the burst and nothing is done to it;"
+    " set it up again until the burst is gone"
+)
 # Events whose note says why a burst ended.
 _ENDS = ("exception", "drain", "finish", "quarantine")
 
@@ -227,6 +231,9 @@ def burst_note(burst: Burst, world: World) -> str:
     """Return why a burst is in its state, and what it waits for."""
     if burst.quarantined:
         return burst.quarantined
+    enabled = world.providers.keys() | world.places.keys()
+    if burst.live and burst.lease.provider not in enabled:
+        return f"provider {burst.lease.provider} {_NOT_ENABLED}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)

@@ -25,6 +25,12 @@ def clock_time(seconds: float) -> str:
     return _date(seconds, "%H:%M:%S")
 
 
+def time_after(seconds: float, now: float) -> str:
+    """Return a time of day, with its day where that is not today; both as above."""
+    clock, day = clock_time(seconds), _date(seconds, "%Y-%m-%d")
+    return clock if day in ("never", _date(now, "%Y-%m-%d")) else f"{day} {clock}"
+
+
 def _date(seconds: float, form: str) -> str:
     """Return a time in a form of strftime(3); "never" for what no calendar has."""
     try:

@@ -92,6 +92,8 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         lead=lead.observe(),
+        # None is asked, and of those that are not enabled that is told.
+        places={name: "" for name, of in settings.providers.items() if of.enabled},
     )
     return Snapshot(
         now=now,

@@ -7,7 +7,7 @@ import msgspec
 
 from burst.core import lifecycle
 from burst.core.burst_story import SENTENCES, burst_story, next_step_of, sentence
-from burst.model.decision import clock_time
+from burst.model.decision import clock_time, moment
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from tests.builders import T0, settings
@@ -82,9 +82,25 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
             " rejoin (",
         ),
     ):
-        assert says in next_step_of(run(*events), limits)
-    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits) == ""
+        assert says in next_step_of(run(*events), limits, T0)
+    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits, T0) == ""
     odd = lifecycle.quarantine(run(*ONLINE), "odd", T0)
-    assert next_step_of(odd, limits) == (
+    assert next_step_of(odd, limits, T0) == (
         f"an administrator takes it down: burst down {odd.id}"
     )
+
+
+def test_what_ends_on_another_day_is_told_with_its_day() -> None:
+    limits = settings(deadlines={"join": "30h"})
+    told = next_step_of(run("provision-start", "provision-finish"), limits, T0)
+    end = T0 + 2 + 30 * 3600
+    assert told.endswith(f"({moment(end)[:10]} {clock_time(end)})")
+
+
+def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() -> None:
+    lost = Event(T0, "lost", {"ranks": "3", "since": T0})
+    known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
+    assert sentence(lost) == (
+        "ranks were lost: what took them away is not known so far"
+    )
+    assert sentence(known) == "ranks were lost: b-3 was evicted"

@@ -255,7 +255,6 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Decision(Reason.RELEASED, {"ends": "", "by": ""}), "released"),
         (Decision(Reason.NO_SLOTS), "waiting"),
         (Decision(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
         (
@@ -270,6 +269,12 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 )
 def test_a_memo_has_a_word_and_a_sentence(verdict, state):
     assert memo(verdict) == {"state": state, "why": verdict.text()}
+
+
+def test_the_last_memo_of_a_job_is_true_as_it_runs_and_after_it():
+    told = memo(Decision(Reason.RELEASED, {"ends": "", "by": ""}))
+    why = "its nodes were online, and it was released for Flux to start it there"
+    assert told == {"state": "released", "why": why}
 
 
 def test_a_job_that_needs_us_not_has_no_memo():

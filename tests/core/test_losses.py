@@ -21,6 +21,7 @@ from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 WHY = "was evicted, as when a node is drained"
+UNKNOWN = "what took them away is not known so far"
 
 
 def running():
@@ -63,7 +64,7 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     sim.provider.lose(sim.burst.id, [host])
     sim.tick(1)
     assert sim.lead.jobs[victim].result == "failed"
-    assert sentence(the_loss(sim)) == "ranks were lost: its provider does not say why"
+    assert sentence(the_loss(sim)) == f"ranks were lost: {UNKNOWN}"
     since = sim.burst.lost_since
     sim.provider.evict(sim.burst.id, host, WHY)
     sim.tick(3)

@@ -246,3 +246,13 @@ def test_a_slot_says_why_no_burst_may_have_it(lead, state):
     rows = report.slot_rows(Records(), seen)
     assert rows[0]["state"] == state
     assert {row["state"] for row in rows[1:]} == {"free"}
+
+
+def test_of_a_burst_whose_provider_is_disabled_that_is_its_note():
+    burst = made(FAILED)
+    seen = msgspec.structs.replace(world(view()), providers={}, places={"other": ""})
+    told = report.burst_row(burst, seen, T0 + 100)
+    assert told["state"] == "reap"
+    assert told["note"].startswith(
+        f"provider {burst.lease.provider} is not enabled, so that nothing is known"
+    )
