@@ -256,3 +256,10 @@ def test_of_a_burst_whose_provider_is_disabled_that_is_its_note():
     assert told["note"].startswith(
         f"provider {burst.lease.provider} is not enabled, so that nothing is known"
     )
+
+
+def test_of_a_burst_that_has_lost_ranks_the_cause_is_its_note():
+    online = DRAINED[:2]
+    lost = Event(T0 + 40, "lost", {"ranks": "3", "since": T0 + 40, "note": "x is gone"})
+    seen = world(view(online={2}))
+    assert report.burst_note(made(*online, lost), seen) == "x is gone"

@@ -150,3 +150,21 @@ def test_a_burst_that_is_quarantined_gets_no_job():
     sim.tick(2)
     assert sim.burst.quarantined
     assert not sim.burst.jobs
+
+
+def test_a_job_that_is_not_burstable_keeps_a_burst_from_being_idle():
+    """The lead does not show it, but that its nodes are in use."""
+    sim = Sim(deadlines=PRICED)
+    sim.tick(2)
+    first = sim.lead.submit(whole(4))
+    sim.until(lambda: sim.lead.running() == [first])
+    sim.lead.finish(first)
+    sim.until(lambda: sim.burst.unused_since is not None)
+    plain = sim.lead.submit(whole(4))
+    sim.lead.unmarked.add(plain)
+    ranks = frozenset(sim.burst.lease.ranks)
+    sim.lead.change(plain, state=JobState.RUN, ranks=ranks, t_start=sim.now)
+    sim.tick(60)
+    assert sim.burst.state is State.ONLINE
+    assert sim.burst.unused_since is None
+    assert not sim.burst.jobs
