@@ -12,7 +12,6 @@ from burst_kube import KubeProvider
 from burst.config import Seconds
 from burst.errors import (
     InsufficientCapacity,
-    NotFound,
     Refused,
     SpecRefused,
     Transient,
@@ -412,13 +411,6 @@ def test_a_minicluster_may_grow_by_others_where_a_growth_broke_off(
         assert isinstance(broken, Transient)
         resize_all(provider, sized(bursts, size))
         reap_all(provider, sized(bursts, size))
-
-
-def test_nothing_is_made_of_what_does_not_exist(
-    bursts: Bursts, provider: KubeProvider
-) -> None:
-    assert isinstance(attempt(lambda: provider.resize(bursts.spec)), NotFound)
-    assert bursts.objects("jobs") == bursts.objects("secrets") == []
 
 
 def test_the_shipped_standard_holds_for_a_growth(
