@@ -177,6 +177,25 @@ def test_what_the_lead_does_not_take_is_tried_again_and_told(
     assert len(site.sim.lead.jobs) == 1
 
 
+def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO)
+    site.step(3)
+    both["a"].error = ZeroDivisionError("oh")
+    both["a"].says = both["b"].says = MemberDecision(nodes=2)
+    site.step(12)
+    assert (site.live("a"), site.live("b")) == (1, 2)
+    trouble = site.member("a").trouble
+    assert trouble
+    assert "ZeroDivisionError" in trouble.what
+    assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
+    both["a"].error = None
+    site.step(24)
+    assert site.live("a") == 2
+
+
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     site = EnsembleSite()
     says = site.up(**ONE)["a"]
