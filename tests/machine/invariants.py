@@ -48,6 +48,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record
+from burst.model.request import BurstPreferences
 from tests.machine.finality import wrongly_excluded
 from tests.machine.money import Spending
 from tests.machine.scarcity import Scarcity
@@ -513,6 +514,28 @@ class Invariants:
             # One that has waited long enough gets a burst at the next moment.
             vain = vain and any(self._is_patient(job) for job in burst.jobs)
             self.must("use", not vain, f"{burst.id} is made for jobs that run already")
+            if burst.id not in self._before and burst.id not in world.spoiled:
+                needless = self._alone_on_own_nodes() & burst.jobs
+                what = f"{burst.id} is made for {needless}, and own nodes are free"
+                self.must("use", not needless, what)
+
+    def _alone_on_own_nodes(self):
+        """Return the only job that waits, if own nodes are free and it is to wait.
+
+        They are free for it where a person has stopped the queues, for one.
+        """
+        lead = self.world.lead
+        waiting = [j for j in self.world.jobs(JobState.SCHED) if j.urgency or j.queue]
+        held = [j for j in lead.pending() if self.world.is_held_by_us(j)]
+        (job, *others) = {j.id: j for j in [*waiting, *held]}.values() or (None,)
+        if others or job is None or job.queue or not job.request:
+            return frozenset()
+        broken = lead.drained.keys() | lead.housekeeping.keys()
+        free = set(OWN) & lead.online - lead._used() - broken & lead.admitted(job)
+        enough = sum(lead.holds(job, rank) for rank in free) >= job.request.nodes
+        plain = job.preferences in (BurstPreferences(), BurstPreferences(urgency=16))
+        alone = enough and plain and self._is_patient(job.id)
+        return frozenset({job.id}) if alone else frozenset()
 
     def _trials(self):
         """What failed gets one burst, or those of one job, until that is online."""
@@ -538,7 +561,7 @@ class Invariants:
     def _is_patient(self, job):
         patience = self.world.settings.intake.local_wait
         view = self.world.lead.jobs[job]
-        waited = self.world.now - view.t_submit
+        waited = self.world.now - max(view.t_submit, view.t_eligible)
         return view.preferences.wait is None and waited < patience
 
     def _lease_is_long_enough(self, burst, job):
@@ -627,6 +650,9 @@ class Invariants:
             and b.lease.place not in world.left
         ]
         self.must("isolation", not found, f"{found} are quarantined")
+        disabled = {n for n, health in world.records.health.items() if health.disabled}
+        disabled -= world.refusing
+        self.must("isolation", not disabled, f"{disabled} are disabled for one spec")
         ours = {r: why for r, why in world.lead.drained.items() if r in OWN}
         ours = {r: why for r, why in ours.items() if why.startswith(DRAIN_TAG)}
         self.must("isolation", not ours, f"we drained {ours}")

@@ -119,6 +119,8 @@ class World:
         """Ids of what bears our tag and was never made by us."""
         self.spoiled: set[str] = set()
         """Bursts of which a record was spoiled."""
+        self.refusing: set[str] = set()
+        """Providers that have failed at more than one spec."""
         self.left: set[str] = set()
         """Places that a provider was in before it was told to be elsewhere."""
         self.running_at_look: set[int] = set()
@@ -149,14 +151,18 @@ class World:
         """Seconds that no step of the clock is a part of."""
         return float(self.now - self.clock.offset)
 
-    def set_clock(self, seconds: float) -> None:
-        """Have the system clock set, or the machine suspended, while no daemon ticks.
-
-        Followers wait for durations: for them, the ends of their leases stay.
-        """
+    def suspend(self, seconds: float) -> None:
+        """Have the machine of the daemon sleep: its monotonic clock stands still."""
         self.now += seconds
         self.lead.now = self.now
         self.clock = ClockMark(self.clock.boot, self.clock.offset + seconds)
+
+    def set_clock(self, seconds: float) -> None:
+        """Have the system clock set while no daemon ticks.
+
+        Followers wait for durations: for them, the ends of their leases stay.
+        """
+        self.suspend(seconds)
         for _, _, burst in self.made():
             end = burst.spec.lease_end
             if end:
