@@ -216,7 +216,7 @@ class Invariants:
                 )
                 text = f"{burst.id} had {left:g} s left to {state}"
                 self.must("unread", not late, text)
-        if snapshot.world.unread and not world.clock.offset:
+        if snapshot.world.unread and not world.stepped:
             self._no_work_unread()
         self._left = {
             burst.id: (burst.state, next_deadline(burst, world.settings) - world.now)

@@ -128,6 +128,8 @@ class World:
         """What a provider's method returns next, if it is not what it should."""
         self.boots = 0
         self.clock = ClockMark("one boot", 0.0)
+        self.stepped = False
+        """Whether Flux's times of jobs are by several clocks."""
         self.boot()
 
     def boot(self):
@@ -155,6 +157,7 @@ class World:
         """Have the machine of the daemon sleep: its monotonic clock stands still."""
         self.now += seconds
         self.lead.now = self.now
+        self.stepped = True
         self.clock = ClockMark(self.clock.boot, self.clock.offset + seconds)
 
     def set_clock(self, seconds: float) -> None:
