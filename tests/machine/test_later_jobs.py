@@ -32,7 +32,7 @@ def test_a_burst_that_is_made_for_it_beside_free_own_nodes_is_seen() -> None:
         }
         return msgspec.structs.replace(view, jobs=jobs)
 
-    machine.world.lead.observe = observe
+    machine.world.lead.observe = observe  # type: ignore[method-assign]
     for name, arguments in (LATER, STOPPED, TICKS, TICKS):
         machine.take(name, arguments)
     with pytest.raises(Broken) as broken:
