@@ -439,7 +439,7 @@ class Steps:
     def journal_lags(self, lagging):
         self.world.lead.lagging = lagging
 
-    @step(1, full=[True, False, False])
+    @step(2, full=[True, True, False])
     def store_is_full(self, full):
         self.world.lead.disk.full = full
 
@@ -454,14 +454,15 @@ class Steps:
         world, lead = self.world, self.world.lead
         self.invariants.before_tick()
         silences = lead.silence.came
-        try:
+        ended = False
+        with suppress(StoreError, Unreadable):
             world.tick(seconds)
-        except (StoreError, Unreadable):
-            self.invariants.after_tick(healthy=False)
-            return
-        troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
+            ended = True
+        troubled = lead.unreadable or lead.deaf or lead.stopped
         unanswered = lead.silence.came > silences
-        self.invariants.after_tick(healthy=not troubled and not unanswered)
+        # A store that takes nothing is no reason to do nothing.
+        healthy = not troubled and not unanswered and (ended or lead.disk.full)
+        self.invariants.after_tick(healthy, storing=not lead.disk.full)
 
     @step(2, seconds=[200.0, 1000.0], ends=[True, False], dies=[True, False])
     def daemon_is_away(self, seconds, *, ends, dies):
@@ -660,6 +661,8 @@ class Steps:
     def _reboot(self):
         self.answers = []  # whoever asked sees the connection end
         self.world.boot()
+        if self.world.lead.disk.full:  # what was seen and not stored is seen anew
+            self.invariants.count_anew()
         self.invariants.watch_reaps()
 
 
