@@ -14,7 +14,7 @@ from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
-from burst.model.burst import BurstId
+from burst.model.burst import BurstId, State
 from burst.model.hold import HoldState
 from burst.model.lead import GuestAccess, JobState
 from burst.provider import BurstSpec
@@ -154,7 +154,17 @@ class World:
         return float(self.now - self.clock.offset)
 
     def suspend(self, seconds: float) -> None:
-        """Have the machine of the daemon sleep: its monotonic clock stands still."""
+        """Have the machine of the daemon sleep: its monotonic clock stands still.
+
+        Of isolated bursts, the lease of those ends meanwhile that are known to be made:
+        of what is gone before we heard that it was made, nobody would know.
+        """
+        making = {burst.id for burst in self.bursts if burst.state is State.PROVISION}
+        self._step(seconds)
+        programs = [b for _, _, b in self.made() if b.spec.program]
+        self._move_leases([b for b in programs if b.spec.burst_id in making], seconds)
+
+    def _step(self, seconds: float) -> None:
         self.now += seconds
         self.lead.now = self.now
         self.stepped = True
@@ -165,8 +175,11 @@ class World:
 
         Followers wait for durations: for them, the ends of their leases stay.
         """
-        self.suspend(seconds)
-        for _, _, burst in self.made():
+        self._step(seconds)
+        self._move_leases([burst for _, _, burst in self.made()], seconds)
+
+    def _move_leases(self, bursts, seconds):
+        for burst in bursts:
             end = burst.spec.lease_end
             if end:
                 later = end + seconds
