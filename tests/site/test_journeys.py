@@ -168,6 +168,8 @@ def test_after_a_restart_of_the_lead_nothing_is_left_and_the_next_burst_works(
     adopted.wait_until_reaped()
 
 
+# What is on record of a drain has no part in how jobs come in.
+@pytest.mark.parametrize("world", named("simple-hold", "easy-queue"), indirect=True)
 def test_a_burst_that_drains_as_the_lead_is_restarted_is_reaped(
     adopted: Adopted,
 ) -> None:

@@ -90,9 +90,9 @@ def parameters() -> Iterator[Any]:
         yield pytest.param(world, id=world.name, marks=marks)
 
 
-def named(name: str) -> list[object]:
-    """Return one of them, as the parameter of a test that is for it alone."""
-    return [each for each in parameters() if each.id == name]
+def named(*names: str) -> list[object]:
+    """Return some of them, as parameters of a test that is for these alone."""
+    return [each for each in parameters() if each.id in names]
 
 
 class Kept:
