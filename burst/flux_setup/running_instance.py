@@ -82,6 +82,6 @@ def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
-    if intake.mode == "hold":
+    if intake.mode != "scheduler":
         for finding in find_obstacles(instance.known, intake, instance.config):
             raise ConfigError(finding.what, finding.advice)
