@@ -188,6 +188,10 @@ def test_fcfs_is_refused_in_mode_hold_and_doctor_says_so(
     assert "wrong" in said
     assert "Fluxion schedules by fcfs" in said
     assert 'queue-policy = "easy"' in said
+    # Its own queue for ordinary jobs would have each of them denied as those of hold.
+    place = ("--dir", str(instance.directory / "d"), "--uri", instance.uri)
+    refused = burst("setup", *place, "--dry-run", "--mode", "queue")
+    assert "queue default requires no property that own nodes have" in refused.error
 
 
 # How often it is asked.
