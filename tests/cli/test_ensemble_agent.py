@@ -12,7 +12,6 @@ from tests.cli.cli_harness import CliHarness
 from tests.embedded_instance import embedded_instance
 from tests.support.agent_story import (
     AgentStory,
-    loses_and_doubles_nothing,
     runs_its_jobs_and_ends,
     stops_cleanly,
 )
@@ -27,10 +26,6 @@ def story(cli: CliHarness, tmp_path: Path) -> Iterator[AgentStory]:
 
 def test_an_agent_runs_the_jobs_of_its_member_and_ends(story: AgentStory) -> None:
     runs_its_jobs_and_ends(story)
-
-
-def test_no_job_is_lost_or_run_twice_whoever_is_killed(story: AgentStory) -> None:
-    loses_and_doubles_nothing(story)
 
 
 def test_an_agent_that_is_silent_makes_its_member_unreadable(

@@ -349,18 +349,3 @@ def test_on_a_real_lead_a_bank_pays_for_its_users_only(site: Site) -> None:
         wait_until(lambda: spent_by_bank(site).keys() == {"physics"}, "its bank")
         assert site.cli.status()["banks_unverified"] == ""
         site.check_that_nothing_is_left()
-
-
-@pytest.mark.flux
-@real
-def test_a_daemon_goes_on_while_flux_accounting_hangs(site: Site) -> None:
-    budget = [{"limit": 1000, "match": {"bank": "physics"}}]
-    site.write(deadlines=SOON, prices=PRICES, budget=budget)
-    with accounting(site.cli.uri, "hangs"), site.cli.daemon() as daemon:
-        job = site.submit("-N2", "--requires=burst", "--bank=art", *HOSTNAME)
-        site.wait_for_job(job, "COMPLETED")
-        assert spent_by_bank(site).keys() == {"art"}
-        why = site.cli.status()["banks_unverified"]
-        assert why == "accounting.list_users: no answer within 1s"
-        assert f"banks are not verified: {why}; banks are as jobs name" in daemon.log
-        site.check_that_nothing_is_left()

@@ -6,7 +6,6 @@ is stopped: it goes on to its end, and nothing is left.
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -126,40 +125,3 @@ def test_it_lives_through_the_loss_of_all_followers(site: Site) -> None:
         assert found["success"] + found["failed"] == 4
         # Jobs that Flux starts before it knows that a node is gone fail, too.
         assert found["failed"] >= 2
-
-
-def test_without_jobs_it_ends_though_leases_end_before(site: Site) -> None:
-    site.write(deadlines={"lease": "4s", "drain": "2s"})
-    with site.cli.daemon():
-        # It is to be idle for 6 s, and no burst of it is as old.
-        up(site, "true", count=1, options="terminateChecks = 20")
-        assert wait_for_end(site) == {"success": 1, "failed": 0}
-        assert "it was idle for" in member(site)["member"]["why"]
-
-
-def test_it_does_not_grow_for_jobs_of_a_stopped_queue(site: Site) -> None:
-    site.flux("queue", "stop")
-    with site.cli.daemon():
-        up(site, "sleep 1")
-        wait_until(
-            lambda: member(site).get("queue", {}).get("sched", 0) == 4,
-            lambda: f"its jobs: {ensemble(site.cli)}",
-        )
-        wait_until(
-            lambda: member(site)["nodes"]["node_up_count"] == 1,
-            lambda: f"its first node: {ensemble(site.cli)}",
-        )
-        time.sleep(2)
-        assert member(site)["member"]["nodes"] == 1
-        site.flux("queue", "start")
-        assert wait_for_end(site) == {"success": 4, "failed": 0}
-
-
-def test_jobs_shorter_than_a_check_are_run_until_enough_have_succeeded(
-    site: Site,
-) -> None:
-    with site.cli.daemon():
-        options = "successTarget = 12, terminateChecks = 3"
-        up(site, "true", count=0, algorithm="workload-success", options=options)
-        assert wait_for_end(site)["success"] >= 12
-        assert "jobs have succeeded" in member(site)["member"]["why"]
