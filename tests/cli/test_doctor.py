@@ -64,19 +64,7 @@ def test_lines_may_have_a_form(shared: Shared) -> None:
             {"limits": {"max_node": 3}},
             "limits.max_node: no such key -> did you mean max_",
         ),
-        (
-            {"providers": {}},
-            "no provider is configured, so no burst can be made -> add a",
-        ),
         ({"lead": {"slots": ["x-[0-1]"]}}, "x-[0-1] is not in the lead's hosts -> "),
-        (
-            {"providers": {"a": {"type": "nosuch"}}},
-            "no provider 'nosuch' is installed -> installed are ",
-        ),
-        (
-            {"providers": {"a": {"type": "local", "cores": 1}}},
-            "rank slot",
-        ),
         ({"lead": {"address": "127.0.0.1", "port": 1}}, "endpoint"),
     ],
 )
@@ -121,20 +109,12 @@ def test_without_a_lead_the_rest_is_looked_at_all_the_same(shared: Shared) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("[providers\n", "not TOML: "),
-        ("[limit]\nmax_nodes = 3\n", "limit: no such key"),
-        ("[limits]\nmax_node = 3\n", "limits.max_node: no such key"),
-    ],
-)
 def test_a_file_that_cannot_be_used_is_the_one_thing_that_is_wrong(
-    cli: CliHarness, text: str, cause: str
+    cli: CliHarness,
 ) -> None:
-    cli.config.write_text(text)
+    cli.config.write_text("[providers\n")
     said = cli.run("doctor")
-    assert cause in wrong(said)
+    assert "not TOML: " in wrong(said)
     assert said.stdout.splitlines()[-1].startswith("1 wrong, ")
     assert "not checked without the settings: " in said.stdout
 

@@ -29,7 +29,6 @@ from burst.embedded.wire import (
     lead_socket,
 )
 from burst.kits import certificate
-from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
 from tests.embedded_instance import (
@@ -164,18 +163,6 @@ def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> N
         context.destroy(linger=0)
 
 
-def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket = context.socket(zmq.DEALER)
-    try:
-        socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
-        socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
-        refused = "refused a connection"
-        wait_until(lambda: refused in instance.log("lead-0"), refused)
-    finally:
-        context.destroy(linger=0)
-
-
 def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -> None:
     join(instance, watch)
     secret = read_broker_config(instance.config, HOST).certificate.secret.decode()
@@ -205,19 +192,6 @@ def test_the_newest_of_two_for_a_rank_wins(
     assert watch.state(job, JobState.INACTIVE).result == "failed"
     watch.online(RANK)
     assert instance.output(instance.submit(slots=1, cores=4, command=("echo", "x")))
-
-
-def test_a_kill_fails_the_job_and_the_rank_may_join_again(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    join(instance, watch)
-    job = instance.submit(slots=1, cores=4, command=SLEEP)
-    watch.state(job, JobState.RUN)
-    instance.kill_follower(HOST)
-    watch.state(job, JobState.INACTIVE)
-    assert instance.exception(job) == ("exec", f"node failure on {HOST} (rank {RANK})")
-    assert "its connection is closed" in instance.log("lead-0")
-    join(instance, watch)
 
 
 def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> None:
@@ -335,46 +309,6 @@ def test_hosts_with_a_parent_join_the_lead_directly(
         text.replace("]\n[resource]", f"    {entry},\n]\n[resource]")
     )
     join(instance, watch)
-
-
-def test_a_job_sees_the_hosts_it_runs_on(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    for host in ("burst-0-0", "burst-0-1"):
-        instance.start_follower(host)
-    watch.online(2, 3)
-    job: JobId = instance.submit(
-        nodes=2, command=("sh", "-c", "echo $FLUX_TASK_RANK $BURST_HOSTNAME")
-    )
-    lines = sorted(instance.output(job).splitlines())
-    assert lines == ["0 burst-0-0", "1 burst-0-1"]
-    assert instance.info(job).hosts == ("burst-0-0", "burst-0-1")
-
-
-@pytest.mark.parametrize("host", ["lead-0", HOST])
-def test_a_command_that_cannot_be_tried_fails_its_job(
-    instance: EmbeddedInstance, watch: Watch, host: str
-) -> None:
-    join(instance, watch)
-    here = {"constraints": {"hostlist": [host]}}
-    job = instance.submit(slots=1, command=("null\0byte",), attributes=here)
-    assert watch.state(job, JobState.INACTIVE).result == "failed"
-    assert instance.info(job).exit_code == 126
-    assert instance.info(job).hosts == (host,)
-
-
-def test_a_canceled_job_ends_on_all_its_followers(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    join(instance, watch)
-    job = instance.submit(nodes=2, command=SLEEP)
-    instance.start_follower("burst-0-2")
-    watch.state(job, JobState.RUN)
-    instance.cancel(job)
-    assert watch.state(job, JobState.INACTIVE).result == "canceled"
-    assert [event.name for event in instance.info(job).events][-4:] == [
-        *("finish", "release", "free", "clean"),
-    ]
 
 
 def test_two_leads_on_one_port_say_so(instance: EmbeddedInstance) -> None:

@@ -325,3 +325,14 @@ def test_the_doctor_warns_where_guests_share_nodes_that_run_none_of_their_jobs(
         done = system.try_burst(OWNER, "doctor", "--json", "-c", str(system.settings))
         found = [each["what"] for each in json.loads(done.stdout)["findings"]]
         assert any(warning in what for what in found) == shared, "\n".join(found)
+
+
+def test_root_starts_no_followers_in_the_owners_instance(
+    system: SystemInstance,
+) -> None:
+    """They would be brokers of root, on which the owner could run anything as root."""
+    command = ("python", "-m", "burst", "daemon", "-c", str(system.settings))
+    done = system.lab.try_run("root", *command, "--uri", system.uri)
+    assert done.returncode == 1, done
+    assert "the instance is flux's, and this is uid 0" in done.stderr
+    assert not (system.directory / "p").exists()
