@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from burst.kits import certificate
-from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
+from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
 
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 STOPPED = "stopped; live bursts: 1, held jobs: 0; all stay as they are"
 
 
@@ -104,24 +103,6 @@ def test_a_second_signal_leaves_what_is_still_being_taken_down(
         assert "stopped; live bursts: 1" in daemon.log
         assert instance.info(job).state is JobState.RUN
         instance.cancel(job)
-
-
-def test_a_daemon_that_is_killed_is_followed_by_one_that_knows_all(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        burst_id = bring_up(cli)
-        job = instance.submit(nodes=9)
-        wait_until(lambda: instance.info(job).urgency == 0, "the job to be held")
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        wait_until(lambda: cli.row(burst_id)["online"] == 2, "its nodes to be counted")
-        assert cli.row(burst_id)["state"] == "online"
-        assert cli.status()["held"] == [format_f58(job)]
-        cli.run("down", burst_id)
-        assert cli.run("release", format_f58(job)).status == 0
-    instance.cancel(job)
 
 
 def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
@@ -208,34 +189,12 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 
-def test_a_lead_that_is_back_is_served_again(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        instance.kill()
-        daemon.says("looking for the lead again, for at most 5m")
-        instance.start()
-        daemon.says(" serves ", times=2)
-        assert cli.run("status").lines[0] == "no bursts"
-        assert daemon.end() == 0
-
-
-def test_a_daemon_can_be_stopped_while_it_looks_for_the_lead(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        instance.kill()
-        daemon.says("looking for the lead again")
-        assert daemon.end() == 0
-
-
 def test_a_daemon_that_cannot_begin_names_file_and_key_in_one_line(
-    shared: Shared,
+    served: CliHarness,
 ) -> None:
-    _, cli, _ = shared
-    with settings(cli, limits={"breaker": 0}):
-        error = refused(cli)
-    told = f"{cli.config}: limits.breaker: 0 is out of range; at least 1"
+    with settings(served, limits={"breaker": 0}):
+        error = refused(served)
+    told = f"{served.config}: limits.breaker: 0 is out of range; at least 1"
     assert error.startswith(told)
 
 
