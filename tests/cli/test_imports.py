@@ -11,6 +11,7 @@ from importlib.metadata import version
 import pytest
 
 from burst import __version__
+from tests.cli.cli_harness import CliHarness
 
 _TELL = """
 import sys
