@@ -46,29 +46,6 @@ def test_a_daemon_goes_on_while_modules_are_loaded_anew(site: Site) -> None:
         site.check_that_nothing_is_left()
 
 
-def test_a_daemon_goes_on_after_the_broker_did_not_answer_in_time(site: Site) -> None:
-    site.write(deadlines=SOON)
-    broker = site.instance.pid("lead-0")
-    with site.cli.daemon() as daemon:
-        jobs = [site.submit("-N2", "--requires=burst", *HOSTNAME) for _ in range(2)]
-        # What the daemon does for them meanwhile is left without an answer.
-        os.kill(broker, signal.SIGSTOP)
-        # At least one tick meets the silence; which of its requests does is chance.
-        told = ("no answer within", "cannot be read: asking the job manager")
-        try:
-            wait_until(
-                lambda: any(text in daemon.log for text in told),
-                lambda: daemon.log,
-                limit=ANSWER_DEADLINE_S + HANG_S,
-            )
-        finally:
-            os.kill(broker, signal.SIGCONT)
-        for job in jobs:
-            site.wait_for_job(job, "COMPLETED")
-        assert daemon.process.poll() is None
-        site.check_that_nothing_is_left()
-
-
 def test_a_deadline_does_not_run_while_the_broker_answers_nothing(site: Site) -> None:
     """Longer than all the time in which its followers are to join."""
     site.write(deadlines={**SOON, "join": "25s"})
