@@ -95,26 +95,24 @@ def say(
         context.destroy(linger=0)
 
 
-@pytest.mark.parametrize(
-    ("hello", "why"),
-    [
-        (
-            Hello("9.0.0", HOST, RANK, 1),
-            r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
-        ),
-        (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
-        (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
-        (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
-        (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
-        (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
-    ],
-)
-def test_hello_is_checked_as_flux_checks_it(
-    instance: EmbeddedInstance, hello: Hello, why: str
-) -> None:
-    answer = say(instance, hello)
-    assert re.search(why, answer.why)
-    assert f"rejecting {hello.hostname} (rank {hello.rank})" in instance.log("lead-0")
+HELLOS = [
+    (
+        Hello("9.0.0", HOST, RANK, 1),
+        r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
+    ),
+    (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
+    (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
+    (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
+    (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
+    (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
+]
+
+
+def test_hello_is_checked_as_flux_checks_it(instance: EmbeddedInstance) -> None:
+    for hello, why in HELLOS:
+        assert re.search(why, say(instance, hello).why)
+        said = f"rejecting {hello.hostname} (rank {hello.rank})"
+        assert said in instance.log("lead-0")
 
 
 def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
@@ -158,6 +156,18 @@ def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> N
         socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
         socket.connect(boot.hosts[0].connect)
         refused = "refused 127.0.0.1: its key is not the certificate's"
+        wait_until(lambda: refused in instance.log("lead-0"), refused)
+    finally:
+        context.destroy(linger=0)
+
+
+def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    try:
+        socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
+        socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
+        refused = "refused a connection"
         wait_until(lambda: refused in instance.log("lead-0"), refused)
     finally:
         context.destroy(linger=0)

@@ -78,6 +78,10 @@ def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
             assert cli.run("ensemble", "up", str(file)).status == 0
             (row,) = get()
             assert row["state"] == "running"
+            for stranger in ({}, bearer("c" * 40)):
+                for how, body in (("GET", None), ("POST", b'{"action": "down"}')):
+                    refused = ask(port, "/ensembles/sweep", how, body, stranger)
+                    assert refused.status in (401, 403), refused
             assert row == {**row, **get("/ensembles")[0], "members": row["members"]}
             has_nodes(1)
             # Of two that race each gets its node.
