@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A site's instance before and after it is adopted: its jobs, and a burst.
+"""A broker of a site's own files, before and after they get rank slots, on trial.
 
-Its configuration is several files, with `[[resource.config]]`, named queues that
-require properties, limits, `feasibility` and a list of frobnicators of its own.
+What adopted sites then do is in tests/site.
 """
 
 from __future__ import annotations
@@ -15,14 +14,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 import tomli_w
 
-from burst.config import IntakeSettings
-from burst.flux_setup.install import apply_files
-from burst.flux_setup.setup_files import IntakeChoice, make_files, single_directory
-from burst.flux_setup.site_tables import site_files, site_tables
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead
 from burst.lead_setup.lead_config import read_config
@@ -54,24 +48,6 @@ cores = "0-1"
 [[resource.config]]
 hosts = "lead-0"
 properties = ["batch", "debug"]
-
-[queues.batch]
-requires = ["batch"]
-policy.limits.job-size.max.nnodes = 4
-
-[queues.debug]
-requires = ["debug"]
-policy.limits.duration = "10m"
-
-[policy.jobspec.defaults.system]
-queue = "batch"
-duration = "1m"
-
-[ingest.frobnicator]
-plugins = ["defaults", "constraints"]
-
-[ingest.validator]
-plugins = ["jobspec", "feasibility"]
 """
 
 
@@ -90,8 +66,8 @@ class SiteInstance(FluxInstance):
         (self.config_path / "system.toml").write_text(text)
         (self.config_path / "broker.toml").write_text("[resource]\nnoverify = true\n")
 
-    def adopt(self, mode: str) -> None:
-        """Do what `burst lead adopt` and `burst setup` do."""
+    def adopt(self) -> None:
+        """Do what `burst lead adopt` does."""
         user = pwd.getpwuid(os.geteuid()).pw_name
         adopt_lead(
             AdoptRequest(
@@ -99,21 +75,10 @@ class SiteInstance(FluxInstance):
                 settings=self.directory / "etc/burst.toml",
                 slots=(parse_slot("burst-0-[0-3]:4:1", Shape(1)),),
                 provider="local",
-                mode=mode,  # type: ignore[arg-type]
+                mode="hold",
                 places=SystemPlaces(user=user, group=user),
             )
         )
-        places = single_directory(self.directory / "flux")
-        places = msgspec.structs.replace(places, config=self.config_path)
-        files = site_files(places)
-        assert files is not None
-        site = site_tables(files.tables, {})
-        choice = IntakeChoice(
-            intake=IntakeSettings(mode=mode),  # type: ignore[arg-type]
-            plugins=site.plugins,
-            limits=site.default_limits,
-        )
-        apply_files(places.own, make_files(places, choice))
 
 
 @pytest.fixture
@@ -133,7 +98,7 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
 ) -> None:
     asked = ("lead", "check", str(site.config_path), "--uri", site.uri)
     assert burst(*asked).status == 0
-    site.adopt("hold")
+    site.adopt()
     path = site.config_path / "system.toml"
     tables = tomllib.loads(path.read_text())
     (_, _, slot) = tables["resource"]["config"]
