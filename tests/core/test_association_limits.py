@@ -55,17 +55,13 @@ def sim(facts, **tables):
     return its
 
 
-def told(its, job_id):
-    return its.engine.snapshot.decisions[job_id]
-
-
 def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():
     its = sim(limited(max_nodes=4))
     first = submit(its, nodes=3, userid=ANN, bank="physics")
     second = submit(its, nodes=2, userid=ANN, bank="physics")
     its.tick(2)
     assert [burst.jobs for burst in its.bursts] == [{first}]
-    why = told(its, second)
+    why = its.decision(second)
     assert why.reason is Reason.ACCOUNTING_LIMIT
     assert why.text() == (
         "it waits for flux-accounting: limit max_nodes 4 of bank physics: 3 in use,"
@@ -91,10 +87,10 @@ def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
     }
     its.beside.banks.known = limited(max_nodes=4, read_at=its.now, **running)
     its.tick(3)
-    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(second).reason is Reason.ACCOUNTING_LIMIT
     its.lead.finish(first)
     its.tick(3)
-    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(second).reason is Reason.ACCOUNTING_LIMIT
     its.beside.banks.known = limited(max_nodes=4, read_at=its.now)
     its.until(lambda: its.lead.running() == [second])
 
@@ -123,7 +119,7 @@ def test_a_job_over_a_limit_still_starts_on_own_nodes():
     its.lead.submit(whole(2), userid=BEN, bank="physics")
     mine = its.lead.submit(whole(2), userid=ANN, bank="physics", duration=9.0)
     its.tick(2)
-    assert told(its, mine).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(mine).reason is Reason.ACCOUNTING_LIMIT
     its.lead.finish(its.lead.running()[0])
     its.until(lambda: its.lead.running() == [mine])
     assert its.bursts == []
@@ -272,7 +268,7 @@ def test_a_job_that_flux_accounting_holds_is_told_for_which_limit(
     its.lead.change(held, state=JobState.DEPEND, dependencies=dependencies)
     its.tick(3)
     assert its.bursts == []
-    found = told(its, held)
+    found = its.decision(held)
     assert found.reason is Reason.ACCOUNTING_HOLD
     assert found.text() == (
         f"it waits for flux-accounting: {why}; no nodes are rented for it before"

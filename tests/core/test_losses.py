@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from burst.core.burst_story import sentence
-from burst.core.job_report import explain
 from burst.core.lifecycle import apply
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
@@ -38,13 +37,6 @@ def running():
     return sim, jobs
 
 
-def why(sim, job):
-    snapshot = sim.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
-    assert row is not None
-    return row["why"]
-
-
 def note(sim):
     return burst_note(sim.burst, sim.engine.snapshot.world)
 
@@ -73,7 +65,7 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     assert sim.names().count("lost") == 1
     assert note(sim) == f"{WHY}; it is not up yet"
     told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
-    assert why(sim, victim) == told
+    assert sim.explained(victim)["why"] == told
     # Another one is started in its stead.
     sim.provider.restore(sim.burst.id)
     sim.tick(3)
@@ -82,9 +74,9 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     assert note(sim) == ""
     sim.boot()
     sim.tick(2)
-    assert why(sim, victim) == told
+    assert sim.explained(victim)["why"] == told
     assert sim.lead.jobs[innocent].state is JobState.RUN
-    assert "evicted" not in why(sim, innocent)
+    assert "evicted" not in sim.explained(innocent)["why"]
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -105,14 +97,14 @@ def test_a_follower_that_ends_leaves_the_jobs_on_others(replaced):
         sim.tick(1)
         assert sim.lead.jobs[innocent].state is JobState.RUN
         assert sim.cloud.bursts, "it was reaped under a job"
-    ended = sim.engine.snapshot.records.bursts[burst]
+    ended = sim.records.bursts[burst]
     assert ended.state is State.REAP
     words = f"{host} {WHY}; ranks were lost" if replaced else "its broker has ended"
     assert words in ended.events[-2].context["note"] + ended.events[-1].context.get(
         "note", ""
     )
     sim.lead.finish(innocent)
-    sim.until(lambda: not sim.engine.snapshot.records.bursts[burst].live)
+    sim.until(lambda: not sim.records.bursts[burst].live)
     assert not sim.cloud.bursts
 
 
@@ -169,7 +161,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
     assert the_loss(sim).context["note"].endswith(words)
-    assert any(words in why(sim, job) for job in jobs)
+    assert any(words in sim.explained(job)["why"] for job in jobs)
     # What the provider knows of it counts more.
     sim.provider.evict(burst, hosts[0], WHY)
     sim.tick(2)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reports, accounts and explanations name the same jobs of a burst, by their ranks."""
 
-from typing import Any
-
-from burst.core.job_report import explain
 from burst.core.past_bursts import PastBursts
 from burst.model.burst import State
 from burst.model.jobid import format_f58
@@ -42,11 +39,11 @@ class Crossed:
         self.lead.change(job, state=JobState.RUN, **changes)
 
     def record(self, burst):
-        return self.sim.engine.snapshot.records.bursts[burst]
+        return self.sim.records.bursts[burst]
 
     def booked(self):
         """On which burst each job is, by the accounts."""
-        records = self.sim.engine.snapshot.records
+        records = self.sim.records
         entries = records.entries.values()
         now = {job: row.burst for row in entries for job, _ in row.use.jobs}
         rows = (*entries, *records.settled.values())
@@ -59,9 +56,7 @@ class Crossed:
         return {row["id"]: row["bursts"] for row in past.jobs()}
 
     def explained(self, job):
-        snapshot = self.sim.engine.snapshot
-        row: Any = explain(snapshot.records, snapshot.world, {}, job)
-        return [burst["id"] for burst in row["bursts"]]
+        return [burst["id"] for burst in self.sim.explained(job)["bursts"]]
 
     def is_told_by_ranks(self):
         f58 = {format_f58(job): [burst] for job, burst in self.ran_on.items()}
@@ -117,7 +112,7 @@ def test_a_job_that_flux_starts_on_an_idle_burst_by_itself_is_a_job_of_it():
     sim.tick(3)
     assert sim.burst.jobs == {other}
     assert sim.burst.started == {other}
-    (entry,) = sim.engine.snapshot.records.entries.values()
+    (entry,) = sim.records.entries.values()
     assert other in {share.job for share in entry.shares}
 
 
