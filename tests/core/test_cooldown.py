@@ -60,16 +60,6 @@ def test_the_pause_of_a_size_is_kept_over_a_restart():
     assert len(sim.bursts) == 1
 
 
-def test_a_job_too_large_for_one_burst_is_spread_over_smaller_ones():
-    sim, large = refused_for_one()
-
-    assert sorted(b.lease.nodes for b in sim.bursts if b.lease.nodes < 4)[-2:] == [2, 2]
-    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=9)
-    sim.until(
-        lambda: sim.lead.jobs[large].state is JobState.RUN, ticks=40, seconds=MINUTE
-    )
-
-
 def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
     made = plan(demand(1, whole(4)), demand(2, whole(3)), health=aside(4))
     assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2, 2, 1]

@@ -75,25 +75,18 @@ def test_a_lease_ends_it():
     assert sim.burst.since - sim.burst.lease.created >= 40
 
 
-def test_a_command_runs_without_a_job(sim):
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [("command", ("hostname",)), ("batch", ("-N2 hostname", "date"))],
+)
+def test_a_command_or_a_listing_runs_without_a_job(sim, kind, lines):
     sim.tick(2)
-    wanted = Isolated(kind="command", command=("hostname",))
+    wanted = Isolated(kind=kind, command=lines)
     sim.request(commands.request_isolated(2, "local", wanted))
     sim.until(over(sim))
     assert sim.burst.exit_status == 0
     records = sim.records
     assert find_isolated(records, sim.burst.id) == sim.burst
-
-
-def test_a_listing_runs_without_a_job_and_has_a_line(sim):
-    sim.tick(2)
-    wanted = Isolated(kind="batch", command=("-N2 hostname", "date"))
-    sim.request(commands.request_isolated(2, "local", wanted))
-    sim.until(over(sim))
-    assert sim.burst.exit_status == 0
-    for kind in ("batch", "command"):
-        with pytest.raises(BurstError, match=f"of kind {kind}"):
-            commands.request_isolated(2, "", Isolated(kind=kind))
 
 
 def test_limits_hold_for_it():

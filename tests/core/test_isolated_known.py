@@ -9,13 +9,11 @@ import pytest
 from burst.core import lifecycle, tick
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import InstancePhase
-from burst.core.job_memo import memo
 from burst.core.observation import Observation, ProviderPhase
 from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
 from burst.model.burst import BurstId, Isolated, Lease, State
-from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
@@ -242,15 +240,6 @@ TURNS = [
 @pytest.mark.parametrize(("state", "word", "far", "what"), TURNS)
 def test_what_the_facts_say(state, word, far, what):
     assert observation.look_up(state, word, far) is what
-
-
-def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
-    facts = {"burst": "burst-iso-1", "how": "exit status 0", "word": "exit 0"}
-    verdict = Decision(Reason.ISOLATED_DONE, facts)
-    assert memo(verdict) == {
-        "state": "exit 0",
-        "why": "ran in isolated burst burst-iso-1: exit status 0",
-    }
 
 
 def test_an_event_without_a_status_quarantines():

@@ -59,17 +59,6 @@ def test_a_cooldown_and_the_trial_after_it_outlive_the_daemon():
     assert sim.records.health == {}
 
 
-def test_a_trial_that_fails_begins_a_longer_cooldown():
-    sim, _ = coming_up_fails()
-    sim.until(lambda: len(sim.live) == 1, ticks=400)
-    sim.until(lambda: not sim.live, ticks=60)
-    sim.tick(9 * 60)
-
-    assert len(sim.bursts) == 2
-    sim.tick(2 * 60)
-    assert len(sim.bursts) == 3
-
-
 def test_after_a_trial_that_nobody_needs_any_more_there_is_another():
     sim, jobs = coming_up_fails()
     sim.until(lambda: len(sim.live) == 1, ticks=400)
@@ -142,22 +131,6 @@ def test_isolated_bursts_are_trials_too():
 
     sim.cloud.stalled = False
     sim.until(lambda: len(sim.bursts) > before + 1)
-    assert sim.records.health == {}
-
-
-def test_the_result_of_an_isolated_burst_ends_its_trial():
-    sim = Sim(modes=("isolated",), **ALONE)
-    sim.cloud.stalled = True
-    sim.tables["deadlines"] = {"provision": "30s"}
-    sim.boot()
-    sim.tick(2)
-    sim.lead.submit(whole(3), userid=1)
-    sim.until(lambda: bool(sim.bursts) and not sim.live, ticks=100)
-    sim.cloud.stalled = False
-    sim.lead.submit(whole(3), userid=2)
-    sim.until(lambda: len(sim.bursts) == 2, ticks=1000)
-    sim.until(lambda: sim.bursts[-1].exit_status is not None)
-
     assert sim.records.health == {}
 
 
