@@ -13,14 +13,14 @@ from burst.core.observation import Observation, ProviderPhase
 from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
-from burst.model.burst import BurstId, Isolated, Lease, State
+from burst.model.burst import Isolated, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import NODE, T0, whole
+from tests.builders import T0, whole
 from tests.core.isolation import (
     BOTH,
     over,
@@ -28,6 +28,7 @@ from tests.core.isolation import (
     spec_of,
     submit,
 )
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 
@@ -243,16 +244,8 @@ def test_what_the_facts_say(state, word, far, what):
 
 
 def test_an_event_without_a_status_quarantines():
-    lease = Lease(
-        id=BurstId("burst-iso-1"),
-        provider="p",
-        offer="o",
-        slot="",
-        hosts=("a",),
-        ranks=(),
-        shape=NODE,
-        isolated=Isolated(kind="job", job=JobId(1)),
-    )
+    alone = Isolated(kind="job", job=JobId(1))
+    lease = msgspec.structs.replace(LEASE, slot="", ranks=(), isolated=alone)
     burst = lifecycle.begin(lease, {JobId(1): T0}, T0)
     burst = lifecycle.apply(burst, Event(T0, "provision-start", {}))
     assert lifecycle.apply(burst, Event(T0, "finish", {})).quarantined

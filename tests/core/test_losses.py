@@ -252,33 +252,26 @@ JOB = JobId(1)
 
 
 @pytest.mark.parametrize(
-    ("times", "context", "blamed"),
+    ("started", "ended", "context", "blamed"),
     [
-        (JobTimes(submitted=T0, started=T0 + 1), {}, True),
-        (JobTimes(submitted=T0), {}, False),
-        (JobTimes(submitted=T0, started=T0 + 101), {}, False),
-        (
-            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 99, result="failed"),
-            {},
-            True,
-        ),
-        (
-            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 9, result="failed"),
-            {},
-            False,
-        ),
-        (
-            JobTimes(
-                submitted=T0, started=T0 + 1, finished=T0 + 99, result="completed"
-            ),
-            {},
-            False,
-        ),
-        (JobTimes(submitted=T0, started=T0 + 1), {"note": ""}, False),
-        (JobTimes(submitted=T0, started=T0 + 50), {"since": T0 + 40}, False),
+        (1, None, {}, True),
+        (None, None, {}, False),
+        (101, None, {}, False),
+        (1, (99, "failed"), {}, True),
+        (1, (9, "failed"), {}, False),
+        (1, (99, "completed"), {}, False),
+        (1, None, {"note": ""}, False),
+        (50, None, {"since": T0 + 40}, False),
     ],
 )
-def test_a_job_is_told_only_of_what_took_its_own_nodes(times, context, blamed):
+def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, blamed):
+    at, result = ended or (None, "")
+    times = JobTimes(
+        submitted=T0,
+        started=None if started is None else T0 + started,
+        finished=None if at is None else T0 + at,
+        result=result,
+    )
     told = {"ranks": "4", "note": "n-4 is gone", **context}
     events = (Event(T0 + 100, "lost", told),)
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)

@@ -26,7 +26,8 @@ def request(sim: Sim, member: Membership | None, nodes: int = 2) -> BurstId:
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
     assert sim.request(demand)
-    (new,) = {burst.id for burst in sim.bursts} - known
+    made: set[BurstId] = {burst.id for burst in sim.bursts} - known
+    (new,) = made
     return new
 
 

@@ -40,7 +40,7 @@ from burst.model.record import decode_record, encode_record
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 from tests.builders import NODE, T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
 HOSTS = tuple(f"burst-0-{n}" for n in range(4))
@@ -54,9 +54,7 @@ OURS = "burst: it shrinks"
 
 def online(*more: str) -> Any:
     """A burst of the ranks 2 and 3, of the slot of the ranks 2 to 5."""
-    burst = run(*UP, *more)
-    lease = msgspec.structs.replace(burst.lease, price=1.0, fee=0.5)
-    return msgspec.structs.replace(burst, lease=lease)
+    return leased(run(*UP, *more), price=1.0, fee=0.5)
 
 
 class Site:
@@ -647,8 +645,7 @@ def test_a_shrink_leaves_some_node_that_is_online():
 )
 def test_limits_and_budgets_hold_for_a_growth(tables, why):
     site = Site()
-    lease = msgspec.structs.replace(site.burst.lease, userids=(100,))
-    site.records = recorded(msgspec.structs.replace(site.burst, lease=lease))
+    site.records = recorded(leased(site.burst, userids=(100,)))
     site.tick()
     site.settings = settings(**tables)
     with pytest.raises(BurstError, match=f"cannot have 2 nodes more: .*({why})"):

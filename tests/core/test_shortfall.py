@@ -65,7 +65,7 @@ def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     sim, big = spread()
     paid = 0.0
     by_day = []
-    for _ in range(4):
+    for _ in range(3):
         paid = 0.0
         for _ in range(24 * 60):
             sim.tick(seconds=MINUTE)
