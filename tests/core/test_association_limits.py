@@ -96,21 +96,17 @@ def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("user", "bank", "facts"),
     [
-        {"userid": BEN, "bank": "physics"},
-        {"userid": ANN, "bank": "maths"},
+        (BEN, "physics", limited(max_running_jobs=0)),
+        (ANN, "maths", limited(max_running_jobs=0)),
+        (ANN, "physics", AccountingFacts()),
     ],
+    ids=["another user", "another bank", "none is known"],
 )
-def test_a_limit_is_of_one_user_in_one_bank(fields):
-    its = sim(limited(max_running_jobs=0))
-    submit(its, **fields)
-    its.until(its.in_state(State.ONLINE))
-
-
-def test_where_no_limits_are_known_there_are_none():
-    its = sim(AccountingFacts())
-    submit(its, userid=ANN, bank="physics")
+def test_a_limit_is_of_one_user_in_one_bank(user, bank, facts):
+    its = sim(facts)
+    submit(its, userid=user, bank=bank)
     its.until(its.in_state(State.ONLINE))
 
 

@@ -16,7 +16,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from tests.builders import T0, whole
-from tests.lifecycles import LEASE
+from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
 WHY = "was evicted, as when a node is drained"
@@ -140,16 +140,26 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
     assert (said["ranks"], said["since"]) == ("3-4", since)
 
 
-def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once():
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            (WHY, f"{WHY} too", WHY),
+            f"burst-0-[0,2] {WHY}; burst-0-1 {WHY} too",
+        ),
+        # What looks like hosts is none.
+        (
+            ("has ended; [ was taken", "was taken"),
+            "burst-0-0 has ended; [ was taken; burst-0-1 was taken",
+        ),
+    ],
+)
+def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once(words, told):
     sim, _ = running()
-    first, second, third, _ = sim.burst.lease.hosts
-    for host, why in ((first, WHY), (second, f"{WHY} too"), (third, WHY)):
+    for host, why in zip(sim.burst.lease.hosts, words, strict=False):
         sim.provider.evict(sim.burst.id, host, why)
         sim.tick(2)
-    prefix = first.rpartition("-")[0]
-    assert the_loss(sim).context["note"] == (
-        f"{prefix}-[0,2] {WHY}; {second} {WHY} too"
-    )
+    assert the_loss(sim).context["note"] == told
 
 
 def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
@@ -215,17 +225,6 @@ def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     assert "note" not in the_loss(sim).context
 
 
-def test_words_of_a_provider_that_look_like_hosts_are_none():
-    sim, _ = running()
-    first, second, *_ = sim.burst.lease.hosts
-    for host, why in ((first, "has ended; [ was taken"), (second, "was taken")):
-        sim.provider.evict(sim.burst.id, host, why)
-        sim.tick(2)
-    assert the_loss(sim).context["note"] == (
-        f"{first} has ended; [ was taken; {second} was taken"
-    )
-
-
 @pytest.mark.parametrize(
     ("follower", "words"),
     [
@@ -280,8 +279,8 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
 
 
 def test_since_when_it_is_lost_stands_in_the_event():
-    sim, _ = running()
-    burst = apply(sim.burst, Event(T0 + 500, "lost", {"ranks": "4"}))
+    burst = run("provision-start", "provision-finish", "online")
+    burst = apply(burst, Event(T0 + 500, "lost", {"ranks": "4"}))
     assert burst.lost_since == T0 + 500
     burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
     assert burst.lost_since == T0 + 500

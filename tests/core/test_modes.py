@@ -170,12 +170,6 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
     assert made.actions == (ReleaseJobs({ONE: given}),)
 
 
-def test_what_its_user_holds_is_not_taken_for_ours():
-    made = tick_once(world(view(job(1, whole(4), urgency=0))), "hold")
-
-    assert made.decisions[1].reason is Reason.USER_HOLD
-
-
 def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
     """An owner holds a guest's job, who had marked it as one that waits for us."""
     seen = world(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -538,12 +537,3 @@ def test_refusals_for_other_reasons_are_the_same_when_forecasts_change() -> None
         other = msgspec.structs.replace(what, forecasts=left)
         made = run_tick(Records(), other, frugal, NOW + 1, first.refusal_cache)
         assert made.decisions[TWO] == first.decisions[TWO]
-
-
-def test_a_start_without_end_or_on_another_day_is_told_as_such() -> None:
-    far = StartEstimate(expected=NOW + 600, earliest=NOW, latest=math.inf)
-    told = tick_once(seen(TWO_HOURS, forecasts={ONE: far}), **FRUGAL)
-    assert " or later)" in told.decisions[ONE].text()
-    days = StartEstimate(expected=NOW + 600, earliest=NOW, latest=NOW + 40 * 24 * HOUR)
-    told = tick_once(seen(TWO_HOURS, forecasts={ONE: days}), **FRUGAL)
-    assert "1970-02-2" in told.decisions[ONE].text()

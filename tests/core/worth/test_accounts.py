@@ -16,14 +16,14 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth import accounts, periods
-from burst.core.worth.ledger import Costs, Payer, SettledBurst
+from burst.core.worth.ledger import Costs, Payer
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.money import UNIT, from_price
 from burst.errors import InsufficientCapacity
-from burst.model.burst import BurstId, State
+from burst.model.burst import State
 from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, settings, whole
-from tests.core.worth.budgets import units
+from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
 
 PRICES = {"local.nodes": 3600.0}
@@ -279,18 +279,7 @@ def test_of_settled_bursts_the_last_are_known_one_by_one(sim):
 
 def row(number):
     """A burst that was settled, the later the higher its number."""
-    return SettledBurst(
-        burst=BurstId(f"burst-0-{number:06}"),
-        provider="local",
-        offer="nodes",
-        nodes=1,
-        price=units(1),
-        made=T0 + number,
-        ended=T0 + number,
-        reserved=units(1),
-        costs=Costs(),
-        shares=(),
-    )
+    return settled_burst(f"burst-0-{number:06}", T0 + number, ended=T0 + number)
 
 
 def rows_left(count, archived):

@@ -46,24 +46,18 @@ def payers(its):
     return {payer for entry in entries for payer in entry.payers}
 
 
-def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told():
+@pytest.mark.parametrize(("user", "whose"), [(BEN, "maths"), (7, "none")])
+def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told(user, whose):
     its = sim(VERIFIED)
-    job = submit(its, userid=BEN, bank="physics")
+    job = submit(its, userid=user, bank="physics")
     its.tick(5)
     assert its.bursts == []
     assert its.decision(job).reason is Reason.BANK_REFUSED
     assert its.lead.memos[job]["state"] == "waiting"
     assert its.told(job) == (
-        "bank physics is not its user's by flux-accounting (whose are: maths), so no"
+        f"bank physics is not its user's by flux-accounting (whose are: {whose}), so no"
         " nodes are bought for it; submit it with another --bank"
     )
-
-
-def test_a_user_without_banks_is_told_so():
-    its = sim(VERIFIED)
-    job = submit(its, userid=7, bank="physics")
-    its.tick(2)
-    assert "(whose are: none)" in its.decision(job).text()
 
 
 def test_a_job_of_another_s_bank_still_runs_on_own_nodes():

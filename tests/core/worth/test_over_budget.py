@@ -15,17 +15,11 @@ from tests.builders import whole
 from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
 
 
-def test_a_job_within_the_budget_gets_a_burst():
-    its = sim(BOUND + 100)
-    submit(its)
-    its.until(its.in_state(State.ONLINE))
-    assert used(its) == BOUND + 100
-
-
 def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when():
     its = sim(2 * BOUND)
     submit(its)
     its.until(its.in_state(State.ONLINE))
+    assert used(its) == BOUND + 100
     job = submit(its, userid=2)
     its.tick(5)
     assert len(its.bursts) == 1
