@@ -34,17 +34,18 @@ from tests.kits.pods import (
 
 def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     leased = replace(spec, lease_end=1234.5)
-    objects = render(leased, SETTINGS, TAGS, 0)
+    objects = render(leased, SETTINGS, TAGS, 1000.0)
     assert [item["kind"] for item in objects] == ["ConfigMap", "Secret", "Job"]
+    prefix = "burst.flux-framework.org"
     for item in [*objects, objects[-1]["spec"]["template"]]:
-        prefix = "burst.flux-framework.org"
         assert item["metadata"]["labels"] == {
             f"{prefix}/owner": "owner",
             f"{prefix}/provider": "far",
             f"{prefix}/id": spec.burst_id,
         }
-        assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
         assert hosts_of(item) == spec.hosts
+    leases = {item["metadata"]["annotations"][f"{prefix}/lease"] for item in objects}
+    assert leases == {"234"}
     assert {name_of(item) for item in objects} == {spec.burst_id}
 
 
