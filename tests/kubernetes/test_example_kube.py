@@ -73,7 +73,8 @@ def test_an_applications_pods_have_all_of_it_once_the_queue_starts_it(
         assert broker["resources"]["requests"]["nvidia.com/gpu"] == "2"
         mounted = {mount["mountPath"] for mount in broker["volumeMounts"]}
         assert {"/results", "/dev/shm", "/scratch", "/home/ann/run"} <= mounted
-        assert [variable["name"] for variable in broker["env"]] == ["TOKEN"]
+        given = {variable["name"] for variable in broker["env"]}
+        assert given == {"TOKEN", "JOB_COMPLETION_INDEX"}, "the latter by Kubernetes"
         tolerated = [each.get("key") for each in pod["spec"]["tolerations"]]
         assert "nvidia.com/gpu" in tolerated
     reap_all(provider, spec)
