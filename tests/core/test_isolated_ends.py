@@ -72,28 +72,18 @@ def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
     assert job in sim.burst.jobs
 
 
-def test_a_job_that_is_ending_is_not_ended_again(sim):
-    job = submit(sim)
-    sim.until(sim.in_state(State.PROVISION))
-    sim.lead.unreadable = True
-    sim.until(sim.in_state(State.REAP))
-    sim.lead.change(job, state=JobState.CLEANUP)
-    sim.lead.unreadable = False
-    sim.until(over(sim))
-    assert sim.lead.log == []
-
-
-def test_a_job_that_flux_started_meanwhile_is_not_ended(sim):
+@pytest.mark.parametrize("state", [JobState.CLEANUP, JobState.RUN])
+def test_a_job_that_is_ending_or_that_flux_started_meanwhile_is_not_ended(sim, state):
     """It was released by its user while the lead could not be read."""
     job = submit(sim)
     sim.until(sim.in_state(State.PROVISION))
     sim.lead.unreadable = True
     sim.until(sim.in_state(State.REAP))
-    sim.lead.change(job, state=JobState.RUN, ranks=frozenset({0}), t_start=sim.now)
+    sim.lead.change(job, state=state, ranks=frozenset({0}), t_start=sim.now)
     sim.lead.unreadable = False
     sim.tick(3)
     assert sim.lead.log == []
-    assert sim.lead.jobs[job].state is JobState.RUN
+    assert sim.lead.jobs[job].state is state
 
 
 def test_failed_before_it_is_up_counts_against_its_offer(sim):

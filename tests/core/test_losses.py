@@ -15,7 +15,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
-from tests.builders import T0, whole
+from tests.builders import LENT, T0, whole
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
@@ -31,7 +31,7 @@ def running():
     first = sim.lead.submit(whole(4), userid=1)
     sim.until(lambda: sim.lead.jobs[first].state is JobState.RUN)
     sim.lead.finish(first)
-    lent = whole(2, constraint='{"properties":["burst"]}')
+    lent = whole(2, constraint=LENT)
     jobs = [sim.lead.submit(lent, userid=1) for _ in range(2)]
     sim.until(lambda: all(sim.lead.jobs[j].state is JobState.RUN for j in jobs))
     return sim, jobs

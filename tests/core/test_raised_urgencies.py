@@ -7,14 +7,11 @@ from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import NODE, identity, whole
+from tests.builders import LENT, NODE, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
 OWN = '{"properties":["local"]}'
-
-
-LENT = '{"properties":["burst"]}'
 
 
 def sim(**tables):

@@ -9,10 +9,9 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.runtime.engine_config import EngineConfig
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 HOUR = 3600.0
 
 

@@ -17,7 +17,6 @@ from tests.core.test_reservation import lent
 from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 HOUR = 3600.0
 ONE = JobId(1)
 

@@ -6,7 +6,6 @@ import pytest
 from tests.core.test_reservation import lent
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 LIMIT = 2
 
 
