@@ -22,7 +22,7 @@ from coverage import CoverageData
 from tests.mutants.sample import ROOMS, Mutant
 from tests.stages import PURE, of_stage
 
-_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site")
+_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__")
 _SETTINGS = "[run]\nrelative_files = true\nconcurrency = thread\ninclude ="
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 # A loop without an end may fill a list: bytes.
