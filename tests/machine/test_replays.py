@@ -635,3 +635,23 @@ def test_a_refusal_by_the_users_limit_is_final_whoever_has_the_requested_nodes()
             ("request_isolated", {"kind": "interactive"}),
         ],
     )
+
+
+def test_what_flux_starts_on_a_burst_is_not_bought_as_a_person_asks_for_it() -> None:
+    """A command that keeps the accounts comes between the start and the tick."""
+    job = {"constraint": 0, "duration": 0.0, "held": False}
+    replay(
+        {
+            "budget": [{"limit": 1.0, "per": "day"}],
+            "providers": {"b": {"max_nodes": 4, "price": 1.0}},
+        },
+        [
+            ("submit", {**job, "nodes": 3, "user": 1, "wish": 3, "duration": 300.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
+            ("resize", {"burst": 0, "nodes": 3}),
+            ("follower_dies", {"rank": 2}),
+            ("submit", {**job, "nodes": 2, "user": 3, "wish": 2, "constraint": 1}),
+            ("tick", {"seconds": 1.0}),
+        ],
+    )
