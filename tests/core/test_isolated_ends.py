@@ -14,7 +14,7 @@ from burst.model.event import Event
 from burst.model.lead import JobState
 from burst.provider import Failure
 from burst.testing import FakeProvider
-from tests.core.isolation import BOTH, over, reason, submit
+from tests.core.isolation import BOTH, over, reason, running, submit
 from tests.sim import Sim
 
 
@@ -51,9 +51,7 @@ def test_what_failed_is_not_known_not_to_have_run(sim):
 
 @pytest.mark.parametrize("capacity", [False, True])
 def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     failure = Failure.CAPACITY if capacity else Failure.OTHER
     sim.provider.fail(sim.burst.id, "node lost", failure)
     sim.until(over(sim))
@@ -64,9 +62,7 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
 
 
 def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     context = {"type": "capacity", "severity": 0, "note": "none to be had"}
     assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).may_have_run
     assert job in sim.burst.jobs
@@ -99,9 +95,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
 
 
 def test_vanished_it_is_not_run_again(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.provider.lose(sim.burst.id)
     sim.until(over(sim))
     sim.tick()
