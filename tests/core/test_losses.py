@@ -170,7 +170,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim.boot()
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
-    assert the_loss(sim).context["note"].endswith(words)
+    assert the_loss(sim).context["note"] == f"burst-0-[1-3] {words}"
     assert any(words in sim.explained(job)["why"] for job in jobs)
     # What the provider knows of it counts more.
     sim.provider.evict(burst, hosts[0], WHY)
