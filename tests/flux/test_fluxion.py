@@ -23,7 +23,7 @@ from burst.errors import ConfigError
 from burst.model.scheduler import FLUXION, Order, Scheduler
 from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
-from tests.flux.site import HOSTNAME, Site, open_site
+from tests.flux.site import Site, open_site
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
 from tests.flux_pool import FluxPool
 from tests.intake.user_cli import FROBNICATOR, UserCli
@@ -104,19 +104,6 @@ def test_an_idle_fluxion_is_read(instance: FluxInstance, known: Scheduler) -> No
 
 
 # The whole way.
-
-
-@pytest.mark.parametrize("extra", [EASY])
-def test_a_job_waits_runs_on_lent_nodes_and_leaves_nothing(site: Site) -> None:
-    site.write(deadlines={"idle": "0.5s"})
-    with site.cli.daemon():
-        job = site.submit("-N4", *HOSTNAME)
-        assert site.flux("run", "-n1", "hostname"), "it blocks nobody"
-        site.wait_for_job(job, "COMPLETED")
-        assert sorted(site.output(job)) == [f"burst-0-{i}" for i in range(4)]
-        [burst] = site.bursts()
-        assert site.wait_for_end(burst["id"])["result"] == "completed"
-        site.check_that_nothing_is_left()
 
 
 @pytest.mark.parametrize("extra", [LONODEX])
