@@ -264,22 +264,19 @@ def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) 
     def told() -> list[tuple[str, str]]:
         return [(f.lost, f.why) for f in namespace.bursts.observe()[0].followers]
 
+    runs = pod(BURSTS[0])
+    runs["metadata"] |= {"name": f"{BURSTS[0]}-0-y", "uid": "another"}
+    waits = {**runs, "spec": {}, "status": {"phase": "Pending"}}
     for words, (change, seen) in {
         f"{why}; has no pod yet": ("DELETED", evicted),
-        f"{why}; its next pod waits for a node": ("ADDED", next_pod(BURSTS[0])),
+        f"{why}; its next pod waits for a node": ("ADDED", waits),
     }.items():
         pods.say(change, seen)
         wait_until(lambda: told() == [(why, words)], told)  # noqa: B023
-    runs = next_pod(BURSTS[0])
-    runs["status"] = pod(BURSTS[0])["status"]
+    namespace.server.answer("GET", f"{PODS}/{BURSTS[0]}-0-y/log", (200, JOINED))
     pods.say("MODIFIED", runs)
     wait_until(lambda: told() == [("", "")], told)
-
-
-def next_pod(burst: str) -> Manifest:
-    made = pod(burst)
-    made["metadata"] |= {"name": f"{burst}-0-y", "uid": "another"}
-    return {**made, "spec": {}, "status": {"phase": "Pending"}}
+    assert namespace.server.watches[PODS] == [pods], "it was told, and not listed"
 
 
 def test_of_what_is_gone_from_one_list_to_the_next_no_cause_is_known(
