@@ -22,7 +22,7 @@ from coverage import CoverageData
 from tests.mutants.sample import ROOMS, Mutant
 from tests.stages import PURE, of_stage
 
-_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site")
+_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__")
 _SETTINGS = "[run]\nrelative_files = true\nconcurrency = thread\ninclude ="
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 # A loop without an end may fill a list: bytes.
@@ -38,7 +38,14 @@ class Copy:
 
     def __init__(self, tree: Path, root: Path) -> None:
         self.root = root
-        shutil.copytree(tree, root, True, shutil.ignore_patterns(*_LEFT_OUT))
+        unwanted = shutil.ignore_patterns(*_LEFT_OUT)
+
+        def left_out(directory: str, names: list[str]) -> set[str]:
+            # The pages that `make docs` builds, not what is named so below.
+            pages = {"site"} if Path(directory) == tree else set[str]()
+            return unwanted(directory, names) | pages
+
+        shutil.copytree(tree, root, True, left_out)
         # Two mutants of a second may be of one size: compiled code is known by a hash.
         words = ["compileall", "-q", "--invalidation-mode", "checked-hash", "burst"]
         self._run(words, seconds=0)
