@@ -114,7 +114,7 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     later.write_text('[queues.far]\nrequires = ["far"]\n')
     told = burst(*asked)
     assert told.status == 1
-    assert "queue far requires far, and no node has that" in told.stdout
+    assert "queue far requires far, and no node that runs jobs has that" in told.stdout
     later.unlink()
     assert burst(*asked).status == 0
     assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"

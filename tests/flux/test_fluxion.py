@@ -160,6 +160,27 @@ def test_a_constraint_would_have_it_denied_by_fcfs(user: UserCli) -> None:
     assert "unsatisfiable" in user.event(denied, "exception")
 
 
+@pytest.mark.parametrize("extra", [FCFS])
+def test_fcfs_is_refused_in_mode_hold_and_doctor_says_so(
+    cli: CliHarness, instance: FluxInstance
+) -> None:
+    cli.write()
+    lead = instance.lead()
+    try:
+        with pytest.raises(ConfigError, match=r"schedules by fcfs \(queues: default\)"):
+            lead.check_scheduler(IntakeSettings(mode="hold"))
+    finally:
+        lead.close()
+    said = cli.run("doctor").stdout
+    assert "wrong" in said
+    assert "Fluxion schedules by fcfs" in said
+    assert 'queue-policy = "easy"' in said
+    # Its own queue for ordinary jobs would have each of them denied as those of hold.
+    place = ("--dir", str(instance.directory / "d"), "--uri", instance.uri)
+    refused = burst("setup", *place, "--dry-run", "--mode", "queue")
+    assert "queue default requires no property that own nodes have" in refused.error
+
+
 # How often it is asked.
 
 

@@ -236,6 +236,23 @@ def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
     assert "burst request --isolated" in said.error
 
 
+def test_without_a_daemon_jobs_are_held_and_their_user_is_told_once(
+    user: UserCli,
+) -> None:
+    words = ("--cc=1-2", "--burst", "--burst-provider=gke", "-N4", "true")
+    said = user.type("submit", *words)
+    assert said.status == 0
+    assert said.error.count("no burst daemon serves this instance") == 1
+    for job in said.split():
+        system, urgency = seen(user, job)
+        assert urgency == "0"
+        assert system["burst"] == {
+            "provider": "gke",
+            "urgency": 16,
+            "wanted": True,
+        }
+
+
 def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:
     site("hold")
     jobs = user.do("bulksubmit", "--burst", "-N{}", "true", ":::", "3", "4").split()
