@@ -15,6 +15,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
 from burst.model.scheduler import Order
+from burst.model.shape import Shape
 
 LONGEST_NAME = 64
 """Of a job's name, in characters; its user may give it any."""
@@ -39,8 +40,8 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """0 as long as it has no allocation."""
     t_finish: float = 0.0
     """When its tasks ended, or when it did if they never began; 0 before."""
-    cores: Mapping[int, int] = {}
-    """How many cores of which ranks are allocated to it."""
+    taken: Mapping[int, Shape] = {}
+    """What of which ranks is allocated to it."""
 
 
 class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> Queue
     """Return the picture of these jobs."""
     running, pending = [], []
     for job in jobs:
-        if job.cores:
+        if job.taken:
             running.append(job)
         elif job.state is JobState.SCHED:
             pending.append(job)
