@@ -14,7 +14,6 @@ import msgspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
-from burst.model.scheduler import Order
 from burst.model.shape import Shape
 
 LONGEST_NAME = 64
@@ -52,8 +51,6 @@ class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[ActiveJob, ...] = ()
     """Jobs in state SCHED in the scheduler's order, by priority and then by id. Those
     that are held (priority 0) are the last of them."""
-    order: Order = Order.FIFO
-    """In which order the scheduler starts them."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -66,7 +63,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
     t_finish: float
 
 
-def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> QueuePicture:
+def picture_of(jobs: Iterable[ActiveJob]) -> QueuePicture:
     """Return the picture of these jobs."""
     running, pending = [], []
     for job in jobs:
@@ -78,4 +75,4 @@ def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> Queue
     # Two stable sorts: most jobs have one priority, and come in the order of ids.
     pending.sort(key=lambda job: job.id)
     pending.sort(key=lambda job: -job.priority)
-    return QueuePicture(running=tuple(running), pending=tuple(pending), order=order)
+    return QueuePicture(running=tuple(running), pending=tuple(pending))

@@ -9,7 +9,7 @@ stepped over by sched-burst.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, KeysView, Mapping
+from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,15 +23,18 @@ from burst.core.world import World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import JobKind, RunHistory, RunTime
 from burst.core.worth.queue_order import (
+    Leaves,
     PendingJob,
     RunningJob,
     Scheduling,
     estimate_starts,
 )
+from burst.core.worth.separate_queues import separate_queues
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
 from burst.model.request import ResourceRequest
+from burst.model.scheduler import Scheduler
 
 NEVER = StartEstimate(expected=math.inf, latest=math.inf, earliest=math.inf)
 """Of a job that own nodes could not hold, were they idle."""
@@ -49,6 +52,7 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
     holds: Mapping[JobId, Hold]
     stopped: frozenset[str]
     """Queues in which no job starts."""
+    scheduler: Scheduler
     leaves: Callable[[JobId, float], bool] | None = None
     """Tells of a job and its start whether it leaves the line for a burst; None: no job
     does."""
@@ -77,6 +81,7 @@ def own_nodes_queue(records: RecordsView, world: World) -> OwnNodesQueue:
         assigned=frozenset(job for burst in records.live for job in burst.jobs),
         holds=records.holds,
         stopped=frozenset(n for n, q in lead.queues.items() if not q.started),
+        scheduler=lead.scheduler,
     )
 
 
@@ -104,8 +109,8 @@ def forecast(
         if need is None:
             found[job.id] = NEVER
         else:
-            run_time = _run_time(job, history, now)
-            waiting.append(PendingJob(job.id, need, least_cores(need[0]), run_time))
+            cores, run_time = least_cores(need[0]), _run_time(job, history, now)
+            waiting.append(PendingJob(job.id, need, cores, run_time, job.queue))
     running = []
     free = own.idle.copy()
     for job in picture.running:
@@ -113,14 +118,18 @@ def forecast(
         if share:
             free.take_shares(share)
             running.append(RunningJob(job.id, share, _run_time(job, history, now)))
-
-    def leaves(place: int, at: float) -> bool:
-        return own.leaves is not None and own.leaves(waiting[place].job, at)
-
-    scheduling = Scheduling(picture.order, leaves if own.leaves else None)
-    found.update(estimate_starts(now, free, running, waiting, scheduling))
+    for queue in separate_queues(waiting, own.scheduler, own.ranks):
+        near = [job for job in running if not queue.ranks.isdisjoint(job.share)]
+        scheduling = Scheduling(queue.order, _asked(own, queue.jobs))
+        found.update(estimate_starts(now, free, near, queue.jobs, scheduling))
     expected = ((job.job, job.run_time.expected) for job in waiting)
     return StartForecast(found, {job: s for job, s in expected if s < math.inf})
+
+
+def _asked(own: OwnNodesQueue, jobs: Sequence[PendingJob]) -> Leaves | None:
+    """Return what is asked whether the job at a place leaves."""
+    leaves = own.leaves
+    return None if leaves is None else lambda place, at: leaves(jobs[place].job, at)
 
 
 def line_up(

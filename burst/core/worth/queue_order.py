@@ -54,6 +54,7 @@ class PendingJob(msgspec.Struct, frozen=True, gc=False):
     """As of `Waiting`."""
     cores: int
     run_time: RunTime
+    queue: str = ""
 
 
 def estimate_starts(

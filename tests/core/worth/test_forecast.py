@@ -19,7 +19,7 @@ from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
-from burst.model.scheduler import Order
+from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
 from burst.model.shape import Shape
 from tests import builders
 from tests.builders import T0, slots, whole
@@ -109,7 +109,7 @@ def test_backfill_lets_a_short_job_pass() -> None:
         waiting(3, duration=60.0),
     ]
     in_order = starts(picture_of(jobs))
-    passed = starts(picture_of(jobs, order=Order.EASY))
+    passed = starts(picture_of(jobs), scheduler=Scheduler(order=Order.EASY))
     assert in_order[JobId(3)].expected > T0
     assert passed[JobId(3)].expected == T0
 
@@ -172,3 +172,61 @@ def test_a_job_that_leaves_for_a_burst_is_in_nobodys_way() -> None:
     found = starts(picture_of(jobs), leaves=leaves)
     assert asked == [(2, 540.0), (3, 540.0)]
     assert found[JobId(3)].expected == T0 + 540.0
+
+
+def fluxion(**policies: str) -> Scheduler:
+    return Scheduler(name=FLUXION, policies=policies, order=order_of(policies))
+
+
+def on_rank(number: int, rank: int, **fields: Any) -> ActiveJob:
+    """A job that fills one own node."""
+    request = slots(2, constraint=f'{{"ranks":["{rank}"]}}')
+    return waiting(number, request=request, **fields)
+
+
+def test_a_queue_of_fluxion_waits_for_none_that_has_other_nodes() -> None:
+    jobs = [
+        running(1, {0: 2}),
+        on_rank(2, 0, queue="a"),
+        on_rank(3, 1, queue="b"),
+        on_rank(4, 1, queue="b", duration=60.0),
+    ]
+    apart = starts(picture_of(jobs), scheduler=fluxion(a="fcfs", b="fcfs"))
+    assert [apart[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 0, 600]
+    # sched-simple and sched-burst have one line for all queues.
+    together = starts(picture_of(jobs))
+    assert [together[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 540, 1140]
+
+
+def test_queues_of_fluxion_that_share_nodes_count_as_one() -> None:
+    jobs = [
+        running(1, {0: 2}),
+        on_rank(2, 0, queue="a"),
+        on_rank(3, 1, queue="b"),
+        waiting(4, request=slots(4), queue="c"),
+    ]
+    policies = fluxion(a="fcfs", b="fcfs", c="fcfs")
+    found = starts(picture_of(jobs), scheduler=policies)
+    assert [found[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 540, 1140]
+
+
+def test_each_queue_of_fluxion_has_its_policy() -> None:
+    busy = [running(1, {0: 1}), running(6, {1: 1})]
+    small = {rank: slots(1, constraint=f'{{"ranks":["{rank}"]}}') for rank in (0, 1)}
+    jobs = [
+        *busy,
+        on_rank(2, 0, queue="a"),
+        waiting(3, request=small[0], queue="a", duration=60.0),
+        on_rank(4, 1, queue="b"),
+        waiting(5, request=small[1], queue="b", duration=60.0),
+    ]
+    found = starts(picture_of(jobs), scheduler=fluxion(a="fcfs", b="easy"))
+    assert [found[JobId(n)].expected - T0 for n in (2, 3, 4, 5)] == [540, 1140, 540, 0]
+
+
+def test_without_named_queues_fluxion_has_the_default_one() -> None:
+    jobs = [running(1, {0: 2}), waiting(2, request=slots(4)), waiting(3, duration=60.0)]
+    found = starts(picture_of(jobs), scheduler=fluxion(default="easy"))
+    assert [found[JobId(n)].expected - T0 for n in (2, 3)] == [540, 0]
+    strict = starts(picture_of(jobs), scheduler=fluxion(default="fcfs"))
+    assert strict[JobId(3)].expected == T0 + 1140
