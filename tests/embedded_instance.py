@@ -143,6 +143,12 @@ class EmbeddedInstance(LastingInstance):
     def kill(self) -> None:
         self._end(HOSTS[0], signal.SIGKILL)
 
+    def lose_disk(self) -> None:
+        (self.directory / "s").rename(self.directory / "gone")
+
+    def restore_disk(self) -> None:
+        (self.directory / "gone").rename(self.directory / "s")
+
     def end(self) -> None:
         """End what is left: cleanly, or by force and a failure."""
         with ExitStack() as stack:

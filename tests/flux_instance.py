@@ -150,6 +150,12 @@ class FluxInstance(LastingInstance, SharedInstance):
     def kill(self) -> None:
         self._end("lead-0", signal.SIGKILL)
 
+    def lose_disk(self) -> None:
+        self.flux("module", "remove", "content-sqlite")
+
+    def restore_disk(self) -> None:
+        self.flux("module", "load", "content-sqlite")
+
     def pids(self) -> dict[str, int]:
         """Return the processes of brokers that live, by host."""
         brokers = self._brokers.items()

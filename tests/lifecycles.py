@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from burst.core.lifecycle import apply, begin
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import Burst, BurstId, Lease
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from tests.builders import NODE, T0
@@ -88,6 +90,12 @@ def run(*names, at=T0):
     for step, name in enumerate(names, 1):
         burst = apply(burst, Event(at + step, name, CONTEXT.get(name, {})))
     return burst
+
+
+def leased(burst: Burst, **changes: Any) -> Burst:
+    """The burst with another lease."""
+    lease = msgspec.structs.replace(burst.lease, **changes)
+    return msgspec.structs.replace(burst, lease=lease)
 
 
 WHOLE_WAY = (

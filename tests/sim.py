@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from burst.core import timeline
+from burst.core import commands, timeline
+from burst.core.job_report import explain
 from burst.core.plan.slots import find_slots
 from burst.model.burst import State
 from burst.runtime.engine import Engine
@@ -86,8 +87,16 @@ class Sim:
         assert reached(), self.story()
 
     @property
+    def records(self):
+        return self.engine.snapshot.records
+
+    @property
     def bursts(self):
-        return list(self.engine.snapshot.records.bursts.values())
+        return list(self.records.bursts.values())
+
+    @property
+    def live(self):
+        return [burst for burst in self.bursts if burst.live]
 
     @property
     def burst(self):
@@ -104,6 +113,44 @@ class Sim:
 
     def in_state(self, state: State):
         return lambda: bool(self.bursts) and self.bursts[-1].state is state
+
+    def decision(self, job):
+        """What the last tick decided about a job."""
+        return self.engine.snapshot.decisions[job]
+
+    def told(self, job):
+        """What the memo of a job says of why it waits."""
+        return self.lead.memos[job]["why"]
+
+    def explained(self, job):
+        """What `burst explain` has of a job."""
+        snapshot = self.engine.snapshot
+        row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
+        assert row is not None
+        return row
+
+    def ask(self, command):
+        """Have a command carried out in the next tick; return its answer."""
+        answer = self.engine.post(command)
+        self.tick()
+        return answer.result(0)
+
+    def request(self, demand):
+        """What `burst request` does."""
+        return self.ask(
+            lambda records, world, its_settings, now: commands.make_requested_burst(
+                records, world, its_settings, demand, now
+            )
+        )
+
+    def take_down(self, name, note="odd", provider=""):
+        """What `burst down` does."""
+        asked = commands.TakeDown(name, note, provider)
+        return self.ask(
+            lambda records, world, _, now: commands.take_down_any(
+                records, world, asked, now
+            )
+        )
 
     def story(self):
         return "\n".join(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from burst.cli.colours import (
     HEAD,
@@ -16,7 +16,7 @@ from burst.cli.colours import (
 )
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import clock_time
+from burst.model.decision import time_after
 
 # Events that say that something went wrong.
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
@@ -52,7 +52,8 @@ def _job(found: Row) -> Iterator[Line]:
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
         yield ["  ", *title, _state(burst), *_result(burst)]
-        yield from (_event("    ", event) for event in burst["events"])
+        for when, event in _timed(burst["events"]):
+            yield [(f"    {when}", QUIET), f" {event['text']}"]
 
 
 def _state(found: Row) -> tuple[str, str]:
@@ -75,9 +76,15 @@ def _start(found: Row) -> list[str]:
     return ["; ".join(told)] if told else []
 
 
-def _event(indent: str, event: Row) -> Line:
-    when = f"{indent}{clock_time(event['timestamp'])}"
-    return [(when, QUIET), f" {event['text']}"]
+def _timed(events: Sequence[Row]) -> Iterator[tuple[str, Row]]:
+    """Yield each event with its time, and its day where that is another one.
+
+    That is another one than of the event before; of the first one, than of the last.
+    """
+    before = events[-1]["timestamp"] if events else 0.0
+    for event in events:
+        yield time_after(event["timestamp"], before), event
+        before = event["timestamp"]
 
 
 def _burst(found: Row) -> Iterator[Line]:
@@ -89,10 +96,9 @@ def _burst(found: Row) -> Iterator[Line]:
     yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
     if found["next"]:
         yield [f"  next: {found['next']}"]
-    for event in found["events"]:
-        when = f"  {clock_time(event['timestamp'])}"
+    for when, event in _timed(found["events"]):
         wrong = WRONG if event["name"] in _BAD else ""
-        yield [(when, QUIET), (f" {event['text']}", wrong)]
+        yield [(f"  {when}", QUIET), (f" {event['text']}", wrong)]
     if found["stages"]:
         yield [("durations", HEAD)]
     for stage in found["stages"]:

@@ -113,8 +113,8 @@ def _try_files(
                 differ or "correct that, or restore the files from their copies, *.old",
             )
         ]
-    ranks, properties = result.resources.ranks, result.resources.properties
-    made = check_queues(tables, properties, len(ranks), intake)
+    ranks = result.resources.ranks - result.excluded
+    made = check_queues(tables, result.resources.properties, ranks, intake)
     return [each for each in made if each.level is Level.WRONG]
 
 

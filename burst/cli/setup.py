@@ -197,9 +197,13 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
         yield "\nSet this in the environment of users and of the lead's broker:\n"
         for name, value in directories.environment.items():
             yield f"    export {name}={shlex.quote(value)}"
-    yield "\nThe lead's broker reads its piece of the configuration from here; put it"
-    yield "beside broker.toml where its --config-path is a directory, or merge it:\n"
-    yield f"    {directories.config / LEAD_PIECE}"
+    piece = directories.config / LEAD_PIECE
+    yield "\nThe lead's broker reads its piece of the configuration from here"
+    if all(path == piece for path in directories.config.glob("*.toml")):
+        yield "(put it beside broker.toml where its --config-path is a directory, or"
+        yield "merge it)"
+    yield ""
+    yield f"    {piece}"
     yield "\nFlux reads it when the lead is started (flux config reload is not enough"
     yield f'for a scheduler). In burst.toml: [intake] mode = "{mode}"'
     if mode == "queue" and not choice.local_queue:

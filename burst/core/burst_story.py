@@ -30,7 +30,7 @@ SENTENCES = {
     "raced": "{note}",
     "joined": "ranks {ranks} joined the lead",
     "online": "it is online, with ranks {ranks}",
-    "lost": "ranks were lost: {note}",
+    "lost": "ranks {ranks} were lost: {note}",
     "back": "all ranks are back",
     "reclaimed": "{note}",
     "busy": "something runs on it again",

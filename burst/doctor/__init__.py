@@ -24,6 +24,7 @@ from burst.doctor.calls import try_call
 from burst.doctor.check_accounting import check_accounting
 from burst.doctor.check_ensembles import check_ensembles
 from burst.doctor.check_intake import check_intake
+from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
     check_certificate,
@@ -151,7 +152,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 installed = collect_facts.read_installed(os.environ, beside)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
-                yield from _check_queues(instance, identity, settings)
+                yield from _check_config(instance, identity, settings)
                 found = [*check_scheduler(instance, settings.intake)]
                 yield from _label("scheduler", found)
                 answer = collect_facts.read_accounting(lead, settings)
@@ -161,17 +162,18 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             yield from _check_with_lead(lead, identity, request)
 
 
-def _check_queues(
+def _check_config(
     instance: RunningInstance | ReadFailure, lead: LeadIdentity, settings: Settings
 ) -> Iterator[Finding]:
-    """Check the queues that the instance has."""
+    """Check what the instance's configuration says of jobs and nodes."""
     if isinstance(instance, RunningInstance):
-        size = len(lead.hosts)
+        ranks = frozenset(range(len(lead.hosts))) - instance.excluded
         config, intake = instance.config, settings.intake
-        found = check_queues(config, lead.properties, size, intake)
+        found = check_queues(config, lead.properties, ranks, intake)
         found += check_queue_states(instance.queue_states, intake)
         yield from _label("queues", found)
         yield from _label("resources", check_resources(config, settings))
+        yield from _label("scripts", check_job_scripts(config))
 
 
 def _check_users(

@@ -27,15 +27,15 @@ _SETUP = "run `burst setup` again, and flux config reload"
 def check_queues(
     config: Mapping[str, Any],
     properties: Mapping[str, frozenset[int]],
-    size: int,
+    ranks: frozenset[int],
     intake: IntakeSettings,
 ) -> list[Finding]:
     """Check the queues of a configuration on ranks that have these properties.
 
-    `size` is the number of ranks.
+    `ranks` are those that get jobs at all, up or not: without excluded ones.
     """
     site = site_tables(config, {"queues": _ours(intake)})
-    found = [*_check_nodes(site, properties, size, intake)]
+    found = [*_check_nodes(site, properties, ranks, intake)]
     found += _check_burst_jobs(config, site)
     found += _check_our_limits(config, site, intake)
     return found
@@ -90,18 +90,18 @@ def check_queue_states(
 def _check_nodes(
     site: SiteTables,
     properties: Mapping[str, frozenset[int]],
-    size: int,
+    ranks: frozenset[int],
     intake: IntakeSettings,
 ) -> Iterator[Finding]:
     lent = properties.get(LENT, frozenset())
     for name, table in site.queues.items():
         required = table.get("requires", ())
-        matched = _matching(required, properties, size)
+        matched = _matching(required, properties, ranks)
         words = " and ".join(str(each) for each in required)
         if not matched:
             yield wrong(
-                f"queue {name} requires {words}, and no node has that: Flux refuses its"
-                " jobs as unsatisfiable",
+                f"queue {name} requires {words}, and no node that runs jobs has that:"
+                " Flux refuses its jobs as unsatisfiable",
                 "give nodes the property, in [[resource.config]] or R, and restart the"
                 " lead; or correct `requires` of the queue",
             )
@@ -169,10 +169,12 @@ def _check_our_limits(
 
 
 def _matching(
-    required: Collection[Any], properties: Mapping[str, frozenset[int]], size: int
+    required: Collection[Any],
+    properties: Mapping[str, frozenset[int]],
+    ranks: frozenset[int],
 ) -> frozenset[int]:
-    """Return the ranks that have all of these properties; `^NAME`: that have it not."""
-    matched = frozenset(range(size))
+    """Return those that have all of these properties; `^NAME`: that have it not."""
+    matched = ranks
     for each in map(str, required):
         having = properties.get(each.removeprefix("^"), frozenset())
         matched = matched - having if each.startswith("^") else matched & having

@@ -95,7 +95,8 @@ class FileStore:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             raise StoreError(
-                f"{self._path}: cannot be used: {error}", _ADVICE.get(code, "")
+                f"{self._path}: cannot be used: {error}",
+                _ADVICE.get(code, "look at its directory and at that disk"),
             ) from error
 
 

@@ -146,9 +146,17 @@ def find_obstacles(
 def _open_queues(
     scheduler: Scheduler, intake: IntakeSettings, config: Mapping[str, Any]
 ) -> list[Finding]:
-    """Find queues with fcfs whose jobs nothing keeps off lent nodes."""
+    """Find queues with fcfs whose jobs a constraint of ours alone keeps off lent nodes.
+
+    Such is `^burst`, too, which `burst setup` has its queue of ordinary jobs require.
+    """
     queues: Mapping[str, Any] = config.get("queues", {})
-    kept = {name for name, table in queues.items() if table.get("requires")}
+    ours_alone = ([], [f"^{LENT}"])
+    kept = {
+        name
+        for name, table in queues.items()
+        if list(table.get("requires", ())) not in ours_alone
+    }
     ours = {intake.queue, intake.ready}
     some = sorted(set(scheduler.fcfs_queues) - kept - ours)
     if queues:
@@ -158,9 +166,9 @@ def _open_queues(
     which = ", ".join(some)
     return [
         wrong(
-            f"Fluxion schedules by fcfs, and queue {which} requires no property: burst"
-            " keeps its jobs off lent nodes by a constraint, for which fcfs would deny"
-            " them while the own nodes are busy",
+            f"Fluxion schedules by fcfs, and queue {which} requires no property that"
+            " own nodes have: burst keeps its jobs off lent nodes by a constraint, for"
+            " which fcfs would deny them while the own nodes are busy",
             f"{POLICY_ADVICE}; or have that queue require a property that own nodes"
             f" have and lent nodes, those with the property {LENT}, do not",
         )

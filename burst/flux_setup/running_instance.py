@@ -18,6 +18,7 @@ from burst.flux.rpc import RpcClient
 from burst.flux.scheduler import find_obstacles, read_scheduler
 from burst.model.jobid import JobId
 from burst.model.lead import QueueView
+from burst.model.ranks import parse_idset
 from burst.model.scheduler import Scheduler
 
 # Those that sched-burst can stand in for: it is made of them.
@@ -32,6 +33,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     known: Scheduler = Scheduler()
     """What else is known of it."""
     config: Mapping[str, Any]
+    excluded: frozenset[int] = frozenset()
+    """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
     queue_states: Mapping[str, QueueView] = {}
     """Of all queues; of the anonymous one where none has a name."""
 
@@ -54,9 +57,12 @@ def read_instance(uri: str) -> RunningInstance:
         client = RpcClient(handle)
         known = read_scheduler(client)
         config = client.ask("config.get")
-        states = read_queues(client)
         return RunningInstance(
-            scheduler=known.name, known=known, config=config, queue_states=states
+            scheduler=known.name,
+            known=known,
+            config=config,
+            excluded=parse_idset(client.ask("resource.status")["exclude"]),
+            queue_states=read_queues(client),
         )
 
 
@@ -76,6 +82,6 @@ def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
             " replace",
             "choose --mode queue, which needs no other scheduler",
         )
-    if intake.mode == "hold":
+    if intake.mode != "scheduler":
         for finding in find_obstacles(instance.known, intake, instance.config):
             raise ConfigError(finding.what, finding.advice)

@@ -28,6 +28,7 @@ import msgspec
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.lead_setup.add_slots import declared_hosts
+from burst.model.ranks import parse_idset
 from burst.model.resource_set import ResourceSet, resource_set
 
 DEADLINE_S = 60.0
@@ -45,6 +46,8 @@ class TrialResult(msgspec.Struct, frozen=True):
 
     resources: ResourceSet | None
     """R as Flux makes it of the files; None where it did not start."""
+    excluded: frozenset[int] = frozenset()
+    """Ranks of R that get no jobs."""
     said: tuple[str, ...] = ()
     """Why it did not start, as Flux says it."""
 
@@ -101,11 +104,14 @@ def _await(broker: subprocess.Popen[str], deadline_s: float) -> TrialResult:
     except subprocess.TimeoutExpired:
         os.killpg(broker.pid, signal.SIGKILL)
         _, said = broker.communicate()
-        return TrialResult(None, (f"it did not end in {deadline_s:g}s", *_errors(said)))
+        late = (f"it did not end in {deadline_s:g}s", *_errors(said))
+        return TrialResult(None, said=late)
     try:
-        return TrialResult(resource_set(json.loads(printed)["R"]))
+        status = json.loads(printed)
+        excluded = parse_idset(status["exclude"])
+        return TrialResult(resource_set(status["R"]), excluded)
     except (ValueError, KeyError):
-        return TrialResult(None, _errors(said) or ("it said nothing",))
+        return TrialResult(None, said=_errors(said) or ("it said nothing",))
 
 
 def trial_tables(

@@ -73,12 +73,16 @@ class DaemonState:
             return ""
         return f"the daemon has not gone on for {format_fsd(round(silent))}"
 
-    def why_not_ready(self) -> str:
-        """Return why the daemon decides nothing now; empty if it does."""
+    def why_lead_away(self) -> str:
+        """Return why no lead is served, or why it cannot be read; empty if it is."""
         served = self._served
         if served is None:
             return self._trouble
         world = served.snapshot().world
-        if world.lead is None:
-            return f"the lead cannot be read: {world.trouble}"
-        return world.store_trouble.text() if world.store_trouble else ""
+        return "" if world.lead else f"the lead cannot be read: {world.trouble}"
+
+    def why_not_ready(self) -> str:
+        """Return why the daemon decides nothing now; empty if it does."""
+        served, away = self._served, self.why_lead_away()
+        trouble = served.snapshot().world.store_trouble if served else None
+        return away or (trouble.text() if trouble else "")

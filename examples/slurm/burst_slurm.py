@@ -28,12 +28,14 @@ exec srun --kill-on-bad-exit sh -c 'shift "$SLURM_PROCID"; exec sh "$0" "$1"' {w
 # States of squeue(1). A job in any that is not here may have nodes, or get some.
 _ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 _ENDED |= {"BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
-_PHASES = {"PENDING": Phase.PENDING, "CONFIGURING": Phase.PENDING}
-_PHASES |= {"COMPLETING": Phase.ENDING, **dict.fromkeys(_ENDED, Phase.FAILED)}
+_STUCK = {"LAUNCH_FAILED", "REVOKED", "SPECIAL_EXIT", "STOPPED"}  # to be canceled
+_PHASES = dict.fromkeys(("PENDING", "CONFIGURING", "REQUEUED"), Phase.PENDING)
+_PHASES |= {"COMPLETING": Phase.ENDING, **dict.fromkeys(_ENDED | _STUCK, Phase.FAILED)}
 Job = tuple[str, str, str]  # its id, state and reason, as squeue tells
+_FOR_GOOD = "invalid (account|partition)|limit is invalid|node configuration"
 _PATTERNS = (
-    ErrorPattern("invalid (account|partition)", provider.Refused, "set another one"),
-    ErrorPattern("config.* not available|policy", provider.InsufficientCapacity),
+    ErrorPattern(_FOR_GOOD, provider.Refused, "set another one"),
+    ErrorPattern("not available now|policy", provider.InsufficientCapacity),
 )
 
 
@@ -120,7 +122,8 @@ class SlurmProvider:
         ask = ["squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%k|%r"]
         found: dict[str, Job] = {}
         for line in run(ask).splitlines():
-            number, state, comment, reason = line.split("|", 3)
+            # Comments of others may be of several lines.
+            number, state, comment, reason = [*line.split("|", 3), *"   "][:4]
             name = comment.removeprefix(self._tag)
             if name != comment and (state not in _ENDED or name not in found):
                 found[name] = (number, state, reason)
@@ -134,7 +137,7 @@ class SlurmProvider:
         gone = ("", "FAILED" if said else "PENDING", "there is no such job")
         _, state, reason = job or gone
         phase = _PHASES.get(state, Phase.RUNNING)
-        why = "" if phase is Phase.RUNNING else f"{state}: {reason}"
+        why = "" if state == "RUNNING" else f"{state}: {reason}"
         hosts = spec.hosts if spec else ()
         last = "\n".join(main_lines(said)[-20:]).strip()
         words = explain_log(said) or (last if phase is Phase.FAILED else "")

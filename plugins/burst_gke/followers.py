@@ -15,7 +15,7 @@ from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
 from burst.kits.pods import Bursts, PodBursts, Tags
 from burst.kits.pods.burst_objects import BurstObjects
-from burst.kits.pods.names import parse_lease_end
+from burst.kits.pods.names import parse_seconds
 from burst.kits.pods.reaper import find_ours, kinds_of, may_exist
 from burst.kits.pods.stuck_pods import node_of
 from burst.model.burst import BurstId
@@ -98,7 +98,7 @@ class GkePods(PodBursts):
             hosts = tuple(parse_hostlist(known.get(GKE_LEAVING, "")))
         except ValueError:  # somebody edited it: GKE's autoscaler deletes their nodes
             hosts = ()
-        return LeavingHosts(hosts, parse_lease_end(known.get(GKE_LEAVING_SINCE, "")))
+        return LeavingHosts(hosts, parse_seconds(known.get(GKE_LEAVING_SINCE, "")))
 
     def note(self, burst_id: BurstId, leaving: LeavingHosts) -> None:
         """Note what a burst gives back. What is gone is not made again."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from burst.errors import Refused
-from burst.kits.pods.names import parse_lease_end
+from burst.kits.pods.names import parse_seconds
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, OwnedBurst, Phase
 from burst_gke.failures import LACKS, LASTING, CloudFailure
@@ -147,7 +147,7 @@ def list_owned(clusters: Iterable[GkeResource]) -> list[OwnedBurst]:
             owner=each[OWNER],
             provider=each[PROVIDER],
             burst_id=BurstId(each[ID]),
-            lease_end=parse_lease_end(each.get(LEASE, "")),
+            lease_end=parse_seconds(each.get(LEASE, "")),
         )
         for each in labels
     ]

@@ -101,11 +101,12 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
         return
     yield note(
         "the lead has [systemd] enable, and followers on its host share its systemd:"
-        " they come online only once no job of the lead runs on this host, and Flux may"
-        " drain the host's own node where housekeeping on them is ended ([deadlines]"
-        " housekeeping; flux resource undrain)",
-        "keep own jobs off this host, such as by [resource] exclude, or have another"
-        " provider",
+        " they come online only once no job runs on this host, on its own node or on"
+        " other followers, so one burst after another; and Flux may drain the host's"
+        " own node where housekeeping on them is ended ([deadlines] housekeeping; flux"
+        " resource undrain)",
+        "keep own jobs off this host, such as by [resource] exclude, and have another"
+        " provider for more than a trial",
     )
 
 

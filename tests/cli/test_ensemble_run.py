@@ -16,7 +16,6 @@ from tests.runtime.far_site import Far
 from tests.support.ensemble_story import (
     FILE,
     ensemble,
-    lives_through_a_kill,
     run_to_its_end,
 )
 from tests.support.waiting import wait_until
@@ -40,12 +39,6 @@ def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) ->
         assert re.match(r"md +local +ended +\S+ +0/0 +6 ended +6 jobs have", lines[2])
         assert re.match(r"post +local +ended +\S+ +0/0 +2 ended \(2 failed\)", lines[3])
         assert members["post"]["member"]["nodes"] == 0
-
-
-def test_it_lives_through_a_daemon_that_is_killed(
-    cli: CliHarness, tmp_path: Path
-) -> None:
-    lives_through_a_kill(cli, tmp_path)
 
 
 def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from importlib.metadata import version
 import pytest
 
 from burst import __version__
-from tests.cli.cli_harness import CliHarness, DaemonProcess
-from tests.embedded_instance import EmbeddedInstance
+from tests.cli.cli_harness import CliHarness
 
 _TELL = """
 import sys
@@ -41,11 +40,10 @@ UNUSED = {
 
 @pytest.mark.parametrize("command", ["status", "explain", "report"])
 def test_a_command_that_asks_the_daemon_imports_little(
-    shared: tuple[EmbeddedInstance, CliHarness, DaemonProcess], command: str
+    served: CliHarness, command: str
 ) -> None:
-    _, cli, _ = shared
     name = ["burst-0-nothing"] if command == "explain" else []
-    about = ["-c", str(cli.config), "--uri", cli.uri]
+    about = ["-c", str(served.config), "--uri", served.uri]
     done = subprocess.run(
         [sys.executable, "-c", _TELL, command, *name, *about],
         env={**os.environ, "NO_COLOR": "1"},
@@ -54,7 +52,7 @@ def test_a_command_that_asks_the_daemon_imports_little(
         check=False,
     )
     imported = set(done.stderr.split("imported:")[1].split())
-    assert f"burst.cli.{command}" in imported, done.stderr
+    assert f"burst.served.{command}" in imported, done.stderr
     assert not imported & UNUSED
 
 

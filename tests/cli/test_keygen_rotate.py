@@ -8,10 +8,7 @@ from pathlib import Path
 
 from burst.kits import certificate
 from burst.runtime.connect import connect
-from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
-from tests.embedded_instance import EmbeddedInstance
-
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
+from tests.cli.cli_harness import CliHarness, burst
 
 
 def lead_certificate(cli: CliHarness) -> Path:
@@ -21,28 +18,26 @@ def lead_certificate(cli: CliHarness) -> Path:
 
 
 def test_bursts_that_would_be_cut_off_are_named_and_nothing_is_done(
-    shared: Shared,
+    served: CliHarness,
 ) -> None:
-    _, cli, _ = shared
-    path = lead_certificate(cli)
+    path = lead_certificate(served)
     before = certificate.read(path)
-    asked = cli.run("request", "-N1").lines[0]
+    asked = served.run("request", "-N1").lines[0]
     name = asked.rpartition(" ")[2]
     try:
-        error = cli.run("keygen", str(path), "--rotate").error
+        error = served.run("keygen", str(path), "--rotate").error
         assert error.startswith(f"{path}: is as it was: {name} would not find")
         assert error.endswith("wait for their end, or add --yes")
         assert certificate.read(path) == before
     finally:
-        cli.run("down", name)
+        served.run("down", name)
 
 
 def test_a_certificate_that_is_not_the_leads_is_replaced_whatever_there_is(
-    shared: Shared, tmp_path: Path
+    served: CliHarness, tmp_path: Path
 ) -> None:
-    _, cli, _ = shared
     path = tmp_path / "other.cert"
     burst("keygen", str(path))
-    done = cli.run("keygen", str(path), "--rotate")
-    assert f"the lead here has another one: {lead_certificate(cli)}" in done.stdout
+    done = served.run("keygen", str(path), "--rotate")
+    assert f"the lead here has another one: {lead_certificate(served)}" in done.stdout
     assert len(list(tmp_path.iterdir())) == 2

@@ -13,25 +13,16 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.cli_harness import CliHarness, open_harness
+from tests.cli.cli_harness import CliHarness
+from tests.cli.conftest import Quiet
 from tests.contract.instance import BURST_SHAPE
-from tests.embedded_instance import EmbeddedInstance, embedded_instance
 from tests.support.waiting import wait_until
-
-Quiet = tuple[EmbeddedInstance, CliHarness]
-
-
-@pytest.fixture(scope="module")
-def quiet() -> Iterator[Quiet]:
-    """One instance without a daemon, for tests that leave it as they found it."""
-    with embedded_instance() as instance, open_harness(instance) as cli:
-        yield instance, cli
 
 
 @pytest.fixture
-def held(quiet: Quiet) -> Iterator[JobId]:
+def held(unserved: Quiet) -> Iterator[JobId]:
     """A job that a daemon held before it ended."""
-    instance, cli = quiet
+    instance, cli = unserved
     job = instance.submit(nodes=9, urgency=20)
     with cli.daemon() as daemon:
         wait_until(
@@ -43,8 +34,8 @@ def held(quiet: Quiet) -> Iterator[JobId]:
         instance.cancel(job)
 
 
-def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
-    instance, cli = quiet
+def test_a_plan_without_a_daemon_says_what_one_would_do(unserved: Quiet) -> None:
+    instance, cli = unserved
     cli.write(
         providers={"local": {"type": "local", "price": 7.0, **cli.options}},
         prices={"local.local": 0.5},
@@ -80,8 +71,8 @@ def test_a_plan_without_a_daemon_says_what_one_would_do(quiet: Quiet) -> None:
         assert not [key for key in lead.store().load() if key.startswith("burst/")]
 
 
-def test_a_plan_tells_of_each_offer_that_was_turned_down(quiet: Quiet) -> None:
-    instance, cli = quiet
+def test_a_plan_tells_of_each_offer_that_was_turned_down(unserved: Quiet) -> None:
+    instance, cli = unserved
     job = instance.submit(nodes=3, provider="gke")
     try:
         lines = cli.run("plan").lines
@@ -91,22 +82,21 @@ def test_a_plan_tells_of_each_offer_that_was_turned_down(quiet: Quiet) -> None:
     assert f"{format_f58(job)}: local/local: the job asks for provider gke" in lines
 
 
-def test_a_plan_rests_on_what_providers_say(quiet: Quiet) -> None:
-    _, cli = quiet
-    cli.home.mkdir(exist_ok=True)
-    cli.home.chmod(0o777)
+def test_a_plan_rests_on_what_providers_say(quiet: CliHarness) -> None:
+    quiet.home.mkdir(exist_ok=True)
+    quiet.home.chmod(0o777)
     try:
-        error = cli.run("plan").error
+        error = quiet.run("plan").error
     finally:
-        shutil.rmtree(cli.home)
+        shutil.rmtree(quiet.home)
     assert error.startswith("provider local: observe: ")
     assert "others may write there" in error
 
 
 def test_jobs_that_a_daemon_left_held_are_released_without_one(
-    quiet: Quiet, held: JobId
+    unserved: Quiet, held: JobId
 ) -> None:
-    instance, cli = quiet
+    instance, cli = unserved
     name = format_f58(held)
     assert instance.info(held).urgency == 0
     assert cli.run("release", name).lines == [f"released: {name}"]
@@ -120,9 +110,9 @@ def test_jobs_that_a_daemon_left_held_are_released_without_one(
 
 
 def test_a_job_that_ended_meanwhile_is_told_of_and_the_others_are_released(
-    quiet: Quiet, held: JobId
+    unserved: Quiet, held: JobId
 ) -> None:
-    instance, cli = quiet
+    instance, cli = unserved
     instance.cancel(held)
     said = cli.run("release", "--all")
     assert said.lines == ["released: nothing is held"]
@@ -133,12 +123,12 @@ def test_a_job_that_ended_meanwhile_is_told_of_and_the_others_are_released(
     ("job", "told"),
     [("?", "not a job id: '?'"), ("f1", "ƒ1 is not held by burst")],
 )
-def test_what_is_no_held_job_is_refused(job: str, told: str, quiet: Quiet) -> None:
-    assert told in quiet[1].run("release", job).error
+def test_what_is_no_held_job_is_refused(job: str, told: str, unserved: Quiet) -> None:
+    assert told in unserved[1].run("release", job).error
 
 
-def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: Quiet) -> None:
-    instance, cli = quiet
+def test_orphans_are_listed_and_deleted_without_a_daemon(unserved: Quiet) -> None:
+    instance, cli = unserved
     assert cli.run("gc").lines == ["no orphans"]
     with closing(instance.lead()) as lead:
         identity = lead.identity()
@@ -191,15 +181,14 @@ def test_a_daemon_without_providers_has_looked_nowhere_for_orphans(
     ],
 )
 def test_what_needs_a_daemon_says_how_to_start_one(
-    words: tuple[str, ...], quiet: Quiet
+    words: tuple[str, ...], unserved: Quiet
 ) -> None:
-    error = quiet[1].run(*words).error
+    error = unserved[1].run(*words).error
     assert error == "no daemon serves this lead; start one with `burst daemon -c FILE`"
 
 
 @pytest.mark.parametrize("command", ["status", "plan", "gc", "release"])
-def test_a_lead_that_is_not_there_is_named(command: str, quiet: Quiet) -> None:
-    _, cli = quiet
+def test_a_lead_that_is_not_there_is_named(command: str, quiet: CliHarness) -> None:
     words = ("--all",) if command == "release" else ()
-    said = cli.run(command, *words, "--uri", f"embedded://{cli.directory}/none")
-    assert f"{cli.directory}/none" in said.error
+    said = quiet.run(command, *words, "--uri", f"embedded://{quiet.directory}/none")
+    assert f"{quiet.directory}/none" in said.error

@@ -103,25 +103,6 @@ def test_bad_options(trace: Path) -> None:
         run(trace, "--policy", "nowhere.toml")
 
 
-def test_jobs_that_never_ran_are_told(trace: Path) -> None:
-    trace.write_text(trace.read_text() + job(9, 1, 0))
-    assert "; 1 more never ran;" in run(trace).stderr
-
-
-def test_jobs_larger_than_the_machine_are_refused_or_run_on_bought_nodes(
-    trace: Path,
-) -> None:
-    trace.write_text(HEADER + job(0, 17, 1) + job(0, 5, 1))
-    found = json.loads(run(trace, "--json", "--worth", "0.1").stdout)["policies"]
-    refused = {name: policy["refused"] for name, policy in found.items()}
-    assert refused == {"never": 1, "at once": 0, "worth 0.1": 0}
-    assert found["never"]["own_node_hours"] == 1.25
-    assert found["worth 0.1"]["bought_node_hours"] == pytest.approx(5 * 1.1)
-    trace.write_text(HEADER + job(0, 17, 1))
-    none_ran = json.loads(run(trace, "--json").stdout)["policies"]["never"]
-    assert (none_ran["refused"], none_ran["mean_wait_s"]) == (1, 0.0)
-
-
 def test_jobs_that_still_ran_are_told_apart(trace: Path) -> None:
     row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}
     rows = [row, {**row, "t_cleanup": 0}, {**row, "t_cleanup": 0}, {**row, "t_run": 0}]
@@ -187,17 +168,6 @@ def test_rules_for_users_take_those_that_a_log_names(
     assert policies["at once"]["bursts"] == 1
     assert policies[str(rules)] == policies["never"]
     assert "for user eve: the trace has no job of that name\n" in done.stderr
-
-
-def test_a_clock_that_was_set_back_is_told(trace: Path) -> None:
-    row = {"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1}
-    rows = [row, {**row, "t_run": 90.0}]
-    trace.write_text("\n".join(map(json.dumps, rows)))
-    told = run(trace, "--nodes", "1").stderr
-    assert told == (
-        "old.swf: 1 job on 1 node of 1 core; 1 left out that ended before they"
-        " started\n"
-    )
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
@@ -362,16 +332,6 @@ def test_nodes_are_as_the_settings_sell_them(trace: Path, tmp_path: Path) -> Non
         )
     # Rules alone are tried on the nodes of the file that has some.
     assert found[str(alone)] == found["never"]
-
-
-def test_the_budgets_of_a_file_hold_for_its_rules(trace: Path, tmp_path: Path) -> None:
-    rules = tmp_path / "new.toml"
-    rules.write_text(SITE + "[[budget]]\nlimit = 1\n")
-    done = run(trace, "--policy", rules, "--json")
-    found = json.loads(done.stdout)["policies"]
-    assert found[str(rules)] == found["never"]
-    assert found["at once"]["bursts"] == 1
-    assert f"{rules}: no budget had the money for 1 job" in done.stderr
 
 
 def test_options_overrule_the_settings(trace: Path, tmp_path: Path) -> None:

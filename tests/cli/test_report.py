@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.cli.cli_harness import CliHarness
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
 
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 
-
-def test_a_report_of_nothing(shared: Shared) -> None:
-    _, cli, _ = shared
-    lines = cli.run("report", "--since", "2026-01-01").lines
+def test_a_report_of_nothing(served: CliHarness) -> None:
+    lines = served.run("report", "--since", "2026-01-01").lines
     assert lines == ["0 bursts since 2026-01-01", "no job has started on a burst"]
 
 

@@ -20,24 +20,13 @@ from tests.cli.cli_harness import (
     DEADLINE_S,
     CliHarness,
     CommandResult,
-    DaemonProcess,
     invoke,
-    open_harness,
 )
-from tests.embedded_instance import EmbeddedInstance, embedded_instance
+from tests.cli.conftest import Quiet
 from tests.support.unmeasured import unmeasured
 from tests.support.waiting import wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
-Quiet = tuple[EmbeddedInstance, CliHarness]
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
-
-
-@pytest.fixture(scope="module")
-def quiet() -> Iterator[Quiet]:
-    """One instance without a daemon, for tests that leave it as they found it."""
-    with embedded_instance() as instance, open_harness(instance) as cli:
-        yield instance, cli
 
 
 def begin(
@@ -90,8 +79,10 @@ def left(cli: CliHarness) -> list[str]:
     return [status.burst_id for status in cli.provider().observe()]
 
 
-def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(quiet: Quiet) -> None:
-    instance, cli = quiet
+def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(
+    unserved: Quiet,
+) -> None:
+    instance, cli = unserved
     up, stays = run_burst(cli).lines
     assert up.startswith("burst-0-[0-3] joined as ranks 2-5: burst-0-")
     assert stays == "it stays until: run-burst --down --name burst-0"
@@ -112,8 +103,8 @@ def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(quiet: Quiet) ->
         assert lead.observe().drained == {}
 
 
-def test_it_is_made_for_the_job_that_waits(quiet: Quiet) -> None:
-    instance, cli = quiet
+def test_it_is_made_for_the_job_that_waits(unserved: Quiet) -> None:
+    instance, cli = unserved
     job = instance.submit(nodes=2)
     with taken_down(cli, "burst-1"):
         up, _ = run_burst(cli, "--name", "burst-1").lines
@@ -124,10 +115,9 @@ def test_it_is_made_for_the_job_that_waits(quiet: Quiet) -> None:
     assert instance.info(job).result == "completed"
 
 
-def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
-    _, cli = quiet
-    with taken_down(cli, "burst-1"):
-        up, _ = run_burst(cli, "--name", "burst-1", "-N1", "--lead-size", "10").lines
+def test_the_number_of_nodes_may_be_given(quiet: CliHarness) -> None:
+    with taken_down(quiet, "burst-1"):
+        up, _ = run_burst(quiet, "--name", "burst-1", "-N1", "--lead-size", "10").lines
         assert up.startswith("burst-1-0 joined as rank")
 
 
@@ -150,11 +140,10 @@ def test_the_number_of_nodes_may_be_given(quiet: Quiet) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_left(
-    words: tuple[str, ...], told: str, quiet: Quiet
+    words: tuple[str, ...], told: str, quiet: CliHarness
 ) -> None:
-    _, cli = quiet
-    assert told in error_of(run_burst(cli, *words))
-    assert left(cli) == []
+    assert told in error_of(run_burst(quiet, *words))
+    assert left(quiet) == []
 
 
 @pytest.mark.parametrize(
@@ -174,12 +163,11 @@ def test_words_that_make_no_sense_are_a_usage_error(
 
 
 @pytest.fixture
-def stuck(quiet: Quiet) -> Iterator[CliHarness]:
+def stuck(quiet: CliHarness) -> Iterator[CliHarness]:
     """Followers reach nothing at the lead's port, so that a burst never joins."""
-    _, cli = quiet
-    cli.write(lead={"address": "127.0.0.1", "port": 1})
-    yield cli
-    cli.write()
+    quiet.write(lead={"address": "127.0.0.1", "port": 1})
+    yield quiet
+    quiet.write()
 
 
 def test_an_interruption_takes_down_what_was_begun(stuck: CliHarness) -> None:
@@ -202,25 +190,23 @@ def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) ->
 
 
 def test_a_program_that_fails_ends_with_1_and_says_why_on_standard_error(
-    quiet: Quiet,
+    quiet: CliHarness,
 ) -> None:
-    _, cli = quiet
-    said = end(begin(cli, "--down"))
+    said = end(begin(quiet, "--down"))
     assert (said.status, said.stdout) == (1, "")
     told = "there is no burst in burst-0-[0-3]; burst status -a"
     assert said.stderr == f"run-burst: ERROR: {told}\n"
 
 
-def test_where_a_daemon_serves_the_lead_it_does_the_work(shared: Shared) -> None:
-    _, cli, _ = shared
-    asked, up = run_burst(cli, "--name", "burst-1", "-N2").lines
+def test_where_a_daemon_serves_the_lead_it_does_the_work(served: CliHarness) -> None:
+    asked, up = run_burst(served, "--name", "burst-1", "-N2").lines
     burst_id = asked.rpartition(" ")[2]
     assert asked == f"2 nodes of local/local as {burst_id}"
     assert up.startswith("burst-1-[0-1] joined as ranks 6-7 after ")
-    assert cli.row(burst_id)["state"] == "online"
+    assert served.row(burst_id)["state"] == "online"
     told = "there is no burst in burst-0-[0-3]; burst status -a"
-    assert error_of(run_burst(cli, "--down")) == told
-    (gone,) = run_burst(cli, "--down", "--name", "burst-1").lines
+    assert error_of(run_burst(served, "--down")) == told
+    (gone,) = run_burst(served, "--down", "--name", "burst-1").lines
     assert gone.startswith(f"{burst_id} is gone after ")
 
 

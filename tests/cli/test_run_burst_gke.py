@@ -29,7 +29,7 @@ from tests.embedded_instance import (
     write_files,
 )
 from tests.kits.kubeserver import api_server, kubeconfig
-from tests.plugins.gke.gke import PROJECT, STOCKOUT, Fate, Gke
+from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.server import serve
 from tests.support.fluxlead import flux_lead
 from tests.support.ports import free_port
@@ -215,17 +215,6 @@ def test_what_pods_could_not_do_is_not_paid_for(
     assert gke.orders == []
 
 
-def test_a_zone_and_a_machine_of_ones_own(run: Run, gke: Gke) -> None:
-    where = ("--zone", "europe-west4-b", "--machine-type", "c3-highcpu-8")
-    assert run(*GOOGLE, *where, "-N1").lines
-    (order,) = gke.orders
-    assert order.parent.endswith("/europe-west4-b")
-    (pool,) = order.cluster.node_pools
-    assert pool.config.machine_type == "c3-highcpu-8"
-    assert pool.initial_node_count == 1
-    assert run("--down", *GOOGLE, *where).lines
-
-
 def test_a_persons_way_to_the_cluster(run: Run, gke: Gke, cli: CliHarness) -> None:
     offer = {"machine_type": "n2-standard-8", "max_nodes": 4}
     table = {
@@ -246,21 +235,6 @@ def test_a_persons_way_to_the_cluster(run: Run, gke: Gke, cli: CliHarness) -> No
     told = cli.run("kubeconfig", burst["id"])
     assert "gke, which these settings do not have; name the daemon's" in told.stderr
     assert run("--down", *GOOGLE).lines
-
-
-def test_a_stockout_is_told_and_leaves_nothing(run: Run, gke: Gke) -> None:
-    gke.fates = [Fate(looks=2, conditions=[STOCKOUT], remains="ERROR")]
-    said = run(*GOOGLE)
-    assert said.status == 1
-    assert "does not have enough resources" in said.stderr
-    assert gke.things() == {}
-
-
-def test_it_is_not_taken_down_by_who_does_not_know_google(run: Run, gke: Gke) -> None:
-    assert run(*GOOGLE, "-N1").lines
-    said = run("--down")
-    assert "made by provider gke, which these settings do not have" in said.stderr
-    assert gke.things()
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from burst.kits import certificate
-from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
+from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
 
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 STOPPED = "stopped; live bursts: 1, held jobs: 0; all stay as they are"
 
 
@@ -106,51 +105,6 @@ def test_a_second_signal_leaves_what_is_still_being_taken_down(
         instance.cancel(job)
 
 
-def test_a_daemon_that_is_killed_is_followed_by_one_that_knows_all(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        burst_id = bring_up(cli)
-        job = instance.submit(nodes=9)
-        wait_until(lambda: instance.info(job).urgency == 0, "the job to be held")
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        wait_until(lambda: cli.row(burst_id)["online"] == 2, "its nodes to be counted")
-        assert cli.row(burst_id)["state"] == "online"
-        assert cli.status()["held"] == [format_f58(job)]
-        cli.run("down", burst_id)
-        assert cli.run("release", format_f58(job)).status == 0
-    instance.cancel(job)
-
-
-def test_force_is_refused_where_a_provider_waits_for_every_host(
-    cli: CliHarness,
-) -> None:
-    with cli.daemon():
-        burst_id = bring_up(cli)
-        denied = cli.run("down", "--force", burst_id)
-        assert denied.status == 1
-        assert "provider local waits for every host" in denied.stderr
-        assert cli.row(burst_id)["state"] == "online"
-        cli.run("down", burst_id)
-
-
-def test_a_daemon_killed_while_followers_start_is_followed_by_one_that_goes_on(
-    cli: CliHarness,
-) -> None:
-    with cli.daemon() as daemon:
-        (line,) = cli.run("request", "-N3", "--no-wait").lines
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        burst_id = line.rpartition(" ")[2]
-        cli.wait_for_state(burst_id, "online")
-        assert len(cli.status()["bursts"]) == 1
-        assert len(cli.provider().observe()) == 1
-        cli.run("down", burst_id)
-
-
 def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
     _, cli, daemon = shared
     since = len(daemon.log)
@@ -163,21 +117,8 @@ def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[limits]\nmax_node = 1\n", "limits.max_node: no such key; did you mean max_"),
         ("[limits\n", "not TOML: "),
-        (
-            '[providers.x]\ntype = "nosuch"\n',
-            "providers.x.type: no provider 'nosuch' is installed; installed are ",
-        ),
-        (
-            '[providers.local]\ntype = "local"\ncoress = 3\n',
-            "providers.local: coress: no such key; did you mean cores?",
-        ),
         ('[lead]\nslots = ["x-0"]\n', "x-0 is not in the lead's hosts; ranks are"),
-        (
-            '[intake]\nattribute = "mine"\n',
-            "lead.uri and intake.attribute change by a restart",
-        ),
         (None, "cannot be read: No such file or directory; name another file"),
     ],
 )
@@ -198,17 +139,6 @@ def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
     # What a provider offers is asked anew after each reload.
     wait_until(lambda: bool(cli.status()["providers"][0]["offers"]), "its offers")
     assert cli.status()["providers"][0]["offers"][0]["max_nodes"] == 8
-
-
-def test_a_provider_with_live_bursts_cannot_be_removed(cli: CliHarness) -> None:
-    with cli.daemon() as daemon:
-        burst_id = bring_up(cli, 1)
-        cli.write(providers={})
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.says("provider local has live bursts; take them down first")
-        cli.run("down", burst_id)
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.says(f"reloaded {cli.config}")
 
 
 def test_a_burst_whose_provider_is_not_set_up_is_told_of_and_left_alone(
@@ -259,46 +189,13 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 
-def test_a_lead_that_is_back_is_served_again(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        instance.kill()
-        daemon.says("looking for the lead again, for at most 5m")
-        instance.start()
-        daemon.says(" serves ", times=2)
-        assert cli.run("status").lines[0] == "no bursts"
-        assert daemon.end() == 0
-
-
-def test_a_daemon_can_be_stopped_while_it_looks_for_the_lead(
-    cli: CliHarness, instance: EmbeddedInstance
-) -> None:
-    with cli.daemon() as daemon:
-        instance.kill()
-        daemon.says("looking for the lead again")
-        assert daemon.end() == 0
-
-
-@pytest.mark.parametrize(
-    ("tables", "told"),
-    [
-        ({"limits": {"breaker": 0}}, "limits.breaker: 0 is out of range; at least 1"),
-        (
-            {"providers": {"x": {"type": "nosuch"}}},
-            "providers.x.type: no provider 'nosuch' is installed; installed are",
-        ),
-        ({"lead": {"slots": ["nope-[0-1]"]}}, "nope-[0-1] is not in the lead's hosts;"),
-    ],
-)
 def test_a_daemon_that_cannot_begin_names_file_and_key_in_one_line(
-    tables: dict[str, dict[str, object]], told: str, shared: Shared
+    served: CliHarness,
 ) -> None:
-    _, cli, _ = shared
-    with settings(cli, **tables):
-        error = refused(cli)
-    assert error.startswith(f"{cli.config}: ")
-    assert told in error
+    with settings(served, limits={"breaker": 0}):
+        error = refused(served)
+    told = f"{served.config}: limits.breaker: 0 is out of range; at least 1"
+    assert error.startswith(told)
 
 
 def test_a_second_daemon_is_told_who_serves_the_lead(shared: Shared) -> None:

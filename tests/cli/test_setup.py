@@ -37,6 +37,7 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
     assert not place.exists()
     done = burst(*asked)
     assert f"export FLUX_CLI_PLUGINPATH={place}/cli/plugins" in done.stdout
+    assert "put it beside broker.toml" in done.stdout
     assert files(place) == {
         "burst-setup.json",
         "cli/plugins/burst.py",
@@ -114,6 +115,7 @@ def test_a_file_whose_list_would_count_instead_is_told(home: Path) -> None:
     (home / "burst.toml").write_text(tomli_w.dumps(local))
     said = burst("setup", "--dir", str(home / "d"), "-c", str(home / "burst.toml"))
     assert f"{conf}/zzz.toml comes after zz-burst-lead.toml" in said.stdout
+    assert "beside broker.toml" not in said.stdout, "it is where Flux reads it"
     tables = tomllib.loads((conf / "zz-burst-lead.toml").read_text())
     assert tables["ingest"]["frobnicator"]["plugins"][:2] == ["defaults", "/site/a.py"]
     # Followers of provider local are on a host of another name.

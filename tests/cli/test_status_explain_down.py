@@ -16,13 +16,12 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.provider import BurstSpec
-from tests.cli.cli_harness import CliHarness, DaemonProcess
+from tests.cli.cli_harness import CliHarness
+from tests.cli.conftest import Shared
 from tests.cli.watch_answers import answer, offer_row, provider_row
 from tests.contract.instance import BURST_SHAPE, SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
-
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 
 
 @contextmanager
@@ -45,9 +44,8 @@ def job_of(instance: EmbeddedInstance, nodes: int) -> Iterator[JobId]:
         instance.cancel(job)
 
 
-def test_a_status_shows_bursts_slots_and_what_to_know_of(shared: Shared) -> None:
-    _, cli, _ = shared
-    lines = cli.run("status").lines
+def test_a_status_shows_bursts_slots_and_what_to_know_of(served: CliHarness) -> None:
+    lines = served.run("status").lines
     assert lines[:3] == [
         "no bursts",
         "",
@@ -66,55 +64,51 @@ def test_a_status_for_programs_is_one_object(shared: Shared) -> None:
     assert found["bursts"] == []
 
 
-def test_nodes_are_requested_shown_and_taken_down(shared: Shared) -> None:
-    _, cli, _ = shared
-    said = cli.run("request", "-N2").lines
+def test_nodes_are_requested_shown_and_taken_down(served: CliHarness) -> None:
+    said = served.run("request", "-N2").lines
     burst_id = said[0].rpartition(" ")[2]
     assert said[0].startswith("2 nodes of local/local as burst-0-")
     assert said[1].startswith("burst-0-[0-1] joined as ranks 2-3 after ")
     form = "{id} {online}/{nodes} {state:>7} {ranks}"
-    assert cli.run("status", "-o", form).lines == [f"{burst_id} 2/2  online 2-3"]
-    title, row, *_ = cli.run("status").lines
+    assert served.run("status", "-o", form).lines == [f"{burst_id} 2/2  online 2-3"]
+    title, row, *_ = served.run("status").lines
     assert title.split()[:4] == ["BURST", "PROVIDER", "STATE", "FOR"]
     assert row.split()[:3] == [burst_id, "local/local", "online"]
-    assert cli.run("status", "-n").lines[0].startswith(f"{burst_id} ")
-    done = cli.run("down", burst_id, "--note", "enough").lines
+    assert served.run("status", "-n").lines[0].startswith(f"{burst_id} ")
+    done = served.run("down", burst_id, "--note", "enough").lines
     assert done[0].startswith(f"{burst_id} is gone after ")
     assert done[0].endswith(": canceled")
-    assert cli.row(burst_id)["note"] == "enough"
-    assert "no bursts" in cli.run("status").lines
-    assert burst_id in cli.run("status", "-a").stdout
-    assert cli.run("down", burst_id).error == (
+    assert served.row(burst_id)["note"] == "enough"
+    assert "no bursts" in served.run("status").lines
+    assert burst_id in served.run("status", "-a").stdout
+    assert served.run("down", burst_id).error == (
         f"burst {burst_id} has ended; burst status --all shows it"
     )
 
 
-def test_a_field_that_there_is_not_names_those_there_are(shared: Shared) -> None:
-    _, cli, _ = shared
-    with burst_of(cli, "-N1"):
-        error = cli.run("status", "-o", "{id} {stat}").error
+def test_a_field_that_there_is_not_names_those_there_are(served: CliHarness) -> None:
+    with burst_of(served, "-N1"):
+        error = served.run("status", "-o", "{id} {stat}").error
         assert error.startswith(
             "-o: no field 'stat'; the fields are access, age, cost,"
         )
-        assert "write it as" in cli.run("status", "-o", "{id").error
-        assert "write it as" in cli.run("status", "-o", "{nodes.x}").error
+        assert "write it as" in served.run("status", "-o", "{id").error
+        assert "write it as" in served.run("status", "-o", "{nodes.x}").error
 
 
-def test_without_waiting_it_is_only_on_its_way(shared: Shared) -> None:
-    _, cli, _ = shared
-    (line,) = cli.run("request", "-N1", "--no-wait").lines
+def test_without_waiting_it_is_only_on_its_way(served: CliHarness) -> None:
+    (line,) = served.run("request", "-N1", "--no-wait").lines
     burst_id = line.rpartition(" ")[2]
-    cli.wait_for_state(burst_id, "online")
-    assert cli.run("down", burst_id, "--no-wait").lines == [
+    served.wait_for_state(burst_id, "online")
+    assert served.run("down", burst_id, "--no-wait").lines == [
         f"{burst_id} is being taken down"
     ]
-    cli.wait_for_state(burst_id, "inactive")
+    served.wait_for_state(burst_id, "inactive")
 
 
-def test_hosts_may_be_named(shared: Shared) -> None:
-    _, cli, _ = shared
-    with burst_of(cli, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
-        assert cli.row(burst_id)["hosts"] == "burst-1-[0-1]"
+def test_hosts_may_be_named(served: CliHarness) -> None:
+    with burst_of(served, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
+        assert served.row(burst_id)["hosts"] == "burst-1-[0-1]"
 
 
 @pytest.mark.parametrize(
@@ -139,19 +133,17 @@ def test_hosts_may_be_named(shared: Shared) -> None:
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_reason(
-    words: tuple[str, ...], text: str, shared: Shared
+    words: tuple[str, ...], text: str, served: CliHarness
 ) -> None:
-    _, cli, _ = shared
-    assert text in cli.run("request", *words).error
+    assert text in served.run("request", *words).error
     # The burst of an earlier test may just have gone: its ranks are undrained after it.
-    assert not [row for row in cli.status()["bursts"] if row["state"] != "inactive"]
-    wait_until(lambda: cli.status()["slots"][0]["state"] == "free", "a free slot")
+    assert not [row for row in served.status()["bursts"] if row["state"] != "inactive"]
+    wait_until(lambda: served.status()["slots"][0]["state"] == "free", "a free slot")
 
 
-def test_taking_down_what_there_is_not_names_what_there_is(shared: Shared) -> None:
-    _, cli, _ = shared
-    with burst_of(cli, "-N1") as burst_id:
-        error = cli.run("down", "burst-9").error
+def test_taking_down_what_there_is_not_names_what_there_is(served: CliHarness) -> None:
+    with burst_of(served, "-N1") as burst_id:
+        error = served.run("down", "burst-9").error
     assert error == f"there is no burst burst-9; live bursts: {burst_id}"
 
 
@@ -184,10 +176,9 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
     ],
 )
 def test_a_job_that_is_not_known_has_no_story(
-    job: str, text: str, shared: Shared
+    job: str, text: str, served: CliHarness
 ) -> None:
-    _, cli, _ = shared
-    assert text in cli.run("explain", job).error
+    assert text in served.run("explain", job).error
 
 
 def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
@@ -217,10 +208,9 @@ def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
 
 @pytest.mark.parametrize("words", [(), ("--all", "f1")])
 def test_release_is_of_some_jobs_or_of_all(
-    words: tuple[str, ...], shared: Shared
+    words: tuple[str, ...], served: CliHarness
 ) -> None:
-    _, cli, _ = shared
-    said = cli.run("release", *words)
+    said = served.run("release", *words)
     assert said.status == 2
     assert "give JOBS, or --all" in said.stderr
 
@@ -254,28 +244,27 @@ def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
     wait_until(lambda: not cli.run("gc", "--json").json["orphans"], "its end")
 
 
-def test_a_provider_that_was_disabled_is_enabled_again(shared: Shared) -> None:
-    _, cli, _ = shared
-    home = cli.home
+def test_a_provider_that_was_disabled_is_enabled_again(served: CliHarness) -> None:
+    home = served.home
     home.mkdir(mode=0o700, exist_ok=True)
     home.chmod(0o777)
-    error = cli.run("request", "-N1").error
+    error = served.run("request", "-N1").error
     burst_id = error.partition(" ")[0]
     assert "others may write there" in error
     assert error.endswith("its deletion goes on: burst status")
-    status = cli.run("status").stdout
+    status = served.run("status").stdout
     home.chmod(0o700)
     assert "provider local is disabled: " in status
     assert "; burst enable local" in status
-    assert cli.run("enable", "local").lines == ["local is tried again from now on"]
-    assert "disabled" not in cli.run("status").stdout
-    cli.wait_for_state(burst_id, "inactive")
-    error = cli.run("enable", "local").error
+    assert served.run("enable", "local").lines == ["local is tried again from now on"]
+    assert "disabled" not in served.run("status").stdout
+    served.wait_for_state(burst_id, "inactive")
+    error = served.run("enable", "local").error
     assert error == (
         "provider local has no failures to forget;"
         " burst status shows which providers are disabled"
     )
-    error = cli.run("enable", "nope").error
+    error = served.run("enable", "nope").error
     assert error == "there is no provider nope; the settings have local"
 
 
@@ -293,18 +282,19 @@ def test_settings_are_read_again_when_asked(shared: Shared) -> None:
         daemon.says(f"reloaded {cli.config}", times=2)
 
 
-def test_what_doctor_would_call_wrong_is_told_with_a_reload(shared: Shared) -> None:
-    _, cli, _ = shared
-    usual = {"type": "local", **cli.options}
-    cli.write(providers={"local": usual, "a": {"type": "local", "dir": "/proc/none"}})
+def test_what_doctor_would_call_wrong_is_told_with_a_reload(served: CliHarness) -> None:
+    usual = {"type": "local", **served.options}
+    served.write(
+        providers={"local": usual, "a": {"type": "local", "dir": "/proc/none"}}
+    )
     try:
-        said = cli.run("reload")
+        said = served.run("reload")
         assert said.lines == ["reloaded; changed: providers.a"]
         assert "wrong: provider a: /proc/none" in said.stderr
         assert "set dir to a directory that this user may write" in said.stderr
     finally:
-        cli.write()
-        assert "wrong: " not in cli.run("reload").stderr
+        served.write()
+        assert "wrong: " not in served.run("reload").stderr
 
 
 def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
@@ -326,33 +316,32 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
         assert "released" not in "".join(lines)
 
 
-def test_an_idle_burst_its_cost_and_its_story_are_told(shared: Shared) -> None:
-    _, cli, _ = shared
-    with burst_of(cli, "-N2") as name:
-        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
-        said = cli.run("status")
+def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> None:
+    with burst_of(served, "-N2") as name:
+        wait_until(lambda: served.row(name)["idle"] is not None, "it to be idle")
+        said = served.run("status")
         assert re.search(r"idle [0-9]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
         assert "RESULT" not in said.lines[0]
         assert "2 of 8 nodes" in said.lines
-        error = cli.run("request", "-N30").error
+        error = served.run("request", "-N30").error
         assert error.endswith(
             f"already idle and ready for jobs: {name} (2 nodes of local)"
         )
-        beside = cli.run("request", "-N1", "--no-wait")
+        beside = served.run("request", "-N1", "--no-wait")
         other = beside.lines[0].rpartition(" ")[2]
         assert f"ready for jobs: {name} (2 nodes of local)" in beside.stderr
-        cli.run("down", other)
-        lines = cli.run("explain", name).lines
+        served.run("down", other)
+        lines = served.run("explain", name).lines
     assert lines[:2] == [
         f"{name}: online",
         "  2 nodes of local/local: burst-0-[0-1] as ranks 2-3",
     ]
     assert "until all were online" in "".join(lines)
     assert "jobs that ended: none" in lines
-    ended = cli.run("explain", name, "--json").json
+    ended = served.run("explain", name, "--json").json
     assert (ended["state"], ended["result"]) == ("inactive", "canceled")
-    assert cli.row(name)["online"] == 2
-    assert "RESULT" in cli.run("status", "-a").lines[0]
+    assert served.row(name)["online"] == 2
+    assert "RESULT" in served.run("status", "-a").lines[0]
 
 
 @pytest.mark.parametrize(

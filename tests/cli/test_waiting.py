@@ -46,7 +46,7 @@ def is_restored(screen: TerminalScreen) -> bool:
     return text.rindex(SHOWN) > text.rindex(HIDDEN) and "Traceback" not in text
 
 
-@pytest.mark.parametrize("command", ["cost", "doctor", "gc", "plan", "status"])
+@pytest.mark.parametrize("command", ["doctor", "status"])
 def test_what_is_waited_for_is_shown_and_ctrl_c_ends_it(
     instance: EmbeddedInstance, cli: CliHarness, command: str
 ) -> None:

@@ -12,14 +12,13 @@ import pytest
 
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
-from tests.cli.cli_harness import BURST, CliHarness, DaemonProcess
+from tests.cli.cli_harness import BURST, CliHarness
+from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
-from tests.embedded_instance import EmbeddedInstance
 from tests.support.terminal import TerminalScreen, on_terminal
 from tests.support.unmeasured import unmeasured
 from tests.support.waiting import wait_until
 
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 ALTERNATE, BACK = "\x1b[?1049h", "\x1b[?1049l"
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 
@@ -94,10 +93,9 @@ def test_a_person_watches_explains_releases_takes_down_and_quits(
     ],
 )
 def test_the_terminal_is_restored_however_it_ends(
-    shared: Shared, keys: str, number: int | None, status: int
+    served: CliHarness, keys: str, number: int | None, status: int
 ) -> None:
-    _, cli, _ = shared
-    argv = [BURST, "watch", "-c", str(cli.config), "--uri", cli.uri]
+    argv = [BURST, "watch", "-c", str(served.config), "--uri", served.uri]
     with on_terminal(unmeasured(argv), {}) as screen:
         screen.shows("PROVIDER")
         screen.press(keys)
@@ -110,11 +108,10 @@ def test_the_terminal_is_restored_however_it_ends(
 
 @pytest.mark.parametrize("exported", [{}, {"COLUMNS": "80", "LINES": "24"}])
 def test_another_size_is_drawn_at_once_and_one_that_is_too_small_is_told(
-    shared: Shared, exported: dict[str, str]
+    served: CliHarness, exported: dict[str, str]
 ) -> None:
     """Whatever size the shell has exported."""
-    _, cli, _ = shared
-    with watched(cli, **exported) as screen:
+    with watched(served, **exported) as screen:
         screen.shows("PROVIDER")
         screen.resize(60, 24)
         screen.shows("60 columns, 24 lines: burst watch needs 80")
@@ -125,9 +122,8 @@ def test_another_size_is_drawn_at_once_and_one_that_is_too_small_is_told(
         assert screen.ended() == 0
 
 
-def test_without_colour_the_selected_row_is_still_marked(shared: Shared) -> None:
-    _, cli, _ = shared
-    with watched(cli, NO_COLOR="1") as screen:
+def test_without_colour_the_selected_row_is_still_marked(served: CliHarness) -> None:
+    with watched(served, NO_COLOR="1") as screen:
         screen.shows("> burst-0")
         screen.press("q")
         assert screen.ended() == 0
@@ -173,9 +169,8 @@ def test_without_a_terminal_and_a_daemon_the_records_are_shown(
     assert "no daemon serves this lead" in cli.run("watch").stdout
 
 
-def test_a_terminal_without_a_cursor_gets_one_frame(shared: Shared) -> None:
-    _, cli, _ = shared
-    with watched(cli, TERM="dumb") as screen:
+def test_a_terminal_without_a_cursor_gets_one_frame(served: CliHarness) -> None:
+    with watched(served, TERM="dumb") as screen:
         assert screen.ended() == 0
     assert "burst watch  embedded" in screen.text
     assert "\x1b" not in screen.text

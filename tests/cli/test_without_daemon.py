@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from burst.model.jobid import format_f58
-from tests.cli.cli_harness import CliHarness, DaemonProcess, burst, open_harness
+from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 
-Shared = tuple[EmbeddedInstance, CliHarness, DaemonProcess]
 _NONE = "no settings file was read"
 
 
@@ -79,25 +78,23 @@ def test_without_daemon_and_file_it_is_said_that_no_provider_is_known(
 
 @pytest.mark.usefixtures("no_file")
 def test_the_running_daemons_settings_are_used_where_none_are_named(
-    shared: Shared,
+    served: CliHarness,
 ) -> None:
-    _, cli, _ = shared
-    found = burst("doctor", "--uri", cli.uri).stdout
-    assert f"{cli.config} is read; providers: local" in found
-    planned = burst("plan", "--uri", cli.uri)
+    found = burst("doctor", "--uri", served.uri).stdout
+    assert f"{served.config} is read; providers: local" in found
+    planned = burst("plan", "--uri", served.uri)
     assert planned.lines == ["nothing to burst"]
     assert _NONE not in planned.stderr
 
 
 @pytest.mark.usefixtures("no_file")
 def test_what_the_environment_names_counts_before_the_daemons_file(
-    shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: CliHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, cli, _ = shared
     mine = tmp_path / "mine.toml"
     mine.write_text("[plan]\nshare = false\n")
     monkeypatch.setenv("BURST_CONFIG", str(mine))
-    assert f"{mine} is read" in burst("doctor", "--uri", cli.uri).stdout
+    assert f"{mine} is read" in burst("doctor", "--uri", served.uri).stdout
 
 
 @pytest.mark.usefixtures("no_file")

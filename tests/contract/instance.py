@@ -152,6 +152,14 @@ class LastingInstance(Instance, Protocol):
         """Start the lead again on the state it left; no follower."""
         ...
 
+    def lose_disk(self) -> None:
+        """Have what the store is written to be gone, until `restore_disk`."""
+        ...
+
+    def restore_disk(self) -> None:
+        """Have it back, as it was."""
+        ...
+
 
 class SharedInstance(Instance, Protocol):
     """An instance that others than its owner may use."""

@@ -152,17 +152,25 @@ class RanksContract(WithInstance):
         instance.cancel(job)
         watch.until(lambda view: not view.allocated, "drained")
 
-    def test_a_killed_follower_fails_its_job(
-        self, instance: Instance, watch: Watch, follower: str
+    @pytest.mark.parametrize("end", ["stop", "kill"])
+    def test_a_follower_that_ends_fails_its_job_and_no_other(
+        self, end: str, instance: Instance, watch: Watch, follower: str
     ) -> None:
-        job = instance.submit(slots=1, cores=4, command=SLEEP)
-        watch.job(job, lambda view: view.t_start > 0, "started")
-        instance.kill_follower(follower)
-        assert watch.state(job, JobState.INACTIVE).result == "failed"
-        watch.until(
-            lambda view: RANK not in view.online and not view.allocated,
+        """In order too, as where its pod is evicted: it waits for no job."""
+        instance.start_follower("burst-0-1")
+        watch.online(RANK + 1)
+        jobs = [instance.submit(slots=1, cores=4, command=SLEEP) for _ in range(2)]
+        began = [watch.job(j, lambda v: v.t_start > 0, "started") for j in jobs]
+        (lost,) = (view.id for view in began if RANK in view.ranks)
+        (other,) = (job for job in jobs if job != lost)
+        ends = instance.stop_follower if end == "stop" else instance.kill_follower
+        ends(follower)
+        assert watch.state(lost, JobState.INACTIVE).result == "failed"
+        view = watch.until(
+            lambda view: RANK not in view.online and view.allocated == {RANK + 1},
             "offline and without an allocation",
         )
+        assert view.jobs[other].state is JobState.RUN
 
     def test_a_job_over_several_followers(
         self, instance: Instance, watch: Watch

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from burst.errors import StoreError
+from burst.errors import StoreError, Unreadable
 from burst.lead import Lead
 from tests.contract.base import WithInstance
 from tests.contract.instance import Instance, LastingInstance
@@ -87,3 +87,18 @@ class LastingStore(WithInstance):
         instance.start()
         with closing(instance.lead()) as after:
             assert kept(after) == {"burst/burst-0-1a": "one", "burst/large": LARGE}
+
+    def test_one_that_takes_nothing_says_so_and_takes_it_later(
+        self, instance: LastingInstance
+    ) -> None:
+        """As on a full disk. What it did not take it may have, or not."""
+        with closing(instance.lead()) as lead:
+            store = lead.store()
+            store.write({"burst/kept": "one"})
+            instance.lose_disk()
+            for _ in range(2):
+                with pytest.raises((StoreError, Unreadable)):
+                    store.write({"burst/new": "two"})
+            instance.restore_disk()
+            store.write({"burst/new": "three"})
+            assert kept(lead) == {"burst/kept": "one", "burst/new": "three"}

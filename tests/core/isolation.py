@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from burst.core import commands
 from burst.model.burst import State
 from burst.model.program import Program
 from burst.model.request import BurstPreferences
@@ -26,23 +25,6 @@ def reason(sim, job):
     """Why the job ended: it was told, and ended once."""
     (_,) = [text for what, number, text in sim.lead.log if number == job]
     return sim.lead.memos[job]["why"]
-
-
-def ask(sim, demand):
-    future = sim.engine.post(
-        lambda records, world, settings, now: commands.make_requested_burst(
-            records, world, settings, demand, now
-        )
-    )
-    sim.tick()
-    return future.result(0)
-
-
-def take_down(sim, burst, note):
-    def command(records, _world, _settings, now):
-        return commands.take_down_burst(records, burst, note, now), None
-
-    return sim.engine.post(command)
 
 
 def spec_of(sim):

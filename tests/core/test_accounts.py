@@ -47,7 +47,7 @@ def test_its_job_gets_no_nodes_and_is_told_why(beside):
     job, other = submit(its, SUBUID), submit(its, OTHER)
     its.until(lambda: its.lead.running() == [other])
     assert jobs_with_bursts(its) == {other}
-    why = its.engine.snapshot.decisions[job]
+    why = its.decision(job)
     assert why.reason is Reason.NO_ACCOUNT
     assert why.text() == (
         "its user 100000 is a subordinate user id of ann (subuid(5)) and not an"
@@ -83,7 +83,7 @@ def test_a_job_that_has_some_of_its_nodes_gets_no_further_ones(tmp_path):
     its.lead.change(job, request=whole(6))
     path.write_text("ann:100000:65536\n")
     its.tick(3)
-    assert its.engine.snapshot.decisions[job].reason is Reason.NO_ACCOUNT
+    assert its.decision(job).reason is Reason.NO_ACCOUNT
     assert len(its.bursts) == 1
 
 
@@ -100,9 +100,8 @@ def test_its_jobs_take_nobody_the_time_for_constraints(beside):
     other = its.lead.submit(whole(2, constraint=burst), userid=OTHER)
     its.now += 1.0
     its.engine.tick(its.now)
-    decisions = its.engine.snapshot.decisions
-    assert decisions[other].reason is Reason.PROPOSED
-    assert {decisions[job].reason for job in jobs} == {Reason.NO_ACCOUNT}
+    assert its.decision(other).reason is Reason.PROPOSED
+    assert {its.decision(job).reason for job in jobs} == {Reason.NO_ACCOUNT}
 
 
 def test_its_job_with_a_constraint_is_held_unread(beside):

@@ -26,11 +26,11 @@ def sim(**tables):
 
 
 def hold_of(s, job):
-    return s.engine.snapshot.records.holds[job]
+    return s.records.holds[job]
 
 
 def why(s, job):
-    return s.engine.snapshot.decisions[job].reason
+    return s.decision(job).reason
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
@@ -84,21 +84,6 @@ def test_a_job_that_was_just_assigned_has_its_time_on_an_old_burst():
     assert s.lead.running() == [job]
 
 
-@pytest.mark.parametrize("reason", ["", "no starts today"])
-def test_a_job_in_a_stopped_queue_gets_no_burst_and_is_told_why(reason):
-    s = sim()
-    s.lead.queues = {"long": QueueView(started=False, reason=reason)}
-    job = s.lead.submit(whole(4), queue="long")
-    s.tick(3)
-
-    assert s.bursts == []
-    told = s.lead.memos[job]["why"]
-    assert told.startswith("its queue long is stopped")
-    assert reason in told
-    s.lead.queues = {"long": QueueView()}
-    s.until(lambda: s.lead.running() == [job])
-
-
 def test_a_queue_that_is_stopped_while_a_burst_comes_keeps_it_no_longer_than_that():
     s = sim()
     s.joins = False
@@ -131,23 +116,6 @@ def test_jobs_in_the_stopped_queue_of_a_mode_that_was_changed_are_told():
 
     assert [burst.state for burst in s.bursts] == [State.INACTIVE]
     assert "its queue burst is stopped" in s.lead.memos[job]["why"]
-
-
-@pytest.mark.parametrize(
-    ("queue", "reason"),
-    [
-        (QueueView(started=False), Reason.QUEUE_STOPPED),
-        (QueueView(enabled=False, reason="no"), Reason.QUEUE_DISABLED),
-    ],
-)
-def test_nothing_is_rented_for_parked_jobs_that_could_not_go_on(queue, reason):
-    s = sim(intake={"mode": "queue"})
-    s.lead.queues = {"burst": QueueView(started=False), "burst-ready": queue}
-    job = s.lead.submit(whole(4), queue="burst")
-    s.tick(3)
-    assert (why(s, job), s.bursts) == (reason, [])
-    s.lead.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
-    s.until(lambda: s.lead.running() == [job])
 
 
 def test_a_job_is_moved_into_no_queue_that_is_disabled_while_its_burst_comes():

@@ -55,17 +55,13 @@ def sim(facts, **tables):
     return its
 
 
-def told(its, job_id):
-    return its.engine.snapshot.decisions[job_id]
-
-
 def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():
     its = sim(limited(max_nodes=4))
     first = submit(its, nodes=3, userid=ANN, bank="physics")
     second = submit(its, nodes=2, userid=ANN, bank="physics")
     its.tick(2)
     assert [burst.jobs for burst in its.bursts] == [{first}]
-    why = told(its, second)
+    why = its.decision(second)
     assert why.reason is Reason.ACCOUNTING_LIMIT
     assert why.text() == (
         "it waits for flux-accounting: limit max_nodes 4 of bank physics: 3 in use,"
@@ -91,30 +87,26 @@ def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
     }
     its.beside.banks.known = limited(max_nodes=4, read_at=its.now, **running)
     its.tick(3)
-    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(second).reason is Reason.ACCOUNTING_LIMIT
     its.lead.finish(first)
     its.tick(3)
-    assert told(its, second).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(second).reason is Reason.ACCOUNTING_LIMIT
     its.beside.banks.known = limited(max_nodes=4, read_at=its.now)
     its.until(lambda: its.lead.running() == [second])
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("user", "bank", "facts"),
     [
-        {"userid": BEN, "bank": "physics"},
-        {"userid": ANN, "bank": "maths"},
+        (BEN, "physics", limited(max_running_jobs=0)),
+        (ANN, "maths", limited(max_running_jobs=0)),
+        (ANN, "physics", AccountingFacts()),
     ],
+    ids=["another user", "another bank", "none is known"],
 )
-def test_a_limit_is_of_one_user_in_one_bank(fields):
-    its = sim(limited(max_running_jobs=0))
-    submit(its, **fields)
-    its.until(its.in_state(State.ONLINE))
-
-
-def test_where_no_limits_are_known_there_are_none():
-    its = sim(AccountingFacts())
-    submit(its, userid=ANN, bank="physics")
+def test_a_limit_is_of_one_user_in_one_bank(user, bank, facts):
+    its = sim(facts)
+    submit(its, userid=user, bank=bank)
     its.until(its.in_state(State.ONLINE))
 
 
@@ -123,7 +115,7 @@ def test_a_job_over_a_limit_still_starts_on_own_nodes():
     its.lead.submit(whole(2), userid=BEN, bank="physics")
     mine = its.lead.submit(whole(2), userid=ANN, bank="physics", duration=9.0)
     its.tick(2)
-    assert told(its, mine).reason is Reason.ACCOUNTING_LIMIT
+    assert its.decision(mine).reason is Reason.ACCOUNTING_LIMIT
     its.lead.finish(its.lead.running()[0])
     its.until(lambda: its.lead.running() == [mine])
     assert its.bursts == []
@@ -272,7 +264,7 @@ def test_a_job_that_flux_accounting_holds_is_told_for_which_limit(
     its.lead.change(held, state=JobState.DEPEND, dependencies=dependencies)
     its.tick(3)
     assert its.bursts == []
-    found = told(its, held)
+    found = its.decision(held)
     assert found.reason is Reason.ACCOUNTING_HOLD
     assert found.text() == (
         f"it waits for flux-accounting: {why}; no nodes are rented for it before"

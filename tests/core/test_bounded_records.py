@@ -49,7 +49,7 @@ def through(burst: Burst, jobs: list[JobId], at: float):
 
 
 @pytest.mark.no_cover
-def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_end():
+def test_twenty_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_end():
     store = MeasuredStore()
     ledger = RecordStore(store)
     burst = run("provision-start", "provision-finish", "joined", "online")
@@ -57,13 +57,13 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
     ledger.write(Records(), records)
     written: list[int] = []
     numbers = count(FIRST_JOB)
-    for number in range(100_000 // AT_A_TIME):
+    for number in range(20_000 // AT_A_TIME):
         jobs = [JobId(next(numbers)) for _ in range(AT_A_TIME)]
         for event in through(burst, jobs, T0 + 10 * number):
             burst = apply(burst, event)
             assert len(burst.events) < 10
             # A write for each event of the first and last ticks, which are compared.
-            if number < 10 or number >= 100_000 // AT_A_TIME - 10:
+            if number < 10 or number >= 20_000 // AT_A_TIME - 10:
                 after = Records(bursts={burst.id: burst})
                 ledger.write(records, after)
                 records = after
@@ -73,7 +73,7 @@ def test_a_hundred_thousand_jobs_leave_a_small_record_and_cost_as_much_at_the_en
     half = len(written) // 2
     # A time stamp or a count may have a few more digits.
     assert sum(written[half:]) < 1.1 * sum(written[:half])
-    assert sum(burst.sums.results.values()) == 100_000
+    assert sum(burst.sums.results.values()) == 20_000
     assert len(burst.sums.recent) == KEPT_JOBS
     assert burst.jobs == {1}  # for which it was made, and which never came
     # What was written is what there is; no record of a job is left.

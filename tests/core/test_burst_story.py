@@ -101,6 +101,6 @@ def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() ->
     lost = Event(T0, "lost", {"ranks": "3", "since": T0})
     known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
     assert sentence(lost) == (
-        "ranks were lost: what took them away is not known so far"
+        "ranks 3 were lost: what took them away is not known so far"
     )
-    assert sentence(known) == "ranks were lost: b-3 was evicted"
+    assert sentence(known) == "ranks 3 were lost: b-3 was evicted"

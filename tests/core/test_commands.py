@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import msgspec
 import pytest
 
 from burst.core import commands
@@ -25,12 +26,15 @@ NOW = T0 + 100
 ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
 
 
+def requested(demand, seen=None):
+    seen = seen or world(view())
+    return commands.make_requested_burst(Records(), seen, SETTINGS, demand, NOW)
+
+
 def test_nodes_can_be_had_ahead_of_jobs():
     demand = commands.request_nodes(3, slot="burst-1-[0-3]")
 
-    made, verdict = commands.make_requested_burst(
-        Records(), world(view()), SETTINGS, demand, NOW
-    )
+    made, verdict = requested(demand)
 
     (burst,) = made.records.bursts.values()
     assert burst.lease.slot == "burst-1"
@@ -44,9 +48,7 @@ def test_nodes_can_be_had_ahead_of_jobs():
 def test_a_request_that_cannot_be_met_says_why():
     demand = commands.request_nodes(3, provider="gke")
 
-    made, verdict = commands.make_requested_burst(
-        Records(), world(view()), SETTINGS, demand, NOW
-    )
+    made, verdict = requested(demand)
 
     assert made.actions == ()
     assert commands.describe_request(verdict, demand) == (
@@ -54,29 +56,23 @@ def test_a_request_that_cannot_be_met_says_why():
         " (local/small: the job asks for provider gke)"
     )
     nothing = commands.request_nodes(1)
-    seen = world(view())
-    seen = seen.__class__(
-        identity=seen.identity, slots=seen.slots, lead=seen.lead, providers={}
+    _, verdict = requested(
+        nothing, msgspec.structs.replace(world(view()), providers={})
     )
-    _, verdict = commands.make_requested_burst(Records(), seen, SETTINGS, nothing, NOW)
-    assert (
-        commands.describe_request(verdict, nothing)
-        == "1 nodes: no provider offers anything"
-    )
+    told = commands.describe_request(verdict, nothing)
+    assert told == "1 nodes: no provider offers anything"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
     demand = commands.request_nodes(1, slot='burst-0-0"')
 
-    made, verdict = commands.make_requested_burst(
-        Records(), world(view()), SETTINGS, demand, NOW
-    )
+    made, verdict = requested(demand)
 
     assert made.actions == ()
     assert verdict.reason is Reason.EXCLUDED
 
 
-@pytest.mark.parametrize("kind", ["job", "command"])
+@pytest.mark.parametrize("kind", ["job", "command", "batch"])
 def test_an_isolated_burst_has_something_to_run(kind):
     with pytest.raises(BurstError, match=f"isolated burst of kind {kind} cannot"):
         commands.request_isolated(1, "", Isolated(kind=kind))
@@ -89,9 +85,7 @@ def test_requests_that_make_no_sense_are_refused():
         with pytest.raises(BurstError, match="slot: "):
             commands.request_nodes(1, slot=slot)
     with pytest.raises(Unreadable, match="the lead cannot be read"):
-        commands.make_requested_burst(
-            Records(), world(None), SETTINGS, commands.request_nodes(1), NOW
-        )
+        requested(commands.request_nodes(1), world(None))
 
 
 @pytest.mark.parametrize(
@@ -200,14 +194,8 @@ def listed(burst, *hosts):
 
 
 def seeing(*statuses, lead=None, name="local"):
-    found = world(lead)
     its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=T0)
-    return found.__class__(
-        identity=found.identity,
-        slots=found.slots,
-        lead=lead,
-        providers={name: its_view},
-    )
+    return msgspec.structs.replace(world(lead), providers={name: its_view})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from burst.core.plan.slots import find_slots
 from burst.model.burst import Burst
 from burst.model.event import Event
 from tests.builders import T0, identity, settings
-from tests.lifecycles import LEASE
+from tests.lifecycles import LEASE, leased
 
 HOUR = 3600.0
 
@@ -44,18 +44,9 @@ def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
     assert (per_hour(planned), cost(planned, at)) == (0.0, 0.0)
     assert (per_hour(asked), cost(asked, at)) == (1.0, 4.0)
     assert (per_hour(gone), cost(gone, at)) == (0.0, 2.0)
-    with_fee = msgspec.structs.replace(
-        asked, lease=msgspec.structs.replace(asked.lease, fee=0.25)
-    )
+    with_fee = leased(asked, fee=0.25)
     assert (per_hour(with_fee), cost(with_fee, at)) == (1.25, 5.0)
     assert cost(asked, T0) == 0.0, "a clock that was set back"
-
-
-def test_an_idle_burst_has_less_where_it_costs_less_to_make_it_again() -> None:
-    burst = msgspec.structs.replace(made(*UP, (2.0, "idle")), keep_idle=1800.0)
-    for idle, left in (("2h", 1800.0), ("inf", 1800.0), ("10m", 600.0)):
-        known = settings(deadlines={"idle": idle})
-        assert seconds_until_drain(burst, known, T0 + 2 * HOUR) == left
 
 
 @pytest.mark.parametrize(
@@ -63,13 +54,15 @@ def test_an_idle_burst_has_less_where_it_costs_less_to_make_it_again() -> None:
     [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)],
 )
 def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) -> None:
-    burst = made(*UP, (2.0, "idle"))
-    assert (
-        seconds_until_drain(
-            burst, settings(deadlines={"idle": idle}), T0 + hours * HOUR
-        )
-        == left
-    )
+    burst, known = made(*UP, (2.0, "idle")), settings(deadlines={"idle": idle})
+    assert seconds_until_drain(burst, known, T0 + hours * HOUR) == left
+
+
+def test_an_idle_burst_has_less_where_it_costs_less_to_make_it_again() -> None:
+    burst = msgspec.structs.replace(made(*UP, (2.0, "idle")), keep_idle=1800.0)
+    for idle, left in (("2h", 1800.0), ("inf", 1800.0), ("10m", 600.0)):
+        known = settings(deadlines={"idle": idle})
+        assert seconds_until_drain(burst, known, T0 + 2 * HOUR) == left
 
 
 def test_a_burst_that_is_busy_or_not_up_is_not_about_to_go() -> None:

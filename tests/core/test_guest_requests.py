@@ -17,7 +17,7 @@ from burst.model.burst import Burst
 from burst.model.lead import JobState
 from tests.builders import T0, job, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import run
+from tests.lifecycles import leased, run
 
 ANN, BEN = 1, 2
 ACCOUNTS = Associations({ANN: frozenset({"physics", "art"})}, {ANN: "physics"})
@@ -45,9 +45,8 @@ def check(
 
 def requested(*jobs: int) -> Burst:
     """A burst of two nodes that Ann requested, and jobs that are on it."""
-    burst: Burst = run(*UP)
-    lease = msgspec.structs.replace(burst.lease, userids=(ANN,), requester=ANN)
-    return msgspec.structs.replace(burst, lease=lease, jobs=frozenset(jobs))
+    burst = leased(run(*UP), userids=(ANN,), requester=ANN)
+    return msgspec.structs.replace(burst, jobs=frozenset(jobs))
 
 
 def test_they_are_within_max_nodes_of_the_default_bank() -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from burst.core import guest_view, lifecycle
 from burst.core.guest_view import GuestView
 from burst.core.records import Records
-from burst.core.worth.ledger import Entry, Payer, Share
-from burst.core.worth.money import Money
-from burst.model.burst import BurstId
+from burst.core.worth.ledger import Payer, Share
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58, without_jobs
 from tests.builders import T0, job, view, whole, world
+from tests.core.ticks import recorded
+from tests.core.worth.budgets import entry
 from tests.lifecycles import LEASE
 
 GUEST, OTHER = 1234, 1235
@@ -30,12 +30,8 @@ def burst_of(userid, name="burst-0-aaaaaa"):
     return lifecycle.begin(lease, {}, T0)
 
 
-def records_with(*bursts, **fields):
-    return Records(bursts={each.id: each for each in bursts}, **fields)
-
-
 def test_ids_of_others_are_taken_out_of_all_texts():
-    records = records_with(burst_of(OTHER), burst_of(GUEST, "burst-1-bbbbbb"))
+    records = recorded(burst_of(OTHER), burst_of(GUEST, "burst-1-bbbbbb"))
     seen = GuestView(GUEST, records, WORLD)
     his, others = format_f58(HIS), format_f58(OTHERS)
     told = {
@@ -57,20 +53,9 @@ def test_ids_of_others_are_taken_out_of_all_texts():
 
 
 def test_a_job_that_the_accounts_know_as_his_is_his():
-    entry = Entry(
-        burst=BurstId("burst-0-aaaaaa"),
-        provider="local",
-        offer="small",
-        nodes=1,
-        price=Money(0),
-        fee=Money(0),
-        made=T0,
-        until=T0,
-        reserved=Money(0),
-        shares=(Share(Payer(GUEST), DROPPED), Share(Payer(OTHER), OTHERS)),
-        at=T0,
-    )
-    records = records_with(entries={entry.burst: entry})
+    shares = (Share(Payer(GUEST), DROPPED), Share(Payer(OTHER), OTHERS))
+    live = msgspec.structs.replace(entry(1), shares=shares)
+    records = recorded(entries={live.burst: live})
     seen = GuestView(GUEST, records, world(None))
     assert seen.jobs == frozenset()
     assert seen.hide_in(format_f58(DROPPED)) == format_f58(DROPPED)
@@ -83,7 +68,7 @@ def test_a_burst_is_his_that_has_or_had_a_job_of_his():
     events = [Event(T0, "assign", {"jobs": {his: T0, others: T0}})]
     for event in events:
         shared = lifecycle.apply(shared, event)
-    seen = GuestView(GUEST, records_with(shared), WORLD)
+    seen = GuestView(GUEST, recorded(shared), WORLD)
     assert seen.is_his(shared)
     over = lifecycle.apply(shared, Event(T0, "job-finish", {"id": his}))
     assert HIS not in over.jobs

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from burst.core.job_report import explain
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.model.burst import State
 from burst.model.jobid import format_f58
@@ -154,7 +153,7 @@ def test_what_stood_in_the_way_is_told_once_it_has_left(change, stood):
     if "state" in change:
         s.lead.change(number, state=JobState.SCHED)
         s.tick()
-    told = s.engine.snapshot.decisions[number]
+    told = s.decision(number)
     assert told.reason is Reason.NOT_STARTED
     assert stood in told.text()
     assert told.next_step().startswith("the daemon tries it again at ")
@@ -166,21 +165,15 @@ def test_a_prolog_or_an_epilog_that_runs_is_named():
     s.tick(2)
     s.lead.change(number, t_start=0.0, prologs={"job-manager.prolog": T0})
     s.tick()
-    snapshot = s.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, {}, number)
-    assert row is not None
+    row = s.explained(number)
     assert row["why"].startswith("its job-manager.prolog runs on lead-[0-1] since ")
     assert row["next"].startswith("Flux starts it once that has ended")
     s.lead.change(number, t_start=T0, epilogs={"job-manager.epilog": T0})
     s.tick()
-    snapshot = s.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, {}, number)
-    assert row is not None
+    row = s.explained(number)
     assert "keeps lead-[0-1] while its job-manager.epilog runs" in row["why"]
     assert row["next"].startswith("Flux frees its nodes once that has ended")
     s.lead.change(number, t_start=T0, prologs={}, epilogs={})
     s.tick()
-    snapshot = s.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, {}, number)
-    assert row is not None
+    row = s.explained(number)
     assert row["verdict"] == "running"

@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from burst.core import commands
-from burst.core.commands import TakeDown
 from burst.core.report import burst_note
 from burst.errors import BurstError
 from burst.model.burst import BurstId, Result, State
@@ -142,13 +141,8 @@ def test_a_job_beside_it_makes_the_burst_busy(s):
     s.until(lambda: bool(s.lead.jobs[job].ranks))
     s.tick(2)
     assert s.burst.idle_since is None
-    (name,) = [burst.id for burst in s.bursts]
-    s.engine.post(
-        lambda records, world, _, now: commands.take_down_any(
-            records, world, TakeDown(name), now
-        )
-    )
-    s.tick(3)
+    s.take_down(s.burst.id)
+    s.tick(2)
     assert "jobs still run on ranks 2; they are not killed" in note(s)
 
 
@@ -186,6 +180,5 @@ def test_nothing_is_known_of_a_lead_that_cannot_be_read():
     sim.lead.unreadable = True
     sim.tick()
     world = sim.engine.snapshot.world
-    records = sim.engine.snapshot.records
-    assert not commands.has_housekeeping(records, sim.burst.id, world)
-    assert not commands.has_housekeeping(records, BurstId("x"), world)
+    assert not commands.has_housekeeping(sim.records, sim.burst.id, world)
+    assert not commands.has_housekeeping(sim.records, BurstId("x"), world)

@@ -8,7 +8,6 @@ import math
 import pytest
 
 from burst.core.isolated import actions
-from burst.core.job_report import explain
 from burst.core.plan.capacity import lending_bursts
 from burst.core.records import Records
 from burst.core.report import status
@@ -46,7 +45,7 @@ def test_a_job_runs_there_once_and_is_ended_here(sim):
     assert told["state"] == "exit 0"
     assert told["output"] == "done\n"
     assert told["burst"] == burst.id
-    assert sim.engine.snapshot.records.outputs == {burst.id: "done\n"}
+    assert sim.records.outputs == {burst.id: "done\n"}
     assert sim.lead.online == {0, 1}
     assert burst.lease.ranks == ()
     assert burst.lease.hosts == tuple(f"{burst.id}-{n}" for n in range(3))
@@ -67,7 +66,7 @@ def test_what_is_held_must_have_been_for_a_moment(sim):
     sim.tick(seconds=0.3)
     sim.tick(3, seconds=0.3)
     assert sim.state() is State.NEW
-    held = sim.engine.snapshot.records
+    held = sim.records
     assert actions.next_provision(held, sim.now) > sim.now
     assert actions.next_provision(Records(), sim.now) == math.inf
     sim.tick(3, seconds=0.3)
@@ -85,34 +84,19 @@ def test_a_job_that_cannot_be_held_is_given_up():
     assert sim.cloud.begun == []
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_the_exit_status_comes_back(sim, code):
-    sim.provider.ends_with = code
-    job = submit(sim)
-    sim.until(over(sim))
-    assert sim.burst.exit_status == code
-    assert reason(sim, job).endswith(f": exit status {code}")
-
-
-@pytest.mark.parametrize(("code", "result"), [(0, "completed"), (3, "failed")])
-def test_the_job_has_the_result_of_its_run(sim, code, result):
-    sim.provider.ends_with = code
-    job = submit(sim)
-    sim.until(over(sim))
-    assert sim.lead.jobs[job].result == result
-    assert ("finish", job, f"exit status {code}") in sim.lead.log
-
-
 @pytest.mark.parametrize(
-    ("code", "told"), [(-9, 137), (-256, 255), (256, 255), (2**40, 255)]
+    ("code", "status", "result"),
+    [(0, 0, "completed"), (3, 3, "failed"), (-9, 137, "failed"), (256, 255, "failed")],
 )
-def test_a_status_that_no_process_has_is_no_success(sim, code, told):
+def test_the_job_has_the_result_of_its_run(sim, code, status, result):
+    """A status that no process has is no success."""
     sim.provider.ends_with = code
     job = submit(sim)
     sim.until(over(sim))
-    assert sim.burst.exit_status == told
-    assert sim.lead.jobs[job].result == "failed"
-    assert ("finish", job, f"exit status {told}") in sim.lead.log
+    assert sim.burst.exit_status == status
+    assert sim.lead.log == [("finish", job, f"exit status {status}")]
+    assert sim.lead.jobs[job].result == result
+    assert reason(sim, job).endswith(f": exit status {status}")
 
 
 def test_a_job_that_cannot_be_given_its_result_is_ended_with_the_reason(sim):
@@ -146,7 +130,7 @@ def test_what_it_writes_may_be_anything(sim):
     sim.provider.writes = "a\0b\n" + "x" * 2000
     job = submit(sim)
     sim.until(over(sim))
-    assert sim.engine.snapshot.records.outputs[sim.burst.id].startswith("a\ufffdb\n")
+    assert sim.records.outputs[sim.burst.id].startswith("a\ufffdb\n")
     assert sim.lead.memos[job]["output"] == "x" * 1000
 
 
@@ -160,17 +144,15 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     sim.tick(3)
     assert sim.lead.memos[job]["state"] == "isolated online"
     assert sim.lead.jobs[job].urgency == 0
-    verdict = sim.engine.snapshot.decisions[job]
+    verdict = sim.decision(job)
     assert verdict.reason is Reason.ISOLATED_ACTIVE
-    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    records, world = sim.records, sim.engine.snapshot.world
     assert lending_bursts(records, world.lead, sim.settings, sim.now) == []
     (row,) = status(records, world, (), {}, sim.now)["bursts"]
     assert row["online"] == row["nodes"] == 3
     assert row["isolated"] == "job"
     assert row["access"] == f"shell {sim.burst.id}-0"
-    told = explain(records, world, {}, job)
-    assert told
-    assert told["bursts"][0]["id"] == sim.burst.id
+    assert sim.explained(job)["bursts"][0]["id"] == sim.burst.id
     assert sim.lead.lent == []
 
 
@@ -280,7 +262,7 @@ def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
     sim.until(over(sim))
     sim.tick(5)
     assert len(sim.bursts) == 1
-    assert sim.engine.snapshot.decisions[job].reason is Reason.TAKEN_BACK
+    assert sim.decision(job).reason is Reason.TAKEN_BACK
 
 
 def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):

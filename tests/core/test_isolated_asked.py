@@ -21,11 +21,9 @@ from tests.builders import NODE, identity, whole
 from tests.core.isolation import (
     ALONE,
     BOTH,
-    ask,
     over,
     reason,
     submit,
-    take_down,
 )
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -41,16 +39,15 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
     wanted = Isolated(kind="interactive")
     for _ in range(2):
         demand = commands.request_isolated(2, "", wanted)
-        assert ask(sim, demand).reason is Reason.PROPOSED
+        assert sim.request(demand).reason is Reason.PROPOSED
     assert len({burst.id for burst in sim.bursts}) == 2
     sim.until(lambda: all(b.state is State.ONLINE for b in sim.bursts))
     assert actions.next_deadline(sim.bursts[0], sim.settings) == math.inf
     sim.tick(1000)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id
-    future = take_down(sim, down, "enough")
+    assert sim.take_down(down) == down
     sim.until(lambda: sim.bursts[0].state is State.INACTIVE)
-    assert future.done()
     assert sim.bursts[0].result is Result.CANCELED
     assert sim.bursts[1].state is State.ONLINE
 
@@ -71,32 +68,25 @@ def test_two_of_one_moment_have_two_names(sim):
 def test_a_lease_ends_it():
     sim = Sim(modes=BOTH, deadlines={"lease": "40s", "drain": "30s"})
     sim.tick(2)
-    ask(sim, commands.request_isolated(1, "", Isolated(kind="service")))
+    sim.request(commands.request_isolated(1, "", Isolated(kind="service")))
     sim.until(sim.in_state(State.ONLINE))
     sim.until(over(sim), ticks=100)
     assert sim.burst.result is Result.TIMEOUT
     assert sim.burst.since - sim.burst.lease.created >= 40
 
 
-def test_a_command_runs_without_a_job(sim):
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [("command", ("hostname",)), ("batch", ("-N2 hostname", "date"))],
+)
+def test_a_command_or_a_listing_runs_without_a_job(sim, kind, lines):
     sim.tick(2)
-    wanted = Isolated(kind="command", command=("hostname",))
-    ask(sim, commands.request_isolated(2, "local", wanted))
+    wanted = Isolated(kind=kind, command=lines)
+    sim.request(commands.request_isolated(2, "local", wanted))
     sim.until(over(sim))
     assert sim.burst.exit_status == 0
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert find_isolated(records, sim.burst.id) == sim.burst
-
-
-def test_a_listing_runs_without_a_job_and_has_a_line(sim):
-    sim.tick(2)
-    wanted = Isolated(kind="batch", command=("-N2 hostname", "date"))
-    ask(sim, commands.request_isolated(2, "local", wanted))
-    sim.until(over(sim))
-    assert sim.burst.exit_status == 0
-    for kind in ("batch", "command"):
-        with pytest.raises(BurstError, match=f"of kind {kind}"):
-            commands.request_isolated(2, "", Isolated(kind=kind))
 
 
 def test_limits_hold_for_it():
@@ -104,12 +94,12 @@ def test_limits_hold_for_it():
     sim.provider.ends_with = None
     first, second = submit(sim), submit(sim, urgency=20)
     sim.until(sim.in_state(State.ONLINE))
-    verdict = sim.engine.snapshot.decisions[first]
+    verdict = sim.decision(first)
     assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_BURSTS]
     assert sim.burst.jobs == {second}
     large = submit(sim, nodes=5)
     sim.tick(2)
-    assert sim.engine.snapshot.decisions[large].reason is Reason.TURNED_DOWN
+    assert sim.decision(large).reason is Reason.TURNED_DOWN
 
 
 def test_the_users_own_limit_holds_for_it():
@@ -118,7 +108,7 @@ def test_the_users_own_limit_holds_for_it():
     submit(sim)
     second = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
-    verdict = sim.engine.snapshot.decisions[second]
+    verdict = sim.decision(second)
     assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_USER]
 
 
@@ -132,7 +122,7 @@ def test_the_users_own_limit_holds_for_it():
 def test_what_an_offer_does_not_have_is_said(sim, request_, why):
     job = sim.lead.submit(request_, preferences=ALONE)
     sim.tick(4)
-    verdict = sim.engine.snapshot.decisions[job]
+    verdict = sim.decision(job)
     assert verdict.reason is Reason.TURNED_DOWN
     assert [refusal.reason for refusal in verdict.refusals] == [why]
 
@@ -148,7 +138,7 @@ def test_a_job_gets_the_mode_that_it_asks_for_or_none(modes, mode, why):
     sim = Sim(modes=modes)
     job = submit(sim, preferences=BurstPreferences(mode=mode, wait=0))
     sim.tick(4)
-    verdict = sim.engine.snapshot.decisions[job]
+    verdict = sim.decision(job)
     assert [refusal.reason for refusal in verdict.refusals] == [why]
     assert sim.bursts == []
 
@@ -166,7 +156,7 @@ def test_a_guests_job_gets_no_isolated_burst(guests, owner, made):
     sim.tick(6)
     assert bool(sim.bursts) is made
     if not made:
-        (refusal,) = sim.engine.snapshot.decisions[job].refusals
+        (refusal,) = sim.decision(job).refusals
         assert refusal.reason is Reason.ISOLATED_OF_GUEST
 
 
@@ -191,7 +181,7 @@ def test_no_nodes_are_made_for_a_guest_on_which_his_job_would_fail(userid, guest
     made = guests or userid == 1000
     assert bool(sim.bursts) is made
     if not made:
-        (refusal,) = sim.engine.snapshot.decisions[job].refusals
+        (refusal,) = sim.decision(job).refusals
         assert refusal.reason is Reason.NO_GUESTS
 
 
@@ -212,7 +202,7 @@ def test_it_needs_neither_rank_slots_nor_an_address():
         sim.until(over(sim))
         sim.tick()
         assert reason(sim, job).endswith("exit status 0")
-        verdict = sim.engine.snapshot.decisions[other]
+        verdict = sim.decision(other)
         assert verdict.reason in (Reason.NO_ADDRESS, Reason.NO_SLOTS)
 
 
@@ -227,9 +217,9 @@ def test_what_a_burst_wrote_is_cut_at_its_beginning(sim):
     wanted = Isolated(kind="command", command=("true",))
     sim.provider.writes = "é" * 1_000_000 + "the end"
     sim.tick(2)
-    ask(sim, commands.request_isolated(1, "", wanted))
+    sim.request(commands.request_isolated(1, "", wanted))
     sim.until(over(sim))
 
-    output = sim.engine.snapshot.records.outputs[sim.burst.id]
+    output = sim.records.outputs[sim.burst.id]
     assert output.endswith("éthe end")
     assert OUTPUT_MOST - 2 < len(output.encode()) <= OUTPUT_MOST

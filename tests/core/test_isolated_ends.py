@@ -104,7 +104,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     sim.provider.fail(sim.burst.id, "no node", Failure.CAPACITY)
     sim.until(over(sim))
     assert sim.burst.exception == "capacity"
-    health = sim.engine.snapshot.records.health["local"]
+    health = sim.records.health["local"]
     assert health.offers["nodes"].failures == 1
 
 

@@ -7,31 +7,28 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle, tick
-from burst.core.commands import TakeDown, take_down_any
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import InstancePhase
-from burst.core.job_memo import memo
 from burst.core.observation import Observation, ProviderPhase
 from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
-from burst.model.burst import BurstId, Isolated, Lease, State
-from burst.model.decision import Decision
+from burst.model.burst import Isolated, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import NODE, T0, whole
+from tests.builders import T0, whole
 from tests.core.isolation import (
     BOTH,
     over,
     reason,
     spec_of,
     submit,
-    take_down,
 )
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 
@@ -45,7 +42,7 @@ def test_a_record_that_is_lost_may_be_of_any_job(sim):
     sim.boot()
     job = submit(sim)
     sim.tick(4)
-    (refusal,) = sim.engine.snapshot.decisions[job].refusals
+    (refusal,) = sim.decision(job).refusals
     assert "burst/burst-iso-abcdef cannot be read" in refusal.text()
 
 
@@ -55,17 +52,7 @@ def spoil_job(sim, job):
     sim.boot()
     sim.tick(5)
     assert sim.burst.quarantined
-    assert sim.engine.snapshot.decisions[job].reason is Reason.ISOLATED_QUARANTINED
-
-
-def down(sim, name):
-    """What `burst down` does."""
-    asked = TakeDown(name, "odd")
-    future = sim.engine.post(
-        lambda records, world, _, now: take_down_any(records, world, asked, now)
-    )
-    sim.tick()
-    return future.result(0)
+    assert sim.decision(job).reason is Reason.ISOLATED_QUARANTINED
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -76,7 +63,7 @@ def test_its_job_is_known_by_the_lease_where_its_own_record_is_lost(sim, restart
     spoil_job(sim, job)
     if restarted:
         fail_job, sim.lead.fail_job = sim.lead.fail_job, lambda job, reason: None
-    down(sim, sim.burst.id)
+    sim.take_down(sim.burst.id)
     if restarted:
         sim.boot()
         sim.lead.fail_job = fail_job
@@ -84,7 +71,7 @@ def test_its_job_is_known_by_the_lease_where_its_own_record_is_lost(sim, restart
     sim.tick(5)
     assert reason(sim, job).endswith("canceled: odd")
     assert sim.cloud.begun == [sim.burst.id]
-    assert not sim.engine.snapshot.records.unreadable
+    assert not sim.records.unreadable
 
 
 def test_the_job_of_one_that_has_ended_is_known_by_the_lease_and_then_ended(sim):
@@ -93,7 +80,7 @@ def test_the_job_of_one_that_has_ended_is_known_by_the_lease_and_then_ended(sim)
     sim.until(over(sim))
     spoil_job(sim, job)
     sim.lead.finish_job = finish_job
-    down(sim, sim.burst.id)
+    sim.take_down(sim.burst.id)
     sim.tick(5)
     assert reason(sim, job).endswith("exit status 0")
     assert sim.cloud.begun == [sim.burst.id]
@@ -116,19 +103,19 @@ def test_its_job_is_known_by_its_key_where_the_record_of_the_burst_is_lost(text)
     sim.boot()
     sim.provider.ends_with = None
     sim.tick(10)
-    verdict = sim.engine.snapshot.decisions[job]
+    verdict = sim.decision(job)
     assert verdict.reason is Reason.ISOLATED_QUARANTINED
     assert verdict.facts["burst"] == name
     assert sim.lead.jobs[job].state is JobState.SCHED
 
-    down(sim, name)
+    sim.take_down(name)
     sim.boot()
     sim.until(over(sim))
     sim.tick(5)
 
     assert reason(sim, job).endswith("canceled: odd")
     assert sim.cloud.begun == [name]
-    assert not sim.engine.snapshot.records.unreadable
+    assert not sim.records.unreadable
     assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
 
 
@@ -141,7 +128,7 @@ def test_a_job_that_is_gone_is_no_job_of_one_that_is_lost(sim):
     del sim.lead.jobs[job]
     sim.boot()
     sim.tick(5)
-    down(sim, name)
+    sim.take_down(name)
     sim.until(over(sim))
     assert sim.burst.lease.isolated_job == job
     assert not sim.burst.jobs
@@ -167,7 +154,7 @@ def test_one_that_is_quarantined_keeps_its_job(sim):
     sim.provider.ends_with = None
     job = submit(sim)
     sim.until(sim.in_state(State.ONLINE))
-    records = sim.engine.snapshot.records
+    records = sim.records
     made = msgspec.structs.replace(sim.burst, quarantined="odd")
     verdict = decision.decide(made)
     assert verdict.reason is Reason.ISOLATED_QUARANTINED
@@ -184,8 +171,8 @@ def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
     sim.until(lambda: sim.burst.quarantined)
     sim.lead.deaf = False
     sim.tick(3)
-    assert sim.engine.snapshot.decisions[job].reason is Reason.ISOLATED_QUARANTINED
-    take_down(sim, sim.burst.id, "odd")
+    assert sim.decision(job).reason is Reason.ISOLATED_QUARANTINED
+    sim.take_down(sim.burst.id)
     sim.until(over(sim))
     sim.tick()
     assert reason(sim, job).endswith("canceled: odd")
@@ -201,21 +188,21 @@ def test_what_a_job_owes_is_kept_with_its_record(sim):
         submit(sim)
         sim.until(over(sim))
         sim.tick()
-    assert first not in sim.engine.snapshot.records.bursts
-    assert first not in sim.engine.snapshot.records.outputs
+    assert first not in sim.records.bursts
+    assert first not in sim.records.outputs
     assert f"output/{first}" not in sim.lead.disk.records
-    assert find_isolated(sim.engine.snapshot.records, str(job)) is None
+    assert find_isolated(sim.records, str(job)) is None
 
 
 def test_it_is_found_by_its_job(sim):
     job = submit(sim)
     sim.until(over(sim))
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert find_isolated(records, format_f58(job)) == sim.burst
     assert find_isolated(records, "!") is None
     joined = sim.lead.submit(whole(3), preferences=BurstPreferences(mode="joined"))
     sim.until(lambda: joined in sim.lead.running())
-    assert find_isolated(sim.engine.snapshot.records, sim.bursts[-1].id) is None
+    assert find_isolated(sim.records, sim.bursts[-1].id) is None
 
 
 def test_a_jobspec_that_cannot_be_read_begins_nothing(sim):
@@ -229,94 +216,25 @@ def test_a_jobspec_that_cannot_be_read_begins_nothing(sim):
     assert sim.cloud.begun == []
 
 
+Told, Own, Seen = ProviderPhase, InstancePhase, Observation
 TURNS = [
-    (State.NEW, ProviderPhase.UNREAD, InstancePhase.UNREAD, Observation.WAIT),
-    (State.NEW, ProviderPhase.RUNNING, InstancePhase.STARTING, None),
-    (
-        State.PROVISION,
-        ProviderPhase.PENDING,
-        InstancePhase.STARTING,
-        Observation.WAIT,
-    ),
-    (
-        State.PROVISION,
-        ProviderPhase.PENDING,
-        InstancePhase.ONLINE,
-        Observation.STARTED,
-    ),
-    (
-        State.PROVISION,
-        ProviderPhase.RUNNING,
-        InstancePhase.STARTING,
-        Observation.STARTED,
-    ),
-    (
-        State.PROVISION,
-        ProviderPhase.FAILED,
-        InstancePhase.FINISHED,
-        Observation.FINISHED,
-    ),
-    (
-        State.PROVISION,
-        ProviderPhase.UNREAD,
-        InstancePhase.FINISHED,
-        Observation.WAIT,
-    ),
-    (
-        State.PROVISION,
-        ProviderPhase.ABSENT,
-        InstancePhase.UNREAD,
-        Observation.VANISHED,
-    ),
-    (
-        State.JOIN,
-        ProviderPhase.RUNNING,
-        InstancePhase.STARTING,
-        Observation.WAIT,
-    ),
-    (
-        State.JOIN,
-        ProviderPhase.RUNNING,
-        InstancePhase.ONLINE,
-        Observation.ONLINE,
-    ),
-    (State.JOIN, ProviderPhase.ENDING, InstancePhase.ONLINE, Observation.ENDED),
-    (
-        State.ONLINE,
-        ProviderPhase.PENDING,
-        InstancePhase.STARTING,
-        Observation.WAIT,
-    ),
-    (
-        State.ONLINE,
-        ProviderPhase.RUNNING,
-        InstancePhase.ONLINE,
-        Observation.WAIT,
-    ),
-    (
-        State.ONLINE,
-        ProviderPhase.FAILED,
-        InstancePhase.STARTING,
-        Observation.BROKE,
-    ),
-    (
-        State.ONLINE,
-        ProviderPhase.RUNNING,
-        InstancePhase.FINISHED,
-        Observation.FINISHED,
-    ),
-    (
-        State.REAP,
-        ProviderPhase.FAILED,
-        InstancePhase.FINISHED,
-        Observation.WAIT,
-    ),
-    (
-        State.INACTIVE,
-        ProviderPhase.ABSENT,
-        InstancePhase.UNREAD,
-        Observation.WAIT,
-    ),
+    (State.NEW, Told.UNREAD, Own.UNREAD, Seen.WAIT),
+    (State.NEW, Told.RUNNING, Own.STARTING, None),
+    (State.PROVISION, Told.PENDING, Own.STARTING, Seen.WAIT),
+    (State.PROVISION, Told.PENDING, Own.ONLINE, Seen.STARTED),
+    (State.PROVISION, Told.RUNNING, Own.STARTING, Seen.STARTED),
+    (State.PROVISION, Told.FAILED, Own.FINISHED, Seen.FINISHED),
+    (State.PROVISION, Told.UNREAD, Own.FINISHED, Seen.WAIT),
+    (State.PROVISION, Told.ABSENT, Own.UNREAD, Seen.VANISHED),
+    (State.JOIN, Told.RUNNING, Own.STARTING, Seen.WAIT),
+    (State.JOIN, Told.RUNNING, Own.ONLINE, Seen.ONLINE),
+    (State.JOIN, Told.ENDING, Own.ONLINE, Seen.ENDED),
+    (State.ONLINE, Told.PENDING, Own.STARTING, Seen.WAIT),
+    (State.ONLINE, Told.RUNNING, Own.ONLINE, Seen.WAIT),
+    (State.ONLINE, Told.FAILED, Own.STARTING, Seen.BROKE),
+    (State.ONLINE, Told.RUNNING, Own.FINISHED, Seen.FINISHED),
+    (State.REAP, Told.FAILED, Own.FINISHED, Seen.WAIT),
+    (State.INACTIVE, Told.ABSENT, Own.UNREAD, Seen.WAIT),
 ]
 
 
@@ -325,26 +243,9 @@ def test_what_the_facts_say(state, word, far, what):
     assert observation.look_up(state, word, far) is what
 
 
-def test_the_memo_of_a_job_that_ran_is_that_of_its_end():
-    facts = {"burst": "burst-iso-1", "how": "exit status 0", "word": "exit 0"}
-    verdict = Decision(Reason.ISOLATED_DONE, facts)
-    assert memo(verdict) == {
-        "state": "exit 0",
-        "why": "ran in isolated burst burst-iso-1: exit status 0",
-    }
-
-
 def test_an_event_without_a_status_quarantines():
-    lease = Lease(
-        id=BurstId("burst-iso-1"),
-        provider="p",
-        offer="o",
-        slot="",
-        hosts=("a",),
-        ranks=(),
-        shape=NODE,
-        isolated=Isolated(kind="job", job=JobId(1)),
-    )
+    alone = Isolated(kind="job", job=JobId(1))
+    lease = msgspec.structs.replace(LEASE, slot="", ranks=(), isolated=alone)
     burst = lifecycle.begin(lease, {JobId(1): T0}, T0)
     burst = lifecycle.apply(burst, Event(T0, "provision-start", {}))
     assert lifecycle.apply(burst, Event(T0, "finish", {})).quarantined

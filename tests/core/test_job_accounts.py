@@ -5,18 +5,8 @@ from __future__ import annotations
 
 from burst.core.plan.job_accounts import with_accounts
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
-from burst.model.burst import BurstId, Lease
-from tests.builders import NODE, job, whole
-
-LEASE = Lease(
-    id=BurstId("burst-0-0a1b2c"),
-    provider="far",
-    offer="nodes",
-    slot="burst-0",
-    hosts=("burst-0-0",),
-    ranks=(1,),
-    shape=NODE,
-)
+from tests.builders import job, whole
+from tests.lifecycles import LEASE
 
 
 def test_each_bank_and_queue_of_its_jobs_once() -> None:

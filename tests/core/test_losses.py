@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from burst.core.burst_story import sentence
-from burst.core.job_report import explain
 from burst.core.lifecycle import apply
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
@@ -17,7 +16,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from tests.builders import T0, whole
-from tests.lifecycles import LEASE
+from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
 WHY = "was evicted, as when a node is drained"
@@ -36,13 +35,6 @@ def running():
     jobs = [sim.lead.submit(lent, userid=1) for _ in range(2)]
     sim.until(lambda: all(sim.lead.jobs[j].state is JobState.RUN for j in jobs))
     return sim, jobs
-
-
-def why(sim, job):
-    snapshot = sim.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
-    assert row is not None
-    return row["why"]
 
 
 def note(sim):
@@ -64,16 +56,16 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     sim.provider.lose(sim.burst.id, [host])
     sim.tick(1)
     assert sim.lead.jobs[victim].result == "failed"
-    assert sentence(the_loss(sim)) == f"ranks were lost: {UNKNOWN}"
+    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {UNKNOWN}"
     since = sim.burst.lost_since
     sim.provider.evict(sim.burst.id, host, WHY)
     sim.tick(3)
     assert sim.burst.lost_since == since
-    assert sentence(the_loss(sim)) == f"ranks were lost: {host} {WHY}"
+    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {host} {WHY}"
     assert sim.names().count("lost") == 1
     assert note(sim) == f"{WHY}; it is not up yet"
     told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
-    assert why(sim, victim) == told
+    assert sim.explained(victim)["why"] == told
     # Another one is started in its stead.
     sim.provider.restore(sim.burst.id)
     sim.tick(3)
@@ -82,9 +74,9 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     assert note(sim) == ""
     sim.boot()
     sim.tick(2)
-    assert why(sim, victim) == told
+    assert sim.explained(victim)["why"] == told
     assert sim.lead.jobs[innocent].state is JobState.RUN
-    assert "evicted" not in why(sim, innocent)
+    assert "evicted" not in sim.explained(innocent)["why"]
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -105,14 +97,14 @@ def test_a_follower_that_ends_leaves_the_jobs_on_others(replaced):
         sim.tick(1)
         assert sim.lead.jobs[innocent].state is JobState.RUN
         assert sim.cloud.bursts, "it was reaped under a job"
-    ended = sim.engine.snapshot.records.bursts[burst]
+    ended = sim.records.bursts[burst]
     assert ended.state is State.REAP
     words = f"{host} {WHY}; ranks were lost" if replaced else "its broker has ended"
     assert words in ended.events[-2].context["note"] + ended.events[-1].context.get(
         "note", ""
     )
     sim.lead.finish(innocent)
-    sim.until(lambda: not sim.engine.snapshot.records.bursts[burst].live)
+    sim.until(lambda: not sim.records.bursts[burst].live)
     assert not sim.cloud.bursts
 
 
@@ -148,16 +140,26 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
     assert (said["ranks"], said["since"]) == ("3-4", since)
 
 
-def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once():
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            (WHY, f"{WHY} too", WHY),
+            f"burst-0-[0,2] {WHY}; burst-0-1 {WHY} too",
+        ),
+        # What looks like hosts is none.
+        (
+            ("has ended; [ was taken", "was taken"),
+            "burst-0-0 has ended; [ was taken; burst-0-1 was taken",
+        ),
+    ],
+)
+def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once(words, told):
     sim, _ = running()
-    first, second, third, _ = sim.burst.lease.hosts
-    for host, why in ((first, WHY), (second, f"{WHY} too"), (third, WHY)):
+    for host, why in zip(sim.burst.lease.hosts, words, strict=False):
         sim.provider.evict(sim.burst.id, host, why)
         sim.tick(2)
-    prefix = first.rpartition("-")[0]
-    assert the_loss(sim).context["note"] == (
-        f"{prefix}-[0,2] {WHY}; {second} {WHY} too"
-    )
+    assert the_loss(sim).context["note"] == told
 
 
 def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
@@ -169,7 +171,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
     assert the_loss(sim).context["note"].endswith(words)
-    assert any(words in why(sim, job) for job in jobs)
+    assert any(words in sim.explained(job)["why"] for job in jobs)
     # What the provider knows of it counts more.
     sim.provider.evict(burst, hosts[0], WHY)
     sim.tick(2)
@@ -223,17 +225,6 @@ def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     assert "note" not in the_loss(sim).context
 
 
-def test_words_of_a_provider_that_look_like_hosts_are_none():
-    sim, _ = running()
-    first, second, *_ = sim.burst.lease.hosts
-    for host, why in ((first, "has ended; [ was taken"), (second, "was taken")):
-        sim.provider.evict(sim.burst.id, host, why)
-        sim.tick(2)
-    assert the_loss(sim).context["note"] == (
-        f"{first} has ended; [ was taken; {second} was taken"
-    )
-
-
 @pytest.mark.parametrize(
     ("follower", "words"),
     [
@@ -260,33 +251,26 @@ JOB = JobId(1)
 
 
 @pytest.mark.parametrize(
-    ("times", "context", "blamed"),
+    ("started", "ended", "context", "blamed"),
     [
-        (JobTimes(submitted=T0, started=T0 + 1), {}, True),
-        (JobTimes(submitted=T0), {}, False),
-        (JobTimes(submitted=T0, started=T0 + 101), {}, False),
-        (
-            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 99, result="failed"),
-            {},
-            True,
-        ),
-        (
-            JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 9, result="failed"),
-            {},
-            False,
-        ),
-        (
-            JobTimes(
-                submitted=T0, started=T0 + 1, finished=T0 + 99, result="completed"
-            ),
-            {},
-            False,
-        ),
-        (JobTimes(submitted=T0, started=T0 + 1), {"note": ""}, False),
-        (JobTimes(submitted=T0, started=T0 + 50), {"since": T0 + 40}, False),
+        (1, None, {}, True),
+        (None, None, {}, False),
+        (101, None, {}, False),
+        (1, (99, "failed"), {}, True),
+        (1, (9, "failed"), {}, False),
+        (1, (99, "completed"), {}, False),
+        (1, None, {"note": ""}, False),
+        (50, None, {"since": T0 + 40}, False),
     ],
 )
-def test_a_job_is_told_only_of_what_took_its_own_nodes(times, context, blamed):
+def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, blamed):
+    at, result = ended or (None, "")
+    times = JobTimes(
+        submitted=T0,
+        started=None if started is None else T0 + started,
+        finished=None if at is None else T0 + at,
+        result=result,
+    )
     told = {"ranks": "4", "note": "n-4 is gone", **context}
     events = (Event(T0 + 100, "lost", told),)
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
@@ -295,8 +279,8 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(times, context, blamed):
 
 
 def test_since_when_it_is_lost_stands_in_the_event():
-    sim, _ = running()
-    burst = apply(sim.burst, Event(T0 + 500, "lost", {"ranks": "4"}))
+    burst = run("provision-start", "provision-finish", "online")
+    burst = apply(burst, Event(T0 + 500, "lost", {"ranks": "4"}))
     assert burst.lost_since == T0 + 500
     burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
     assert burst.lost_since == T0 + 500

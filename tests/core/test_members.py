@@ -11,7 +11,7 @@ from burst.core.cost import idle_limit
 from burst.core.plan.demands import Demand
 from burst.model.burst import BurstId, Membership, State
 from burst.model.jobid import JobId
-from burst.model.request import BurstPreferences, parse_preferences
+from burst.model.request import BurstPreferences
 from tests.builders import job, settings, whole
 from tests.sim import Sim
 
@@ -25,15 +25,9 @@ def request(sim: Sim, member: Membership | None, nodes: int = 2) -> BurstId:
         demand = commands.request_member(nodes, ("", ""), "", member)
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
-    future = sim.engine.post(
-        lambda records, world, found, now: commands.make_requested_burst(
-            records, world, found, demand, now
-        )
-    )
-    sim.tick()
-    assert future.result(0)
-    now: set[BurstId] = {burst.id for burst in sim.bursts}
-    (new,) = now - known
+    assert sim.request(demand)
+    made: set[BurstId] = {burst.id for burst in sim.bursts} - known
+    (new,) = made
     return new
 
 
@@ -66,7 +60,7 @@ def test_a_job_is_given_a_burst_of_its_member() -> None:
     sim.until(lambda: online(sim))
     submit(sim, 7, "sweep/a")
     sim.tick()
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert JobId(7) in records.bursts[own].jobs
     assert not records.bursts[other].jobs
     sim.until(lambda: bool(ran_on(sim, 7)))
@@ -83,7 +77,7 @@ def test_no_other_job_is_given_nodes_of_a_member(member: str, userid: int) -> No
     sim.lead.schedule = lambda: None  # type: ignore[method-assign]
     submit(sim, 7, member, nodes=3, userid=userid)
     sim.tick(20)
-    assert not sim.engine.snapshot.records.bursts[own].jobs
+    assert not sim.records.bursts[own].jobs
 
 
 def test_nothing_is_bought_for_a_job_of_a_member() -> None:
@@ -91,7 +85,7 @@ def test_nothing_is_bought_for_a_job_of_a_member() -> None:
     submit(sim, 7, "sweep/a")
     sim.tick(20)
     assert sim.bursts == []
-    decision = sim.engine.snapshot.decisions[JobId(7)]
+    decision = sim.decision(JobId(7))
     assert decision.text() == (
         "it is for sweep/a, and no ensemble that runs has such a member for its user's"
         " jobs (burst ensemble status), so that it gets no nodes; flux cancel ends it"
@@ -121,23 +115,12 @@ def test_a_burst_of_a_member_is_kept_though_it_is_idle() -> None:
     plain = request(sim, None)
     sim.until(lambda: online(sim))
     sim.tick(100)
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert records.bursts[own].state is State.ONLINE
     assert records.bursts[plain].state is not State.ONLINE
     assert idle_limit(records.bursts[own], settings()) > 1e9
-    sim.engine.post(
-        lambda records, _, __, now: (
-            commands.take_down_burst(records, own, "the ensemble is done", now),
-            None,
-        )
-    )
-    sim.until(lambda: not sim.engine.snapshot.records.live)
-
-
-def test_the_member_of_a_job_is_read_from_its_jobspec() -> None:
-    spec = {"attributes": {"system": {"burst": {"member": "sweep/a"}}}}
-    assert parse_preferences(spec).member == "sweep/a"
-    assert parse_preferences({}).member == ""
+    sim.take_down(own)
+    sim.until(lambda: not sim.records.live)
 
 
 def test_the_demand_of_a_member() -> None:

@@ -8,13 +8,13 @@ from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, Rele
 from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
 from burst.core.tick import run_tick
-from burst.errors import JobspecError
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences, parse_preferences
+from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, job, offer, settings, view, whole, world
+from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ID = LEASE.id
@@ -33,10 +33,6 @@ SUBMITTED_HELD = {"urgency": 0, "held_at_submit": True}
 def tick_once(seen, mode, records=None, limits=None, now=T0 + 100, **intake):
     tables = {"intake": {"mode": mode, **intake}, "limits": limits or {}}
     return run_tick(records or Records(), seen, settings(**tables), now)
-
-
-def recorded(*bursts, **fields):
-    return Records(bursts={burst.id: burst for burst in bursts}, **fields)
 
 
 def queued(queue="burst", constraint=LENT, **changes):
@@ -109,22 +105,27 @@ def test_impossible_jobs_wait_where_the_site_wants_that():
     assert made.actions == ()
 
 
-def test_a_job_of_the_stopped_queue_is_moved_when_its_nodes_are_online():
-    seen = world(view(queued(), online=(0, 1, 2, 3), lead=LEAD), LEAD)
+@pytest.mark.parametrize(
+    ("queue", "burst", "online", "moved"),
+    [
+        ("burst", UP, (0, 1, 2, 3), "burst-ready"),
+        ("burst", COMING, (0, 1, 2), ""),
+        ("burst-ready", UP, (0, 1, 2), "burst"),
+        ("burst-ready", UP, (0, 1, 2, 3), ""),
+    ],
+    ids=["they are up", "they come", "they are lost", "they are still up"],
+)
+def test_a_job_is_in_the_stopped_queue_until_its_nodes_are_online(
+    queue, burst, online, moved
+):
+    seen = world(view(queued(queue), online=online, lead=LEAD), LEAD)
 
-    made = tick_once(seen, "queue", recorded(UP))
+    made = tick_once(seen, "queue", recorded(burst))
 
-    assert made.actions == (MoveJobs({ONE: "burst-ready"}),)
-    assert made.decisions[1].reason is Reason.RELEASED
-    assert "job-release" in [event.name for _, event in made.events]
-
-
-def test_until_then_it_stays_where_it_is_and_is_not_held():
-    seen = world(view(queued(), online=(0, 1, 2), lead=LEAD), LEAD)
-
-    made = tick_once(seen, "queue", recorded(COMING))
-
-    assert made.actions == ()
+    assert made.actions == ((MoveJobs({ONE: moved}),) if moved else ())
+    released = "job-release" in [event.name for _, event in made.events]
+    up = len(online) == 4
+    assert (made.decisions[1].reason is Reason.RELEASED, released) == (up, up)
 
 
 def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
@@ -135,22 +136,6 @@ def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
     made = tick_once(seen, "queue", now=T0 + 2)
 
     assert made.decisions[1].reason is Reason.PROPOSED
-
-
-def test_a_moved_job_whose_nodes_are_lost_goes_back():
-    seen = world(view(queued("burst-ready"), online=(0, 1, 2), lead=LEAD), LEAD)
-
-    made = tick_once(seen, "queue", recorded(UP))
-
-    assert made.actions == (MoveJobs({ONE: "burst"}),)
-
-
-def test_a_moved_job_whose_nodes_are_online_is_left_alone():
-    online = view(queued("burst-ready"), online=(0, 1, 2, 3), lead=LEAD)
-
-    made = tick_once(world(online, LEAD), "queue", recorded(UP))
-
-    assert made.actions == ()
 
 
 def test_burst_jobs_of_other_queues_are_held_as_without_queues():
@@ -183,12 +168,6 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
     made = tick_once(seen, "hold", recorded(UP))
 
     assert made.actions == (ReleaseJobs({ONE: given}),)
-
-
-def test_what_its_user_holds_is_not_taken_for_ours():
-    made = tick_once(world(view(job(1, whole(4), urgency=0))), "hold")
-
-    assert made.decisions[1].reason is Reason.USER_HOLD
 
 
 def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
@@ -370,46 +349,3 @@ def test_what_is_taken_down_is_nobodys_and_still_leased():
 
     assert rank_leases(recorded(draining), NOBODY) == LeasedRanks({}, frozenset({2, 3}))
     assert rank_leases(Records(), NOBODY) == LeasedRanks()
-
-
-@pytest.mark.parametrize(
-    ("written", "wish"),
-    [
-        ({}, BurstPreferences()),
-        (None, BurstPreferences()),
-        ({"provider": None, "wait": None}, BurstPreferences()),
-        (
-            {
-                "provider": "gke",
-                "max-price": 1,
-                "wait": 0,
-                "where": "spread",
-                "urgency": 7,
-                "of-others": [1],
-            },
-            BurstPreferences("gke", 1.0, 0.0, "spread", 7),
-        ),
-    ],
-)
-def test_wishes_are_read(written, wish):
-    spec = {"attributes": {"system": {"burst": written}}}
-    assert parse_preferences(spec) == wish
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "gke",
-        {"max-price": -1},
-        {"max-price": "1"},
-        {"max-price": True},
-        {"wait": -1},
-        {"where": "here"},
-        {"urgency": 32},
-        {"urgency": 1.5},
-        {"provider": 7},
-    ],
-)
-def test_a_wish_that_cannot_be_read_is_refused(written):
-    with pytest.raises(JobspecError, match=r"system\.burst cannot be read"):
-        parse_preferences({"attributes": {"system": {"burst": written}}})

@@ -20,12 +20,11 @@ from burst.core.provider_health import Health, OfferHealth, RefusedCall
 from burst.core.records import Records
 from burst.core.world import ProviderView, StoreTrouble
 from burst.core.worth.accounts import budgets_at
-from burst.core.worth.ledger import Entry, Payer, Share
-from burst.core.worth.money import Money
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from tests.builders import T0, view, world
-from tests.lifecycles import WHOLE_WAY, run
+from tests.core.worth.budgets import entry
+from tests.lifecycles import WHOLE_WAY, leased, run
 
 NOW = T0 + 1000
 
@@ -73,18 +72,9 @@ def test_providers_that_are_not_used() -> None:
     assert told["failing/gke/n2"].kind == "failing"
 
 
-def drains() -> Burst:
-    burst: Burst = run(*WHOLE_WAY[:4])
-    if burst.state is not State.DRAIN:
-        context = {"ranks": "2", "result": "completed"}
-        burst = apply(burst, Event(T0 + 50, "drain", context))
-    return burst
-
-
 def test_bursts_that_a_person_must_see_to() -> None:
-    late = apply(drains(), Event(T0 + 100, "overdue", {"note": "drain: a job"}))
-    lease = msgspec.structs.replace(late.lease, end=NOW - 400)
-    late = msgspec.structs.replace(late, lease=lease)
+    drains = leased(run(*WHOLE_WAY[:8]), end=NOW - 400)
+    late = apply(drains, Event(T0 + 100, "overdue", {"note": "drain: a job"}))
     stuck = quarantine(late, "nobody knows", T0 + 200)
     told = found(Records(bursts={stuck.id: stuck}))
     name = stuck.id
@@ -110,19 +100,8 @@ def test_an_orphan_is_told_once_it_is_sure() -> None:
     [(79, "", ""), (80, "budget-warn", "warning"), (100, "budget-spent", "critical")],
 )
 def test_budgets(used: int, kind: str, severity: str) -> None:
-    entry = Entry(
-        burst=BurstId("burst-0-abc"),
-        provider="gke",
-        offer="n2",
-        nodes=1,
-        price=Money(1),
-        made=NOW,
-        reserved=Money(used * 1_000_000),
-        shares=(Share(Payer()),),
-        until=NOW,
-        at=NOW,
-    )
-    records = Records(entries={entry.burst: entry})
+    live = entry(used, made=NOW)
+    records = Records(entries={live.burst: live})
     settings = msgspec.structs.replace(
         Settings(), budget=(BudgetSettings(limit=100.0), BudgetSettings(limit=0.0))
     )

@@ -18,7 +18,7 @@ from burst.core.world import ABSENT_READS, LastCall, ProviderView, after_observa
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, view, world
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
 
@@ -117,9 +117,7 @@ def test_what_was_read_too_early_or_not_at_all_says_nothing(seen):
 
 
 def test_a_provider_that_is_elsewhere_by_now_says_nothing():
-    burst = run()
-    lease = msgspec.structs.replace(burst.lease, place="here")
-    there = msgspec.structs.replace(burst, lease=lease)
+    there = leased(run(), place="here")
     seen = in_world(told(status()))
     for place, word in (
         ("here", ProviderPhase.RUNNING),

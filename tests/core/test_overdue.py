@@ -8,14 +8,11 @@ from burst.core.overdue import is_overdue, is_past_lease
 from burst.model.burst import State
 from burst.model.event import Event
 from tests.builders import T0
-from tests.lifecycles import WHOLE_WAY, run
+from tests.lifecycles import WHOLE_WAY, leased, run
 
 
 def test_a_burst_is_overdue_from_the_report_until_it_gets_further() -> None:
-    drains = run(*WHOLE_WAY[:4])
-    while drains.state is not State.DRAIN:
-        context = {"ranks": "2", "result": "completed"}
-        drains = apply(drains, Event(T0 + 50, "drain", context))
+    drains = run(*WHOLE_WAY[:8])
     assert not is_overdue(drains)
     told = apply(drains, Event(T0 + 100, "overdue", {"note": "drain: a job"}))
     assert is_overdue(told)
@@ -28,8 +25,7 @@ def test_a_burst_is_overdue_from_the_report_until_it_gets_further() -> None:
 
 def test_a_burst_is_past_its_lease_a_while_after_its_end() -> None:
     burst = run(*WHOLE_WAY[:4])
-    lease = msgspec.structs.replace(burst.lease, end=T0 + 1000)
-    ends = msgspec.structs.replace(burst, lease=lease)
+    ends = leased(burst, end=T0 + 1000)
     assert not is_past_lease(ends, T0 + 1299)
     assert is_past_lease(ends, T0 + 1301)
     assert not is_past_lease(burst, T0 + 1e9)

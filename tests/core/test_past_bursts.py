@@ -6,13 +6,14 @@ from burst.core import lifecycle
 from burst.core.past_bursts import PastBursts
 from burst.core.records import Records
 from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.ledger import Costs, Payer, SettledBurst, Share
+from burst.core.worth.ledger import Costs, Payer, Share
 from burst.core.worth.money import Money
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from tests.builders import T0, job, view, whole, world
 from tests.core.ticks import tick_once
+from tests.core.worth.budgets import settled_burst
 from tests.lifecycles import LEASE
 
 ONE, TWO = JobId(1), JobId(2)
@@ -52,16 +53,10 @@ def gone(burst):
 
 
 def settled(name="burst-9-zzzzzz", made=T0, userid=100, job=ONE, **changes):
-    return SettledBurst(
-        burst=BurstId(name),
-        provider="gke",
-        offer="n2",
-        nodes=4,
-        price=Money(1),
-        made=made,
-        reserved=Money(1),
+    return settled_burst(
+        name,
+        made,
         shares=(Share(Payer(userid), job, 1.0),),
-        ended=made + 60,
         costs=Costs(work=Money(2_000_000), idle=Money(500_000)),
         **changes,
     )

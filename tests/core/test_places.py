@@ -11,13 +11,11 @@ from burst.model.event import Event
 from burst.model.record import decode_record, encode_record
 from tests.builders import T0, job, settings, view, whole, world
 from tests.core.ticks import ID, recorded, tick_once
-from tests.lifecycles import run
+from tests.lifecycles import leased, run
 
 
 def placed(place, *events):
-    burst = run(*events)
-    lease = msgspec.structs.replace(burst.lease, place=place)
-    return msgspec.structs.replace(burst, lease=lease)
+    return leased(run(*events), place=place)
 
 
 def at(place, *jobs):

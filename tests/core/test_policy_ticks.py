@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -26,6 +25,7 @@ from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, job, offer, settings, slots, view, whole, world
+from tests.core.ticks import recorded
 from tests.lifecycles import LEASE
 
 NOW = T0 + 1000
@@ -50,7 +50,8 @@ def starts(
 def seen(*jobs: JobView, **changes: Any) -> World:
     """Both own nodes are busy; a burst is up after a minute and costs 2 an hour."""
     offers = changes.pop("offers", {"local": (offer(price=2.0, join_time=60.0),)})
-    picture = view(*jobs, busy=changes.pop("busy", (0, 1)))
+    known = {"busy": (0, 1), "online": (0, 1), "read_at": T0}
+    picture = view(*jobs, **{key: changes.pop(key, known[key]) for key in known})
     base: World = world(picture, **offers)
     return msgspec.structs.replace(base, **changes)
 
@@ -256,15 +257,10 @@ def on_idle(
     preferences = BurstPreferences(**wish)
     one = job(1, whole(1), duration=duration, preferences=preferences)
     burst = idle_burst(nodes)
-    seen_now = seen(one, forecasts={ONE: starts(wait)})
-    assert seen_now.lead is not None
-    lead = msgspec.structs.replace(
-        seen_now.lead, online=frozenset(range(2 + nodes)), read_at=NOW
+    what = seen(
+        one, forecasts={ONE: starts(wait)}, online=range(2 + nodes), read_at=NOW
     )
-    seen_now = msgspec.structs.replace(seen_now, lead=lead)
-    records = Records(bursts={burst.id: burst})
-    deadlines = {"idle": idle}
-    return tick_once(seen_now, records, deadlines=deadlines, **FRUGAL)
+    return tick_once(what, recorded(burst), deadlines={"idle": idle}, **FRUGAL)
 
 
 def test_a_live_burst_is_kept_for_a_job_only_if_that_pays() -> None:
@@ -292,12 +288,9 @@ def test_a_refusal_ends_when_its_forecast_makes_a_live_burst_worth_it() -> None:
     """Not a new burst, which would take two minutes and more to come."""
     one = job(1, whole(1), duration=HOUR)
     burst = idle_burst(1)
-    base = seen(one, forecasts={ONE: starts(300)})
-    assert base.lead is not None
-    lead = msgspec.structs.replace(base.lead, online=frozenset({0, 1, 2}))
-    base = msgspec.structs.replace(base, lead=lead)
+    base = seen(one, forecasts={ONE: starts(300)}, online=range(3))
     frugal = settings(deadlines={"idle": "101s"}, **FRUGAL)
-    first = run_tick(Records(bursts={burst.id: burst}), base, frugal, NOW)
+    first = run_tick(recorded(burst), base, frugal, NOW)
     assert reason(first) is Reason.NOT_WORTH
     for wait, expected in ((301, Reason.NOT_WORTH), (370, Reason.ASSIGNED)):
         later = msgspec.structs.replace(base, forecasts={ONE: starts(wait)})
@@ -311,12 +304,9 @@ def test_each_of_equal_jobs_is_asked_what_a_live_burst_is_worth_to_it() -> None:
     burst = idle_burst(4)
     waits = {1: 23, 2: 23, 3: 23, 4: 25}
     forecasts = {JobId(n): starts(wait * 60) for n, wait in waits.items()}
-    base = seen(*jobs, forecasts=forecasts, offers={"local": ()})
-    assert base.lead is not None
-    lead = msgspec.structs.replace(base.lead, online=frozenset(range(6)))
-    base = msgspec.structs.replace(base, lead=lead)
+    base = seen(*jobs, forecasts=forecasts, offers={"local": ()}, online=range(6))
     tables: dict[str, Any] = {"deadlines": {"idle": "100s"}}
-    made = tick_once(base, Records(bursts={burst.id: burst}), **tables, **FRUGAL)
+    made = tick_once(base, recorded(burst), **tables, **FRUGAL)
     assert {n: reason(made, n) for n in waits} == {
         1: Reason.NO_OFFERS,
         2: Reason.NO_OFFERS,
@@ -547,12 +537,3 @@ def test_refusals_for_other_reasons_are_the_same_when_forecasts_change() -> None
         other = msgspec.structs.replace(what, forecasts=left)
         made = run_tick(Records(), other, frugal, NOW + 1, first.refusal_cache)
         assert made.decisions[TWO] == first.decisions[TWO]
-
-
-def test_a_start_without_end_or_on_another_day_is_told_as_such() -> None:
-    far = StartEstimate(expected=NOW + 600, earliest=NOW, latest=math.inf)
-    told = tick_once(seen(TWO_HOURS, forecasts={ONE: far}), **FRUGAL)
-    assert " or later)" in told.decisions[ONE].text()
-    days = StartEstimate(expected=NOW + 600, earliest=NOW, latest=NOW + 40 * 24 * HOUR)
-    told = tick_once(seen(TWO_HOURS, forecasts={ONE: days}), **FRUGAL)
-    assert "1970-02-2" in told.decisions[ONE].text()

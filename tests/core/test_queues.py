@@ -46,6 +46,7 @@ def test_a_queue_that_takes_and_starts_jobs_is_rented_for() -> None:
     ("state", "reason", "says"),
     [
         (QueueView(started=False), Reason.QUEUE_STOPPED, "its queue batch is stopped"),
+        (QueueView(started=False, reason="no"), Reason.QUEUE_STOPPED, "stopped (no)"),
         (
             QueueView(enabled=False, reason="maintenance"),
             Reason.QUEUE_CLOSED,
@@ -59,6 +60,19 @@ def test_for_one_that_does_not_nothing_is_rented(state, reason, says) -> None:
     assert (found, rents) == (reason, [])
     assert says in text
     assert "no nodes are rented for it" in text
+
+
+@pytest.mark.parametrize(
+    ("ready", "reason"),
+    [
+        (QueueView(started=False), Reason.QUEUE_STOPPED),
+        (QueueView(enabled=False), Reason.QUEUE_DISABLED),
+    ],
+)
+def test_nor_for_a_parked_job_that_could_not_go_on(ready, reason) -> None:
+    queues = {"burst": QueueView(started=False), "burst-ready": ready}
+    found, _, rents = decided(FOUR, "burst", "queue", **queues)
+    assert (found, rents) == (reason, [])
 
 
 def test_a_job_of_a_closed_queue_still_gets_own_nodes() -> None:

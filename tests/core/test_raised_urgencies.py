@@ -33,7 +33,7 @@ def behind_another(**tables):
 
 
 def hold_of(s, job):
-    return s.engine.snapshot.records.holds[job]
+    return s.records.holds[job]
 
 
 def urgency(s, job):
@@ -114,7 +114,7 @@ def test_it_still_leaves_its_burst_in_time_and_has_its_own_urgency_then():
     job = s.lead.submit(whole(4))
     s.until(s.in_state(State.ONLINE))
     s.until(s.in_state(State.INACTIVE), ticks=250)
-    assert s.engine.snapshot.decisions[job].reason is Reason.NOT_STARTED
+    assert s.decision(job).reason is Reason.NOT_STARTED
     assert hold_of(s, job).urgency == 16
 
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
-from burst.core.job_report import explain
 from burst.core.provider_health import Health, OfferHealth
 from burst.core.reclaim import reclaim_of
 from burst.core.worth.cost_report import CostReport
@@ -36,21 +35,6 @@ def running(price=0.0, **tables):
     return sim, job
 
 
-def health(sim):
-    return sim.engine.snapshot.records.health
-
-
-def told(sim, job):
-    return sim.lead.memos[job]["why"]
-
-
-def why(sim, job):
-    snapshot = sim.engine.snapshot
-    row = explain(snapshot.records, snapshot.world, snapshot.decisions, job)
-    assert row is not None
-    return row["why"]
-
-
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     sim, job = running(price=3.6)
@@ -60,23 +44,23 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     assert sim.lead.jobs[job].result == "failed"
     again = sim.lead.submit(whole(4), userid=1)
     sim.until(lambda: sim.lead.jobs[again].state is JobState.RUN, ticks=5)
-    sim.until(lambda: not sim.engine.snapshot.records.bursts[lost].live)
+    sim.until(lambda: not sim.records.bursts[lost].live)
 
-    burst = sim.engine.snapshot.records.bursts[lost]
+    burst = sim.records.bursts[lost]
     assert (burst.exception, burst.result) == ("reclaimed", Result.RECLAIMED)
     assert sim.names(burst).count("reclaimed") == 1
     assert burst.state is State.INACTIVE
-    assert health(sim) == {}
+    assert sim.records.health == {}
     hosts = ", ".join(burst.lease.hosts)
     word = "its node was taken back" if ends else "was preempted"
-    assert why(sim, job) == (
+    assert sim.explained(job)["why"] == (
         f"it ended: failed; burst {lost}: others took the place of {hosts} ({word})"
     )
     # What is paid is settled, and counted.
-    settled = sim.engine.snapshot.records.settled[lost]
+    settled = sim.records.settled[lost]
     assert settled.reclaimed
     assert settled.costs.total > 0
-    (row,) = CostReport(sim.engine.snapshot.records).prices()
+    (row,) = CostReport(sim.records).prices()
     assert row == {
         "offer": "local/nodes",
         "price": 3.6,
@@ -155,11 +139,11 @@ def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     sim.until(lambda: sim.burst.exception != "", ticks=50)
 
     assert sim.burst.exception == "reclaimed"
-    entry = health(sim)["local"].offers["nodes"]
+    entry = sim.records.health["local"].offers["nodes"]
     assert (entry.failures, entry.nodes) == (0, 4)
     sim.until(lambda: not sim.burst.live)
     sim.tick(2)
-    (refusal,) = sim.engine.snapshot.decisions[large].refusals
+    (refusal,) = sim.decision(large).refusals
     assert refusal.text().startswith(
         "nodes of a burst of 4 were taken for others as it"
     )
@@ -184,7 +168,7 @@ def test_a_burst_of_which_the_provider_says_that_it_was_reclaimed_ends_at_once(s
     assert sim.burst.exception == "reclaimed"
     sim.tick(20)
     assert len(sim.bursts) == 1
-    entry = health(sim)["local"].offers["nodes"]
+    entry = sim.records.health["local"].offers["nodes"]
     assert entry.failures == 0
 
 
@@ -199,7 +183,7 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
     assert sim.burst.result is Result.RECLAIMED
     assert sim.lead.memos[job]["state"] == "reclaimed"
-    assert "reclaimed: others took the place of" in told(sim, job)
+    assert "reclaimed: others took the place of" in sim.told(job)
 
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():

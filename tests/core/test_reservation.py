@@ -38,10 +38,6 @@ def running(s, nodes, **changes):
     return job
 
 
-def verdict(s, job):
-    return s.engine.snapshot.decisions[job]
-
-
 def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
     s = sim()
     first = running(s, 1)
@@ -99,11 +95,11 @@ def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
     small = lent(s, 1)
     s.tick(2)
 
-    assert verdict(s, big).text().endswith("ends; ranks 2-9 are kept for it")
-    assert [refusal.reason for refusal in verdict(s, small).refusals] == [
+    assert s.decision(big).text().endswith("ends; ranks 2-9 are kept for it")
+    assert [refusal.reason for refusal in s.decision(small).refusals] == [
         Reason.SLOTS_RESERVED
     ]
-    assert "free ranks are kept for" in s.lead.memos[small]["why"]
+    assert "free ranks are kept for" in s.told(small)
     assert len(s.bursts) == 1
 
 
@@ -153,7 +149,7 @@ def test_an_idle_burst_that_the_job_can_have_stays_for_it():
     s.tick(2)
     big = lent(s, 8)
     s.tick(5)
-    assert verdict(s, big).reason is Reason.RESERVED
+    assert s.decision(big).reason is Reason.RESERVED
     s.lead.finish(other)
     s.until(lambda: big in s.lead.running())
     assert {burst.state for burst in s.bursts} == {State.ONLINE}
@@ -182,7 +178,7 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     brief = lent(s, 2, duration=HOUR)
     s.tick(5)
     assert brief in s.lead.running()
-    assert verdict(s, big).reason is Reason.RESERVED
+    assert s.decision(big).reason is Reason.RESERVED
 
 
 def test_those_behind_are_served_once_the_first_is_canceled():
@@ -227,11 +223,11 @@ def test_a_promise_that_rests_on_no_time_limit_is_given_up():
     s.tick()
     small = lent(s, 4)
     s.tick(9, seconds=60)
-    assert verdict(s, big).reason is Reason.RESERVED
+    assert s.decision(big).reason is Reason.RESERVED
     assert not s.lead.jobs[small].ranks
     s.tick(4, seconds=60)
     assert small in s.lead.running()
-    assert verdict(s, big).reason is Reason.TURNED_DOWN
+    assert s.decision(big).reason is Reason.TURNED_DOWN
 
 
 def test_while_it_is_known_when_slots_are_free_they_are_waited_for():
@@ -239,7 +235,7 @@ def test_while_it_is_known_when_slots_are_free_they_are_waited_for():
     running(s, 1, duration=HOUR)
     big = lent(s, 8)
     s.tick(30, seconds=60)
-    assert verdict(s, big).reason is Reason.RESERVED
+    assert s.decision(big).reason is Reason.RESERVED
 
 
 def test_brief_jobs_have_one_burst_and_not_one_each():
@@ -272,4 +268,4 @@ def test_no_slots_are_kept_for_what_limits_would_not_allow(limits, reason):
     running(s, 1)
     big = lent(s, 8)
     s.tick(3)
-    assert verdict(s, big).reason is reason
+    assert s.decision(big).reason is reason

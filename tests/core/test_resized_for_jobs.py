@@ -24,7 +24,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from tests.builders import T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
 NOW = T0 + 100
@@ -38,15 +38,13 @@ def idle(**lease: Any) -> Burst:
     burst = apply(
         burst, Event(T0 + 60, "job-finish", {"id": "1", "result": "completed"})
     )
-    fields = {"userids": (100,), **lease}
-    return msgspec.structs.replace(
-        burst, lease=msgspec.structs.replace(burst.lease, **fields)
-    )
+    return leased(burst, **{"userids": (100,), **lease})
 
 
-def seen_by(lead, **changes):
-    found = world(lead)
-    return msgspec.structs.replace(found, resizable=frozenset({"local"}), **changes)
+def seen_by(lead, offers=None, **changes):
+    found = world(lead, local=offers or (offer(),))
+    changes.setdefault("resizable", frozenset({"local"}))
+    return msgspec.structs.replace(found, **changes)
 
 
 def decide(*jobs, records: Records | None = None, seen=None, now=NOW, **tables):
@@ -99,9 +97,7 @@ def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tab
 def test_budgets_allow_the_whole_of_the_larger_burst(end):
     asked = large(duration=3600.0)
     burst = idle(price=1.0, end=end)
-    lead = view(asked, online=[0, 1, 2, 3])
-    found = world(lead, local=(offer(price=1.0),))
-    seen = msgspec.structs.replace(found, resizable=frozenset({"local"}))
+    seen = seen_by(view(asked, online=[0, 1, 2, 3]), (offer(price=1.0),))
 
     def decided(limit: float):
         budget = [{"limit": limit}]
@@ -134,9 +130,7 @@ def test_a_lease_that_is_long_enough_is_no_reason_against_it():
 
 def test_an_offer_of_larger_bursts_only_by_number_makes_two():
     lead = view(large(), online=[0, 1, 2, 3])
-    found = world(lead, local=(offer(max_nodes=3),))
-    seen = msgspec.structs.replace(found, resizable=frozenset({"local"}))
-    made = decide(seen=seen)
+    made = decide(seen=seen_by(lead, (offer(max_nodes=3),)))
     assert made.records.bursts[ID].resize is None
 
 
@@ -148,9 +142,7 @@ def test_a_provider_that_cannot_resize_gets_a_further_burst():
 
 def test_a_job_that_shares_no_nodes_with_a_burst_gets_one_of_its_own():
     """Its nodes may be idle while the others work, and cannot leave then."""
-    burst = run(*UP, "job-start")
-    lease = msgspec.structs.replace(burst.lease, userids=(100,))
-    burst = msgspec.structs.replace(burst, lease=lease)
+    burst = leased(run(*UP, "job-start"), userids=(100,))
     runs = job(1, whole(2), state=JobState.RUN, ranks=frozenset({2, 3}), t_start=T0)
     lead = view(runs, job(7, whole(2, constraint=BURSTS)), online=range(4), busy=(2, 3))
     made = decide(records=recorded(burst), seen=seen_by(lead))
@@ -210,7 +202,7 @@ class Works:
             for rank in busy
         ]
         lead = view(*runs, *waits, online=range(6), busy=busy)
-        seen = msgspec.structs.replace(world(lead), resizable=self.resizable)
+        seen = seen_by(lead, resizable=self.resizable)
         made = run_tick(self.records, seen, self.settings, self.now, self.cache)
         self.records, self.cache = made.records, made.refusal_cache
         return self.records.bursts[ID]
@@ -340,9 +332,7 @@ def _proposals() -> tuple[Proposal, ...]:
 
 def test_ranks_that_are_promised_to_another_job_are_left_to_it():
     """Whatever the slot was called when the burst was made."""
-    renamed = msgspec.structs.replace(idle().lease, slot="burst-0-[0-1]")
-    before = msgspec.structs.replace(idle(), lease=renamed)
-    for burst in (idle(), before):
+    for burst in (idle(), idle(slot="burst-0-[0-1]")):
         kept = (Promise(job=JobId(2), ranks=(5,), start=NOW),)
         assert grow(burst, promises=kept).growths == ()
         kept = (Promise(job=JobId(2), ranks=(6, 7, 8), start=NOW),)
@@ -350,8 +340,7 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
 
 
 def test_a_burst_of_several_slots_does_not_grow():
-    split = msgspec.structs.replace(idle().lease, ranks=(3, 6))
-    assert grow(msgspec.structs.replace(idle(), lease=split)).growths == ()
+    assert grow(idle(ranks=(3, 6))).growths == ()
 
 
 def test_nobody_bears_further_nodes_for_the_job_of_another():

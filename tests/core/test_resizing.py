@@ -40,7 +40,7 @@ from burst.model.record import decode_record, encode_record
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 from tests.builders import NODE, T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
 HOSTS = tuple(f"burst-0-{n}" for n in range(4))
@@ -54,9 +54,7 @@ OURS = "burst: it shrinks"
 
 def online(*more: str) -> Any:
     """A burst of the ranks 2 and 3, of the slot of the ranks 2 to 5."""
-    burst = run(*UP, *more)
-    lease = msgspec.structs.replace(burst.lease, price=1.0, fee=0.5)
-    return msgspec.structs.replace(burst, lease=lease)
+    return leased(run(*UP, *more), price=1.0, fee=0.5)
 
 
 class Site:
@@ -125,6 +123,17 @@ class Site:
             calls={ID: self.call} if self.call else {},
         )
 
+    def note(self, name: str) -> str:
+        """What the first event of a name says."""
+        event = next(each for each in self.burst.events if each.name == name)
+        return str(event.context["note"])
+
+    def grow(self, nodes: int) -> None:
+        """Ask for a growth, which the provider takes."""
+        self.ask(nodes)
+        self.tick()
+        self.answer()
+
     def ask(self, nodes: int, **changes):
         seen = msgspec.structs.replace(self.world(), **changes)
         made, answer = resize_burst(
@@ -183,6 +192,7 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert answer == (ID, 2, 4, f"{ID} grows from 2 to 4 nodes")
     assert site.burst.lease.ranks == (2, 3, 4, 5)
     assert site.burst.lease.hosts == HOSTS
+    assert site.burst.lease.shape == NODE
     assert site.burst.coming == (4, 5)
     assert not site.burst.leaving
     assert site.ask(4).text.endswith("grows from 2 to 4 nodes"), "it is asked for"
@@ -312,8 +322,7 @@ def test_a_growth_that_is_refused_is_given_back_and_all_else_goes_on(outcome):
     assert site.burst.state is State.ONLINE
     assert site.burst.leaving == (4, 5)
     assert site.burst.expected == {2, 3}
-    shrink = next(e for e in site.burst.events if e.name == "shrink")
-    assert shrink.context["note"] == "there are none"
+    assert site.note("shrink") == "there are none"
     aside = site.records.health["local"].offers["small"]
     assert aside.nodes == 2
     assert not site.records.health["local"].refused
@@ -366,13 +375,10 @@ def test_a_growth_that_is_not_needed_any_more_has_not_failed():
 
 def test_a_growth_that_is_late_is_given_back():
     site = Site()
-    site.ask(4)
-    site.tick()
-    site.answer()
+    site.grow(4)
     site.online |= {4}
     site.tick(151)
-    shrink = next(e for e in site.burst.events if e.name == "shrink")
-    assert shrink.context["note"] == (
+    assert site.note("shrink") == (
         "the further nodes were not online within 2.5m: its provider does not say why"
     )
     assert site.burst.leaving == (4, 5)
@@ -406,17 +412,14 @@ def test_a_growth_whose_followers_fail_is_given_back_at_once(failure):
 @pytest.mark.parametrize("anew", [True, False])
 def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late, anew):
     site = Site()
-    site.ask(4)
-    site.tick()
-    site.answer()
+    site.grow(4)
     if anew:
         site.started = site.now + 1
     if not late:
         site.shown[HOSTS[2]] = Phase.FAILED
     site.tick(151 if late else 2)
     assert site.burst.leaving == (4, 5)
-    shrink = next(e for e in site.burst.events if e.name == "shrink")
-    assert ("the lead was started again" in shrink.context["note"]) == anew
+    assert ("the lead was started again" in site.note("shrink")) == anew
     assert site.burst.growth_failed != anew
     health = site.records.health.get("local", Health())
     assert ("small" in health.offers) != anew
@@ -424,9 +427,7 @@ def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late
 
 def test_a_failure_of_its_first_followers_is_its_own():
     site = Site()
-    site.ask(3)
-    site.tick()
-    site.answer()
+    site.grow(3)
     site.shown |= {HOSTS[0]: Phase.FAILED, HOSTS[2]: Phase.PENDING}
     site.tick()
     assert site.burst.coming, "all its ranks are online, so that jobs can run"
@@ -438,9 +439,7 @@ def test_a_failure_of_its_first_followers_is_its_own():
 
 def test_what_cannot_be_read_neither_ends_a_growth_nor_a_shrink():
     site = Site()
-    site.ask(3)
-    site.tick()
-    site.answer()
+    site.grow(3)
     site.shown[HOSTS[2]] = Phase.FAILED
     site.trouble = "no answer"
     site.tick()
@@ -526,8 +525,7 @@ def test_further_nodes_that_no_job_waits_for_any_more_are_given_back():
     del site.jobs[7]
     site.tick()
     assert site.burst.leaving == (4, 5)
-    shrink = next(e for e in site.burst.events if e.name == "shrink")
-    assert "no job that waits" in shrink.context["note"]
+    assert "no job that waits" in site.note("shrink")
     assert not site.records.health, "that is no failure"
 
 
@@ -647,8 +645,7 @@ def test_a_shrink_leaves_some_node_that_is_online():
 )
 def test_limits_and_budgets_hold_for_a_growth(tables, why):
     site = Site()
-    lease = msgspec.structs.replace(site.burst.lease, userids=(100,))
-    site.records = recorded(msgspec.structs.replace(site.burst, lease=lease))
+    site.records = recorded(leased(site.burst, userids=(100,)))
     site.tick()
     site.settings = settings(**tables)
     with pytest.raises(BurstError, match=f"cannot have 2 nodes more: .*({why})"):
@@ -675,12 +672,13 @@ def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):
 
 def test_an_offer_that_is_gone_or_too_small_grows_nothing():
     site = Site()
-    view_ = ProviderView(offers=(offer(max_nodes=3),), read_at=NOW)
-    with pytest.raises(BurstError, match="local/small sells 3 nodes at the most"):
-        site.ask(4, providers={"local": view_})
-    view_ = ProviderView(offers=(), read_at=NOW)
-    with pytest.raises(BurstError, match="local/small is not offered now"):
-        site.ask(4, providers={"local": view_})
+    for offers, why in (
+        ((offer(max_nodes=3),), "local/small sells 3 nodes at the most"),
+        ((), "local/small is not offered now"),
+    ):
+        seen = {"local": ProviderView(offers=offers, read_at=NOW)}
+        with pytest.raises(BurstError, match=why):
+            site.ask(4, providers=seen)
 
 
 def test_only_ranks_that_nobody_has_and_nothing_is_on_are_taken():
@@ -744,19 +742,13 @@ def test_its_cost_is_that_of_each_size_for_as_long_as_it_had_it():
 
 
 def test_it_never_was_there_before_its_provider_was_called():
-    assert cost(run(), NOW) == 0.0
+    assert cost(run(), NOW) == node_seconds(run(), NOW) == 0.0
     burst = apply(run(*UP), Event(NOW, "grown", {"hosts": "a", "ranks": "1-2"}))
     assert "2 ranks" in burst.quarantined
     burst = apply(run(*UP, "grow"), Event(NOW, "shrink-start", {"ranks": "4"}))
     assert "does not shrink" in burst.quarantined
     wrong = {**_context(online(), 4), "paid_at": math.nan}
     assert "paid" in apply(run(*UP), Event(NOW, "grown", wrong)).quarantined
-
-
-def test_a_node_of_a_growth_has_the_shape_of_the_slot():
-    site = Site()
-    site.ask(4)
-    assert site.burst.lease.shape == NODE
 
 
 def test_nodes_on_which_a_job_is_about_to_start_do_not_leave():
@@ -778,7 +770,3 @@ def test_nodes_on_which_a_job_is_about_to_start_do_not_leave():
         site.ask(1, lead=lead)
     views[0] = job(1, whole(1))
     assert site.ask(1, lead=view(*views, online=[0, 1, 2, 3])).nodes == 1
-
-
-def test_a_burst_whose_provider_was_never_called_was_not_paid_for():
-    assert node_seconds(run(), NOW) == 0.0

@@ -12,8 +12,8 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
 from tests.builders import T0, job, offer, settings, view, whole, world
+from tests.core.test_reservation import lent
 from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
 
@@ -97,16 +97,6 @@ def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
         "short": {1},
         "long": {2},
     }
-
-
-def lent(s, nodes, **changes):
-    """A job that runs on lent nodes only, and was submitted held."""
-    return s.lead.submit(
-        whole(nodes, constraint=LENT),
-        urgency=0,
-        preferences=BurstPreferences(urgency=16),
-        **changes,
-    )
 
 
 def old_burst(hours, **tables):

@@ -10,9 +10,10 @@ from burst.core.plan.slots import (
     slot_holders,
 )
 from burst.errors import ConfigError
-from burst.model.burst import BurstId, Lease, State
+from burst.model.burst import State
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, view
+from tests.lifecycles import LEASE
 
 
 def test_hosts_of_one_stem_are_a_slot():
@@ -75,15 +76,7 @@ def test_refuses_slots_that_the_lead_does_not_have(declared, what):
 
 def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
     slots = find_slots(identity("burst-0-0,burst-1-0,burst-2-0,burst-3-0,burst-4-0"))
-    lease = Lease(
-        id=BurstId("burst-4-aaaaaa"),
-        provider="local",
-        offer="small",
-        slot="burst-4",
-        hosts=("burst-4-0",),
-        ranks=(4,),
-        shape=NODE,
-    )
+    lease = msgspec.structs.replace(LEASE, hosts=("burst-4-0",), ranks=(4,))
     leased = begin(lease, {}, T0)
     seen = view(online=[1], drained={2: "bad memory"}, excluded=frozenset({3}))
 
@@ -124,15 +117,8 @@ def test_whether_names_tell_the_slots(slots, found):
 def test_ranks_decide_who_has_a_slot_and_not_names():
     lead = identity()
     before = find_slots(lead)
-    lease = Lease(
-        id=BurstId("burst-0-aaaaaa"),
-        provider="local",
-        offer="small",
-        slot="burst-0",
-        hosts=before[0].hosts[:3],
-        ranks=before[0].ranks[:3],
-        shape=NODE,
-    )
+    three = {"hosts": before[0].hosts[:3], "ranks": before[0].ranks[:3]}
+    lease = msgspec.structs.replace(LEASE, **three)
     leased = begin(lease, {}, T0)
     anew = find_slots(lead, ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"])
 

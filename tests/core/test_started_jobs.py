@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reports, accounts and explanations name the same jobs of a burst, by their ranks."""
 
-from typing import Any
-
-from burst.core.job_report import explain
 from burst.core.past_bursts import PastBursts
 from burst.model.burst import State
 from burst.model.jobid import format_f58
@@ -42,11 +39,11 @@ class Crossed:
         self.lead.change(job, state=JobState.RUN, **changes)
 
     def record(self, burst):
-        return self.sim.engine.snapshot.records.bursts[burst]
+        return self.sim.records.bursts[burst]
 
     def booked(self):
         """On which burst each job is, by the accounts."""
-        records = self.sim.engine.snapshot.records
+        records = self.sim.records
         entries = records.entries.values()
         now = {job: row.burst for row in entries for job, _ in row.use.jobs}
         rows = (*entries, *records.settled.values())
@@ -59,9 +56,7 @@ class Crossed:
         return {row["id"]: row["bursts"] for row in past.jobs()}
 
     def explained(self, job):
-        snapshot = self.sim.engine.snapshot
-        row: Any = explain(snapshot.records, snapshot.world, {}, job)
-        return [burst["id"] for burst in row["bursts"]]
+        return [burst["id"] for burst in self.sim.explained(job)["bursts"]]
 
     def is_told_by_ranks(self):
         f58 = {format_f58(job): [burst] for job, burst in self.ran_on.items()}
@@ -104,34 +99,38 @@ def test_one_that_also_ended_before_anybody_looked_is_on_the_burst_where_it_ran(
     assert one not in crossed.record(crossed.made_for[one]).jobs
 
 
-def test_a_job_that_flux_starts_on_an_idle_burst_by_itself_is_a_job_of_it():
+def after_a_job():
+    """A burst on which a job has just ended."""
     sim = Sim(deadlines=PRICED)
     sim.tick(2)
     first = sim.lead.submit(whole(4))
     sim.until(lambda: sim.lead.running() == [first])
     sim.lead.finish(first)
+    return sim
+
+
+def start(sim, job, nodes=4):
+    """Flux starts a job by itself on the first nodes of the burst."""
+    ranks = frozenset(sim.burst.lease.ranks[:nodes])
+    sim.lead.change(job, state=JobState.RUN, t_start=sim.now, ranks=ranks, ran_on=ranks)
+
+
+def test_a_job_that_flux_starts_on_an_idle_burst_by_itself_is_a_job_of_it():
+    sim = after_a_job()
     other = sim.lead.submit(whole(2), queue="other")
-    ranks = frozenset(sim.burst.lease.ranks[:2])
-    running = {"state": JobState.RUN, "t_start": sim.now}
-    sim.lead.change(other, ranks=ranks, ran_on=ranks, **running)
+    start(sim, other, nodes=2)
     sim.tick(3)
     assert sim.burst.jobs == {other}
     assert sim.burst.started == {other}
-    (entry,) = sim.engine.snapshot.records.entries.values()
+    (entry,) = sim.records.entries.values()
     assert other in {share.job for share in entry.shares}
 
 
 def test_a_job_that_starts_as_its_burst_is_drained_is_a_job_of_it():
-    sim = Sim(deadlines=PRICED)
-    sim.tick(2)
-    first = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [first])
-    sim.lead.finish(first)
+    sim = after_a_job()
     late = sim.lead.submit(whole(4), urgency=0)
     sim.until(sim.in_state(State.DRAIN), ticks=90)
-    ranks = frozenset(sim.burst.lease.ranks)
-    running = {"state": JobState.RUN, "t_start": sim.now}
-    sim.lead.change(late, ranks=ranks, ran_on=ranks, **running)
+    start(sim, late)
     sim.tick(3)
     assert sim.burst.state is State.DRAIN
     assert sim.burst.started == {late}
@@ -154,16 +153,11 @@ def test_a_burst_that_is_quarantined_gets_no_job():
 
 def test_a_job_that_is_not_burstable_keeps_a_burst_from_being_idle():
     """The lead does not show it, but that its nodes are in use."""
-    sim = Sim(deadlines=PRICED)
-    sim.tick(2)
-    first = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [first])
-    sim.lead.finish(first)
+    sim = after_a_job()
     sim.until(lambda: sim.burst.unused_since is not None)
     plain = sim.lead.submit(whole(4))
     sim.lead.unmarked.add(plain)
-    ranks = frozenset(sim.burst.lease.ranks)
-    sim.lead.change(plain, state=JobState.RUN, ranks=ranks, t_start=sim.now)
+    start(sim, plain)
     sim.tick(60)
     assert sim.burst.state is State.ONLINE
     assert sim.burst.unused_since is None

@@ -14,11 +14,10 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import T0, job, settings, view, whole, world
+from tests.builders import T0, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
-SETTINGS = settings()
 ONE = JobId(1)
 
 

@@ -16,20 +16,11 @@ from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
-MINUTE = 60.0
 ALONE = {"plan": {"share": False}, "limits": {"cooldown": "5m", "breaker_pause": "5m"}}
-
-
-def told(sim, job):
-    return sim.lead.memos[job]["why"]
 
 
 def runs(sim, job):
     return lambda: sim.lead.jobs[job].state is JobState.RUN
-
-
-def live(sim):
-    return [burst for burst in sim.bursts if burst.live]
 
 
 def coming_up_fails(**tables):
@@ -41,7 +32,7 @@ def coming_up_fails(**tables):
     sim.until(sim.in_state(State.INACTIVE), ticks=100)
     jobs.append(sim.lead.submit(whole(4), userid=2))
     sim.tick(3)
-    assert live(sim) == []
+    assert sim.live == []
     return sim, jobs
 
 
@@ -50,44 +41,33 @@ def test_a_cooldown_and_the_trial_after_it_outlive_the_daemon():
     sim.boot()
     sim.tick(60)
     assert len(sim.bursts) == 1
-    assert "set aside until" in told(sim, jobs[1])
+    assert "set aside until" in sim.told(jobs[1])
 
-    sim.until(lambda: len(live(sim)) == 1, ticks=300)
+    sim.until(lambda: len(sim.live) == 1, ticks=300)
     for _ in range(3):
         sim.boot()
         sim.tick(3)
-        assert len(live(sim)) == 1
-    (trial,) = live(sim)
+        assert len(sim.live) == 1
+    (trial,) = sim.live
     assert trial.state is State.JOIN
     waits = next(job for job in jobs if job not in trial.jobs)
-    assert told(sim, waits).endswith("others wait until it is online or has failed")
+    assert sim.told(waits).endswith("others wait until it is online or has failed")
 
     sim.joins = True
     sim.until(runs(sim, waits), ticks=30)
-    assert len(live(sim)) == 2
-    assert sim.engine.snapshot.records.health == {}
-
-
-def test_a_trial_that_fails_begins_a_longer_cooldown():
-    sim, _ = coming_up_fails()
-    sim.until(lambda: len(live(sim)) == 1, ticks=400)
-    sim.until(lambda: not live(sim), ticks=60)
-    sim.tick(9 * 60)
-
-    assert len(sim.bursts) == 2
-    sim.tick(2 * 60)
-    assert len(sim.bursts) == 3
+    assert len(sim.live) == 2
+    assert sim.records.health == {}
 
 
 def test_after_a_trial_that_nobody_needs_any_more_there_is_another():
     sim, jobs = coming_up_fails()
-    sim.until(lambda: len(live(sim)) == 1, ticks=400)
-    (trial,) = live(sim)
+    sim.until(lambda: len(sim.live) == 1, ticks=400)
+    (trial,) = sim.live
     (first,) = trial.jobs
     sim.lead.finish(first, "canceled")
     sim.tick(10)
 
-    (another,) = live(sim)
+    (another,) = sim.live
     assert another.jobs == set(jobs) - {first}
 
 
@@ -106,25 +86,25 @@ def test_a_provider_that_failed_has_one_burst_until_that_is_online():
     sim.tick(2)
     jobs = [sim.lead.submit(whole(4), userid=user) for user in (1, 2)]
     sim.tick(20)
-    assert sim.engine.snapshot.records.health["local"].until
+    assert sim.records.health["local"].until
     for job in jobs:
         sim.lead.finish(job, "canceled")
-    sim.until(lambda: not live(sim))
+    sim.until(lambda: not sim.live)
     jobs = [sim.lead.submit(whole(4), userid=user) for user in (1, 2)]
     sim.tick(100)
     sim.boot()
     sim.tick(100)
-    assert live(sim) == []
+    assert sim.live == []
 
     sim.joins = False
-    sim.until(lambda: bool(live(sim)), ticks=200)
+    sim.until(lambda: bool(sim.live), ticks=200)
     sim.tick(20)
-    (trial,) = live(sim)
+    (trial,) = sim.live
     assert trial.state is State.JOIN
-    held = sim.engine.snapshot.records.health["local"]
+    held = sim.records.health["local"]
     assert msgspec.structs.replace(held, table="") == Health(trial=True)
     (waits,) = set(jobs) - trial.jobs
-    (why,) = sim.engine.snapshot.decisions[waits].refusals
+    (why,) = sim.decision(waits).refusals
     assert why.text().startswith("one burst tries whether provider local works again")
 
     sim.boot()
@@ -140,45 +120,29 @@ def test_isolated_bursts_are_trials_too():
     sim.tick(2)
     for user in (1, 2):
         sim.lead.submit(whole(3), userid=user)
-    sim.until(lambda: bool(sim.bursts) and not live(sim), ticks=100)
+    sim.until(lambda: bool(sim.bursts) and not sim.live, ticks=100)
     before = len(sim.bursts)
-    assert sim.engine.snapshot.records.health["local"].offers
+    assert sim.records.health["local"].offers
     for user in (3, 4):
         sim.lead.submit(whole(3), userid=user)
-    sim.until(lambda: bool(live(sim)), ticks=1000)
+    sim.until(lambda: bool(sim.live), ticks=1000)
     sim.tick(5)
     assert len(sim.bursts) == before + 1
 
     sim.cloud.stalled = False
     sim.until(lambda: len(sim.bursts) > before + 1)
-    assert sim.engine.snapshot.records.health == {}
-
-
-def test_the_result_of_an_isolated_burst_ends_its_trial():
-    sim = Sim(modes=("isolated",), **ALONE)
-    sim.cloud.stalled = True
-    sim.tables["deadlines"] = {"provision": "30s"}
-    sim.boot()
-    sim.tick(2)
-    sim.lead.submit(whole(3), userid=1)
-    sim.until(lambda: bool(sim.bursts) and not live(sim), ticks=100)
-    sim.cloud.stalled = False
-    sim.lead.submit(whole(3), userid=2)
-    sim.until(lambda: len(sim.bursts) == 2, ticks=1000)
-    sim.until(lambda: sim.bursts[-1].exit_status is not None)
-
-    assert sim.engine.snapshot.records.health == {}
+    assert sim.records.health == {}
 
 
 def test_a_burst_of_which_a_part_is_kept_ends_the_trial():
     sim, jobs = coming_up_fails(plan={"share": False, "partial": "keep"})
-    sim.until(lambda: len(live(sim)) == 1, ticks=400)
+    sim.until(lambda: len(sim.live) == 1, ticks=400)
     sim.tick(5)
-    (trial,) = live(sim)
+    (trial,) = sim.live
     sim.lead.online |= set(trial.lease.ranks[:2])
-    sim.until(lambda: live(sim)[0].state is State.ONLINE)
+    sim.until(lambda: sim.live[0].state is State.ONLINE)
 
-    assert sim.engine.snapshot.records.health == {}
+    assert sim.records.health == {}
     assert jobs
 
 

@@ -26,7 +26,7 @@ def flood(**tables):
 
 
 def reasons(sim, jobs):
-    return [sim.engine.snapshot.decisions[job].reason for job in jobs]
+    return [sim.decision(job).reason for job in jobs]
 
 
 def test_jobs_of_others_are_served_in_the_first_tick():
@@ -40,7 +40,7 @@ def test_jobs_of_others_are_served_in_the_first_tick():
     # The oldest first; and the next tick is soon.
     assert found == sorted(found, key=lambda reason: reason is Reason.NOT_YET_READ)
     assert sim.now < due <= sim.now + 0.1
-    text = sim.engine.snapshot.decisions[many[-1]].text()
+    text = sim.decision(many[-1]).text()
     assert text.startswith("its constraint is evaluated in a later tick")
 
 

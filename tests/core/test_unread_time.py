@@ -179,7 +179,7 @@ def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
     ended = sim.lead.jobs[jobs[0]].t_start + 60.0
     sim.lead.change(jobs[0], t_finish=ended)
     sim.tick(2)
-    entries = sim.engine.snapshot.records.entries.values()
+    entries = sim.records.entries.values()
     (entry,) = [each for each in entries if each.nodes == 4]
     assert entry.use.busy == 0
     assert entry.spent.work == pytest.approx(4 * 60.0, abs=8.0)
@@ -194,7 +194,7 @@ def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
     sim.lead.finish(job)
     sim.lead.change(job, t_finish=sim.now + 1.0)
     sim.tick(2)
-    (entry,) = sim.engine.snapshot.records.entries.values()
+    (entry,) = sim.records.entries.values()
     assert entry.spent.work == pytest.approx(4 * FOUR_HOURS, abs=40.0)
 
 
@@ -216,6 +216,6 @@ def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(
     if goes_on:
         sim.lead.finish(job)
         sim.tick()
-    (entry,) = sim.engine.snapshot.records.entries.values()
+    (entry,) = sim.records.entries.values()
     work = 4 * FOUR_HOURS if goes_on else 0.0
     assert entry.spent.work == pytest.approx(work, abs=40.0)

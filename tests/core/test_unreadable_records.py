@@ -31,20 +31,10 @@ def spoilt(sim: Sim):
     return name, job
 
 
-def down(sim: Sim, name: str, provider: str = ""):
-    """What `burst down` does."""
-    asked = TakeDown(name, provider=provider)
-    future = sim.engine.post(
-        lambda records, world, _, now: take_down_any(records, world, asked, now)
-    )
-    sim.tick()
-    return future.result(0)
-
-
 def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim = Sim()
     name, job = spoilt(sim)
-    assert unreadable_rows(sim.engine.snapshot.records, sim.engine.snapshot.world) == [
+    assert unreadable_rows(sim.records, sim.engine.snapshot.world) == [
         {
             "id": name,
             "provider": "local",
@@ -53,7 +43,7 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
         }
     ]
 
-    assert down(sim, name) == name
+    assert sim.take_down(name) == name
 
     sim.tick(20)
     assert sim.burst.state is State.REAP
@@ -64,11 +54,11 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim.tick(5)
     assert not sim.cloud.followers()
     assert not sim.lead.drained
-    assert not sim.engine.snapshot.records.unreadable
+    assert not sim.records.unreadable
     # A new daemon reads it, and its slot is free.
     sim.boot()
     sim.tick(2)
-    assert not sim.engine.snapshot.records.unreadable
+    assert not sim.records.unreadable
     assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
     again = sim.lead.submit(whole(8))
     sim.until(lambda: sim.lead.running() == [again])
@@ -77,7 +67,7 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
 def test_it_is_on_record_before_it_is_acted_on():
     sim = Sim()
     name, _ = spoilt(sim)
-    down(sim, name)
+    sim.take_down(name)
 
     sim.boot()
     sim.tick()
@@ -115,23 +105,19 @@ def test_ranks_of_other_bursts_are_not_drained():
     sim.boot()
     sim.tick()
 
-    down(sim, name)
+    sim.take_down(name)
 
     assert sim.bursts[-1].lease.ranks == (2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("provider", "told"),
-    [("gke", "there is no provider gke; the settings have local")],
-)
-def test_a_provider_that_is_not_there_cannot_be_asked(provider, told):
+def test_a_provider_that_is_not_there_cannot_be_asked():
     sim = Sim()
     name, _ = spoilt(sim)
 
-    with pytest.raises(BurstError, match=told):
-        down(sim, name, provider)
+    with pytest.raises(BurstError, match="is no provider gke; the settings have local"):
+        sim.take_down(name, provider="gke")
 
-    assert f"burst/{name}" in sim.engine.snapshot.records.unreadable
+    assert f"burst/{name}" in sim.records.unreadable
 
 
 def test_it_must_be_clear_whose_it_is():
@@ -140,7 +126,7 @@ def test_it_must_be_clear_whose_it_is():
     sim.lead.disk.records["burst/burst-0-ffffff"] = "{"
     sim.boot()
     sim.tick(2)
-    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    records, world = sim.records, sim.engine.snapshot.world
     two = {"a": world.providers["local"], "b": world.providers["local"]}
     world = msgspec.structs.replace(world, providers=two)
 
@@ -162,7 +148,7 @@ def test_one_of_an_isolated_burst_has_no_ranks():
     sim.boot()
     sim.tick(2)
 
-    down(sim, "burst-iso-ffffff")
+    sim.take_down("burst-iso-ffffff")
 
     assert sim.burst.lease.isolated
     assert not sim.burst.lease.ranks
@@ -180,7 +166,7 @@ def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():
     sim.tick()
     assert sim.burst.quarantined
 
-    down(sim, sim.burst.id)
+    sim.take_down(sim.burst.id)
 
     assert sim.burst.state is State.DRAIN
     # By the ranks that it has, it is on record anew.
@@ -188,7 +174,7 @@ def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():
     sim.lead.finish(job)
     sim.until(sim.in_state(State.INACTIVE))
     with pytest.raises(BurstError, match="has ended"):
-        down(sim, sim.burst.id)
+        sim.take_down(sim.burst.id)
 
 
 def test_records_of_jobs_without_a_burst_are_forgotten():
@@ -197,8 +183,8 @@ def test_records_of_jobs_without_a_burst_are_forgotten():
     sim.boot()
     sim.tick()
 
-    down(sim, "burst-7-ffffff")
+    sim.take_down("burst-7-ffffff")
 
     assert "job/burst-7-ffffff/1" not in sim.lead.disk.records
     with pytest.raises(BurstError, match="there is no burst burst-7-ffffff"):
-        down(sim, "burst-7-ffffff")
+        sim.take_down("burst-7-ffffff")

@@ -3,21 +3,11 @@
 
 import pytest
 
-from burst.model.request import BurstPreferences
-from tests.builders import whole
+from tests.core.test_reservation import lent
 from tests.sim import Sim
 
 LENT = '{"properties":["burst"]}'
 LIMIT = 2
-
-
-def submit(s, user, nodes):
-    return s.lead.submit(
-        whole(nodes, constraint=LENT),
-        userid=user,
-        urgency=0,
-        preferences=BurstPreferences(urgency=16),
-    )
 
 
 def two_idle_bursts():
@@ -28,7 +18,7 @@ def two_idle_bursts():
         deadlines={"idle": "1h"},
     )
     s.tick(2)
-    jobs = [submit(s, user, 2) for user in (1, 2)]
+    jobs = [lent(s, 2, userid=user) for user in (1, 2)]
     s.until(lambda: s.lead.running() == jobs)
     for job in jobs:
         s.lead.finish(job)
@@ -39,10 +29,10 @@ def two_idle_bursts():
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
     s = two_idle_bursts()
-    jobs = [submit(s, 3, 2)]
+    jobs = [lent(s, 2, userid=3)]
     if not at_once:
         s.tick(3)
-    jobs.append(submit(s, 3, 2))
+    jobs.append(lent(s, 2, userid=3))
     s.tick(4)
 
     assert s.lead.running() == jobs[:1]
@@ -54,9 +44,9 @@ def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
 def test_a_burst_does_not_grow_for_one_user_beyond_what_another_may_have():
     s = Sim(plan={"share_users": True}, limits={"max_nodes_per_user": 4})
     s.tick(2)
-    first = submit(s, 1, 2)
+    first = lent(s, 2, userid=1)
     s.until(lambda: s.lead.running() == [first])
-    jobs = [submit(s, 1, 2), submit(s, 2, 2)]
+    jobs = [lent(s, 2, userid=1), lent(s, 2, userid=2)]
     # The other's job gets ranks beside the first burst, in a burst of its own.
     s.until(lambda: s.lead.running() == [first, *jobs])
     s.tick(5)

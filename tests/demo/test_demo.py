@@ -205,15 +205,6 @@ def test_an_interruption_takes_everything_down(start, home, words, number):
     assert is_clean(home)
 
 
-@pytest.mark.flux
-def test_an_interruption_takes_flux_down_too(start, home):
-    demo = start("--flux", interrupted=True)
-    status, _, errors = interrupt_at(demo, r"the bursts run their jobs")
-
-    assert status == 130, errors
-    assert is_clean(home)
-
-
 def broken(home, script):
     """Return a PYTHONPATH with which every Python of the demo runs this first."""
     (home / "p").mkdir()

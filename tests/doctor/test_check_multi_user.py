@@ -15,8 +15,6 @@ from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.collect_multi_user import is_multi_user, read_file
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
-from burst.lead_setup.flux_install import read_tables
-from burst.lead_setup.security_files import effective_table
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 SHELL = "/usr/libexec/flux/flux-shell"
@@ -94,11 +92,6 @@ WRONG_ONES: list[tuple[str, dict[str, Any], str]] = [
         'not let flux start .*add "flux" to allowed-users',
     ),
     (
-        "another shell",
-        {"exec_table": {"allowed-users": ["flux"], "allowed-shells": []}},
-        f'add "{SHELL}" to allowed-shells',
-    ),
-    (
         "unprivileged",
         {"exec_table": {**GOOD.exec_table, "allow-unprivileged-exec": True}},  # type: ignore[dict-item]
         "users' jobs run as flux -> as root, remove it",
@@ -109,16 +102,6 @@ WRONG_ONES: list[tuple[str, dict[str, Any], str]] = [
         "unsigned jobs",
         {"sign_table": {"default-type": "munge", "allowed-types": ["munge", "none"]}},
         'remove "none" from allowed-types',
-    ),
-    (
-        "signed by none",
-        {"sign_table": {"default-type": "none", "allowed-types": []}},
-        'add "munge" to allowed-types.*set default-type = "munge"',
-    ),
-    (
-        "signed by what is not accepted",
-        {"sign_table": {**GOOD.sign_table, "default-type": "curve", "curve": {}}},  # type: ignore[dict-item]
-        "set default-type .* signed by curve, which is not accepted",
     ),
     (
         "flux's own imp.toml",
@@ -212,12 +195,3 @@ def test_owner_and_mode_of_a_file_are_read(tmp_path: Path) -> None:
     path.chmod(0o4711)
     found = read_file(str(path))
     assert (found.uid, found.mode) == (os.geteuid(), 0o4711)
-
-
-def test_the_last_file_with_a_table_counts_as_for_flux_security(tmp_path: Path) -> None:
-    for name, ttl in ("a.toml", 1), ("b.toml", 2), ("c.toml", None):
-        text = "[other]\n" if ttl is None else f"[sign]\nmax-ttl = {ttl}\n"
-        (tmp_path / name).write_text(text)
-    files = read_tables(tmp_path)
-    assert effective_table(files, "sign") == {"max-ttl": 2}
-    assert effective_table(files, "exec") == {}

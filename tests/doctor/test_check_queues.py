@@ -32,6 +32,7 @@ OURS = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}
 def judge(
     queues: Any, mode: Mode = "hold", plugins: Any = LIST, **more: Any
 ) -> list[Any]:
+    ranks = frozenset(range(4)) - more.pop("excluded", frozenset())
     frobnicator = {"plugins": plugins, "burst": {}} if plugins else {}
     config = {"queues": queues, "ingest": {"frobnicator": frobnicator}}
     default = more.pop("default", "")
@@ -39,7 +40,7 @@ def judge(
         system = {"queue": default}
         config["policy"] = {"jobspec": {"defaults": {"system": system}}}
     intake = IntakeSettings(mode=mode, **more)
-    return check_queues(config, PROPERTIES, 4, intake)
+    return check_queues(config, PROPERTIES, ranks, intake)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,12 @@ def judge(
         (["batch", "^big"], OK, "queue q: jobs run on ranks 0"),
         ([], OK, "queue q: jobs run on ranks 0-1"),
         (["^burst"], OK, "queue q: jobs run on ranks 0-1"),
-        (["far"], WRONG, "queue q requires far, and no node has that"),
-        (["batch", "burst"], WRONG, "requires batch and burst, and no node has that"),
+        (["far"], WRONG, "queue q requires far, and no node that runs jobs has that"),
+        (
+            ["batch", "burst"],
+            WRONG,
+            "requires batch and burst, and no node that runs jobs has that",
+        ),
         (["burst"], NOTE, "queue q requires burst, which lent nodes alone have"),
         (["shared"], WRONG, "which the lent ranks 2 have, too: jobs that do not"),
     ],
@@ -61,6 +66,14 @@ def test_a_queue_has_nodes_and_no_lent_ones(
     (found,) = judge({"q": {"requires": requires}})
     assert says in found.what
     assert found.level is level
+
+
+def test_a_node_that_is_excluded_runs_no_job_of_a_queue() -> None:
+    queues = {"q": {"requires": ["batch"]}, "big": {"requires": ["big"]}}
+    both, big = judge(queues, excluded=frozenset({1}))[1::-1]
+    assert both.what == "queue q: jobs run on ranks 0"
+    assert "big, and no node that runs jobs has that" in big.what
+    assert big.level is WRONG
 
 
 def test_where_any_job_may_run_on_lent_nodes_a_queue_may_have_them() -> None:

@@ -87,13 +87,6 @@ def test_options_reach_the_jobspec(instance: EmbeddedInstance) -> None:
     assert instance.info(job).command == ("sleep", "-n")
 
 
-def test_requires_keeps_a_job_where_it_belongs(instance: EmbeddedInstance) -> None:
-    for requires, host in (("local", "lead-0"), ("host:burst-0-[0-3]", "burst-0-0")):
-        job = submit(instance, "--requires", requires, "sh", "-c", "true")
-        run(instance, "attach", str(job))
-        assert instance.info(job).hosts == (host,)
-
-
 def test_the_surroundings_of_the_user_are_those_of_the_job(
     instance: EmbeddedInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

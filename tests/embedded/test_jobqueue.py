@@ -121,16 +121,6 @@ def test_higher_urgency_goes_first_and_then_age(queue: JobQueue) -> None:
     assert jobs[2].priority == 2**32 - 1
 
 
-def test_a_held_job_starts_once_it_is_released(queue: JobQueue) -> None:
-    job = submit(queue, 0, slots=1)
-    queue.schedule(NOW)
-    assert state(job) is JobState.SCHED
-    queue.set_urgency(job.id, 16, NOW)
-    queue.schedule(NOW)
-    assert state(job) is JobState.RUN
-    assert names(job)[4:6] == ["urgency", "priority"]
-
-
 def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
     job = submit(queue, nodes=4)
     behind = submit(queue, slots=1)
@@ -232,18 +222,6 @@ def test_a_lost_rank_fails_its_jobs_and_no_others(queue: JobQueue) -> None:
     end(queue, wide, 15)
     assert wide.result == "failed"
     assert queue.pool.online == {0, 2}
-
-
-def test_drained_ranks_get_no_new_job(queue: JobQueue) -> None:
-    queue.drain({0}, "maintenance")
-    queue.drain({0, 1}, "burst: idle")
-    assert queue.pool.drained == {0: "maintenance", 1: "burst: idle"}
-    job = submit(queue, slots=1)
-    queue.schedule(NOW)
-    assert state(job) is JobState.SCHED
-    queue.undrain({0, 2})
-    queue.schedule(NOW)
-    assert state(job) is JobState.RUN
 
 
 @pytest.mark.parametrize("urgency", [-1, 32])

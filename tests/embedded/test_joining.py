@@ -29,7 +29,6 @@ from burst.embedded.wire import (
     lead_socket,
 )
 from burst.kits import certificate
-from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
 from tests.embedded_instance import (
@@ -96,26 +95,24 @@ def say(
         context.destroy(linger=0)
 
 
-@pytest.mark.parametrize(
-    ("hello", "why"),
-    [
-        (
-            Hello("9.0.0", HOST, RANK, 1),
-            r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
-        ),
-        (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
-        (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
-        (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
-        (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
-        (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
-    ],
-)
-def test_hello_is_checked_as_flux_checks_it(
-    instance: EmbeddedInstance, hello: Hello, why: str
-) -> None:
-    answer = say(instance, hello)
-    assert re.search(why, answer.why)
-    assert f"rejecting {hello.hostname} (rank {hello.rank})" in instance.log("lead-0")
+HELLOS = [
+    (
+        Hello("9.0.0", HOST, RANK, 1),
+        r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
+    ),
+    (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
+    (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
+    (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
+    (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
+    (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
+]
+
+
+def test_hello_is_checked_as_flux_checks_it(instance: EmbeddedInstance) -> None:
+    for hello, why in HELLOS:
+        assert re.search(why, say(instance, hello).why)
+        said = f"rejecting {hello.hostname} (rank {hello.rank})"
+        assert said in instance.log("lead-0")
 
 
 def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
@@ -205,19 +202,6 @@ def test_the_newest_of_two_for_a_rank_wins(
     assert watch.state(job, JobState.INACTIVE).result == "failed"
     watch.online(RANK)
     assert instance.output(instance.submit(slots=1, cores=4, command=("echo", "x")))
-
-
-def test_a_kill_fails_the_job_and_the_rank_may_join_again(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    join(instance, watch)
-    job = instance.submit(slots=1, cores=4, command=SLEEP)
-    watch.state(job, JobState.RUN)
-    instance.kill_follower(HOST)
-    watch.state(job, JobState.INACTIVE)
-    assert instance.exception(job) == ("exec", f"node failure on {HOST} (rank {RANK})")
-    assert "its connection is closed" in instance.log("lead-0")
-    join(instance, watch)
 
 
 def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> None:
@@ -335,46 +319,6 @@ def test_hosts_with_a_parent_join_the_lead_directly(
         text.replace("]\n[resource]", f"    {entry},\n]\n[resource]")
     )
     join(instance, watch)
-
-
-def test_a_job_sees_the_hosts_it_runs_on(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    for host in ("burst-0-0", "burst-0-1"):
-        instance.start_follower(host)
-    watch.online(2, 3)
-    job: JobId = instance.submit(
-        nodes=2, command=("sh", "-c", "echo $FLUX_TASK_RANK $BURST_HOSTNAME")
-    )
-    lines = sorted(instance.output(job).splitlines())
-    assert lines == ["0 burst-0-0", "1 burst-0-1"]
-    assert instance.info(job).hosts == ("burst-0-0", "burst-0-1")
-
-
-@pytest.mark.parametrize("host", ["lead-0", HOST])
-def test_a_command_that_cannot_be_tried_fails_its_job(
-    instance: EmbeddedInstance, watch: Watch, host: str
-) -> None:
-    join(instance, watch)
-    here = {"constraints": {"hostlist": [host]}}
-    job = instance.submit(slots=1, command=("null\0byte",), attributes=here)
-    assert watch.state(job, JobState.INACTIVE).result == "failed"
-    assert instance.info(job).exit_code == 126
-    assert instance.info(job).hosts == (host,)
-
-
-def test_a_canceled_job_ends_on_all_its_followers(
-    instance: EmbeddedInstance, watch: Watch
-) -> None:
-    join(instance, watch)
-    job = instance.submit(nodes=2, command=SLEEP)
-    instance.start_follower("burst-0-2")
-    watch.state(job, JobState.RUN)
-    instance.cancel(job)
-    assert watch.state(job, JobState.INACTIVE).result == "canceled"
-    assert [event.name for event in instance.info(job).events][-4:] == [
-        *("finish", "release", "free", "clean"),
-    ]
 
 
 def test_two_leads_on_one_port_say_so(instance: EmbeddedInstance) -> None:

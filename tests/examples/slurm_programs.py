@@ -4,7 +4,8 @@
 A job is a directory in WORLD/jobs with the files comment, output, ntasks, script, argv
 and, once it runs, group (its process group); `canceled` is there once scancel was told.
 Files in WORLD make them misbehave: `down` (no controller answers), `full` (no such
-nodes), `stalled` (nothing is started), `cut` (sbatch submits and cannot say so).
+nodes), `stalled` (nothing is started), `cut` (sbatch submits and cannot say so), `says`
+(sbatch says it, and takes nothing), `state` (in which all jobs are, by squeue's word).
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ class World:
         """Submit what standard input says."""
         options = dict(word.lstrip("-").partition("=")[::2] for word in words)
         if self.has("full"):
-            sys.exit(
-                "sbatch: error: Batch job submission failed: Requested node"
-                " configuration is not available"
-            )
+            self.refuse("Requested partition configuration not available now")
+        if self.has("says"):
+            self.refuse((self.path / "says").read_text())
         number = str(len(list(self.jobs.iterdir())) + 1)
         job = self.jobs / number
         job.mkdir()
@@ -50,9 +50,14 @@ class World:
             sys.exit("sbatch: error: Socket timed out on send/recv operation")
         say(number)
 
+    def refuse(self, why: str) -> None:
+        """Take no job."""
+        sys.exit(f"sbatch: error: Batch job submission failed: {why}")
+
     def squeue(self, _: Sequence[str]) -> None:
         """List all jobs, as `--format=%i|%T|%k|%r` does."""
         self.schedule()
+        say("7|PENDING|a comment\nof two lines|None")
         for job in sorted(self.jobs.iterdir()):
             said = (job / "comment").read_text()
             say(f"{job.name}|{self.state(job)}|{said}|None")
@@ -100,6 +105,8 @@ class World:
     def state(self, job: Path) -> str:
         """Return squeue's word."""
         canceled = (job / "canceled").exists()
+        if self.has("state") and not canceled:
+            return (self.path / "state").read_text()
         if not (job / "group").exists():
             return "CANCELLED" if canceled else "PENDING"
         if self.group(job):

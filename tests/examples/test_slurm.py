@@ -23,8 +23,16 @@ import pytest
 from burst.config import Seconds, convert, load
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, Provider, Transient
-from burst.testing import Backend, ProviderContract, example_spec
+from burst.provider import (
+    BurstSpec,
+    InsufficientCapacity,
+    NotFound,
+    Phase,
+    Provider,
+    Refused,
+    Transient,
+)
+from burst.testing import Backend, ProviderContract, example_lead, example_spec
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
@@ -241,11 +249,65 @@ def test_the_example_is_short_and_its_settings_are_read() -> None:
     assert (offer.shape.cores, offer.max_nodes, offer.lifetime) == (64, 16, 14400)
 
 
-def test_a_controller_that_does_not_answer_is_for_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    (tmp_path / "down").touch()
     monkeypatch.setenv("PATH", f"{cluster.bin}:/usr/bin:/bin")
+    return cluster
+
+
+def test_a_controller_that_does_not_answer_is_for_a_moment(
+    played: Cluster,
+) -> None:
+    (played.path / "down").touch()
     with pytest.raises(Transient, match="Unable to contact slurm controller"):
-        cluster.provider("owner-a").observe()
+        played.provider("owner-a").observe()
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("Requested node configuration is not available", Refused),
+        ("Requested time limit is invalid (missing or exceeds some limit)", Refused),
+        ("Invalid account or account/partition combination specified", Refused),
+        ("Job violates accounting/QOS policy", InsufficientCapacity),
+        ("Requested partition configuration not available now", InsufficientCapacity),
+        ("Unable to contact slurm controller", Transient),
+    ],
+)
+def test_what_sbatch_says_is_in_its_class(
+    played: Cluster, says: str, error: type[Exception]
+) -> None:
+    (played.path / "says").write_text(says)
+    with pytest.raises(error, match=says[:30]):
+        played.provider("owner-a").provision(spec_of(played))
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        ("REQUEUED", Phase.PENDING),
+        ("SUSPENDED", Phase.RUNNING),
+        ("LAUNCH_FAILED", Phase.FAILED),
+        ("SPECIAL_EXIT", Phase.FAILED),
+        ("REVOKED", Phase.FAILED),
+    ],
+)
+def test_what_a_job_is_in_is_told_and_it_is_canceled(
+    played: Cluster, state: str, phase: Phase
+) -> None:
+    (played.path / "stalled").touch()
+    provider, spec = played.provider("owner-a"), spec_of(played)
+    provider.provision(spec)
+    (played.path / "state").write_text(state)
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (phase, f"{state}: None")
+    provider.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def spec_of(played: Cluster) -> BurstSpec:
+    spec = example_spec(example_lead(played.path), 0, "nodes")
+    four_cores = msgspec.structs.replace(spec.shape, cores=4, gpus=0)
+    return msgspec.structs.replace(spec, shape=four_cores)

@@ -52,11 +52,6 @@ class RealAccounting:
         self.account("edit-user", name, f"--bank={bank}", *limits)
         self.update()
 
-    def delete_user(self, name: str, bank: str) -> None:
-        """Close the account of a user in a bank."""
-        self.account("delete-user", name, bank)
-        self.update()
-
     def update(self) -> None:
         """Send what is in the database to the plugin."""
         self.flux("account-priority-update", "-p", str(self.database))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A site's instance before and after it is adopted: its jobs, and a burst.
+"""A broker of a site's own files, before and after they get rank slots, on trial.
 
-Its configuration is several files, with `[[resource.config]]`, named queues that
-require properties, limits, `feasibility` and a list of frobnicators of its own.
+What adopted sites then do is in tests/site.
 """
 
 from __future__ import annotations
@@ -14,16 +13,10 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 import tomli_w
 
-from burst.config import IntakeSettings
-from burst.flux_setup.install import apply_files
-from burst.flux_setup.setup_files import IntakeChoice, make_files, single_directory
-from burst.flux_setup.site_tables import site_files, site_tables
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead
 from burst.lead_setup.lead_config import read_config
@@ -31,11 +24,9 @@ from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.system_units import SystemPlaces
 from burst.lead_setup.trial_broker import try_broker
 from burst.model.shape import Shape
-from tests.cli.cli_harness import burst, open_harness
+from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.user_cli import UserCli
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -57,24 +48,6 @@ cores = "0-1"
 [[resource.config]]
 hosts = "lead-0"
 properties = ["batch", "debug"]
-
-[queues.batch]
-requires = ["batch"]
-policy.limits.job-size.max.nnodes = 4
-
-[queues.debug]
-requires = ["debug"]
-policy.limits.duration = "10m"
-
-[policy.jobspec.defaults.system]
-queue = "batch"
-duration = "1m"
-
-[ingest.frobnicator]
-plugins = ["defaults", "constraints"]
-
-[ingest.validator]
-plugins = ["jobspec", "feasibility"]
 """
 
 
@@ -93,8 +66,8 @@ class SiteInstance(FluxInstance):
         (self.config_path / "system.toml").write_text(text)
         (self.config_path / "broker.toml").write_text("[resource]\nnoverify = true\n")
 
-    def adopt(self, mode: str) -> None:
-        """Do what `burst lead adopt` and `burst setup` do."""
+    def adopt(self) -> None:
+        """Do what `burst lead adopt` does."""
         user = pwd.getpwuid(os.geteuid()).pw_name
         adopt_lead(
             AdoptRequest(
@@ -102,21 +75,10 @@ class SiteInstance(FluxInstance):
                 settings=self.directory / "etc/burst.toml",
                 slots=(parse_slot("burst-0-[0-3]:4:1", Shape(1)),),
                 provider="local",
-                mode=mode,  # type: ignore[arg-type]
+                mode="hold",
                 places=SystemPlaces(user=user, group=user),
             )
         )
-        places = single_directory(self.directory / "flux")
-        places = msgspec.structs.replace(places, config=self.config_path)
-        files = site_files(places)
-        assert files is not None
-        site = site_tables(files.tables, {})
-        choice = IntakeChoice(
-            intake=IntakeSettings(mode=mode),  # type: ignore[arg-type]
-            plugins=site.plugins,
-            limits=site.default_limits,
-        )
-        apply_files(places.own, make_files(places, choice))
 
 
 @pytest.fixture
@@ -131,84 +93,12 @@ def site() -> Iterator[SiteInstance]:
         shutil.rmtree(directory)
 
 
-def answers(user: UserCli) -> list[Any]:
-    """Return what ordinary jobs of the site's users are answered."""
-    user.do("queue", "start", "--all")
-    asked = [
-        ["-N1", "true"],
-        ["-n2", "true"],
-        ["-qdebug", "-N1", "-t5m", "true"],
-        ["-qdebug", "-t1h", "true"],
-        ["-N2", "true"],
-        ["-N5", "true"],
-        ["-qnone", "true"],
-        ["--requires=debug", "true"],
-        ["--requires=gpu", "true"],
-    ]
-    said: list[Any] = []
-    for words in asked:
-        done = user.type("submit", "--wait", *words)
-        job = str(done) if not done.status else ""
-        form = "{queue} {nodelist} {status}"
-        where = user.do("jobs", "-ano", form, job) if job else done.error
-        said.append((words, done.status, where))
-    held = user.submit("--urgency=hold", "-N1", "true")
-    moved = user.type("update", held, "queue=debug")
-    said.append((moved.status, moved.error, user.do("jobs", "-no", "{queue}", held)))
-    user.do("cancel", held)
-    return said
-
-
-@pytest.mark.parametrize("mode", ["hold", "queue"])
-def test_an_adopted_site_answers_as_before_and_bursts(
-    site: SiteInstance, mode: str
-) -> None:
-    user = UserCli(site)
-    before = answers(user)
-    written = (site.config_path / "system.toml").read_text()
-    site.adopt(mode)
-    checked = burst("lead", "check", str(site.config_path), "--uri", site.uri)
-    assert (checked.status, checked.stderr) == (0, "")
-    assert checked.lines[0].startswith("a restart adds burst-0-[0-3] as ranks 1-4")
-    site.stop()
-    site.start()
-    assert answers(user) == before
-    now = (site.config_path / "system.toml").read_text()
-    rest = iter(now)
-    assert all(letter in rest for letter in written)
-    with open_harness(site) as cli:
-        cli.write(intake={"mode": mode})
-        with cli.daemon():
-            # In mode queue burst jobs are of the default queue, and wait in ours.
-            queue = ["-qdebug"] if mode == "hold" else []
-            job = user.submit("--burst", *queue, "-N3", "hostname")
-            for each in (job, user.submit("--burst", "-N2", "true")):
-                user.do("job", "wait-event", "-t80", each, "clean")
-            assert user.do("jobs", "-ano", "{status} {nodelist}", job).startswith(
-                "COMPLETED burst-0-["
-            )
-            site.flux("queue", "stop", "debug", "-m", "maintenance")
-            doctor = cli.run("doctor", "--uri", site.uri)
-            assert "queue debug is stopped (maintenance)" in doctor.stdout
-            site.flux("queue", "start", "debug")
-            assert "queue batch: jobs run on ranks 0" in doctor.stdout
-            about = [line for line in doctor.lines if "queue" in line]
-            assert not [line for line in about if "wrong" in line]
-            for row in cli.status()["bursts"]:
-                cli.run("down", row["id"])
-            wait_until(
-                lambda: all(b["state"] == "inactive" for b in cli.status()["bursts"]),
-                "all bursts to be gone",
-            )
-        assert answers(user) == before
-
-
 def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     site: SiteInstance,
 ) -> None:
     asked = ("lead", "check", str(site.config_path), "--uri", site.uri)
     assert burst(*asked).status == 0
-    site.adopt("hold")
+    site.adopt()
     path = site.config_path / "system.toml"
     tables = tomllib.loads(path.read_text())
     (_, _, slot) = tables["resource"]["config"]
@@ -224,7 +114,7 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     later.write_text('[queues.far]\nrequires = ["far"]\n')
     told = burst(*asked)
     assert told.status == 1
-    assert "queue far requires far, and no node has that" in told.stdout
+    assert "queue far requires far, and no node that runs jobs has that" in told.stdout
     later.unlink()
     assert burst(*asked).status == 0
     assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -113,39 +112,6 @@ def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
         assert "deleted, as the lead was restarted since" in again.stdout
         site.cli.run("down", site.wait_for_burst("online"))
         site.wait_for_end(site.bursts()[-1]["id"])
-
-
-def test_the_job_is_placed_with_another_provider_where_there_is_one(
-    site: Site,
-) -> None:
-    local = {"type": "local", "dir": str(site.cli.home), **site.cli.options}
-    providers = {"cheap": local, "dear": local | {"price": 1.0}}
-    site.cli.write(providers=providers, deadlines=SOON)
-    with site.cli.daemon():
-        kept = change_certificate(site)
-        began = time.monotonic()
-        job = site.submit("-N4", *HOSTNAME)
-        first = site.wait_for_burst("join")
-        wait_until(
-            lambda: NOT_ACCEPTED in site.cli.row(first)["note"], "the first's reason"
-        )
-        kept.replace(kept.with_suffix(""))
-        # The second burst has this long, too, until the usual deadline is back.
-        soon = f"{time.monotonic() - began + 5:.0f}s"
-        site.change(providers=providers, deadlines=SOON | {"join": soon})
-        wait_until(
-            lambda: site.cli.row(first)["state"] in ("reap", "inactive"),
-            lambda: f"the deadline {soon} to end it: {site.cli.row(first)}",
-            limit=120.0,
-        )
-        site.change(providers=providers, deadlines=SOON)
-        site.wait_for_job(job, "COMPLETED")
-        second = site.bursts()[-1]["id"]
-        site.wait_for_end(first)
-        site.wait_for_end(second)
-        found = [(row["provider"], row["result"]) for row in site.bursts()]
-        assert found == [("cheap", "timeout"), ("dear", "completed")]
-        site.check_that_nothing_is_left()
 
 
 def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from burst.config import IntakeSettings, Mode
-from burst.errors import ConfigError
+from burst.config import IntakeSettings
 from burst.flux import FluxLead
 from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tables
-from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import FROBNICATOR, UserCli
@@ -240,16 +239,15 @@ def test_where_guests_are_let_in_later_lent_nodes_are_nobodys_from_then_on(
     user.do("cancel", job)
 
 
-@pytest.mark.parametrize("pause", [0.05, 0.1])
 def test_a_reload_while_the_scheduler_starts_holds_up_neither(
-    user: UserCli, instance: FluxInstance, pause: float
+    user: UserCli, instance: FluxInstance
 ) -> None:
     """The module `config` waits for all others, and answers nobody meanwhile."""
     user.do("module", "remove", "sched-simple")
     words = [FLUX, "module", "load", SCHEDULER_FILE]
     environment = {**os.environ, "FLUX_URI": instance.uri}
     with subprocess.Popen(words, env=environment) as loading:
-        time.sleep(pause)
+        time.sleep(0.1)
         instance.reload_config(GUESTS)
         assert loading.wait(60) == 0
     user.ended(user.submit("true"))
@@ -300,39 +298,6 @@ def test_in_mode_scheduler_other_jobs_change_their_queue_as_ever(
     job = user.submit("-qbatch", "--urgency=hold", "true")
     user.do("update", job, "queue=debug")
     user.do("cancel", job)
-
-
-@pytest.mark.parametrize(
-    ("extra", "mode", "says"),
-    [
-        (GUESTS, "hold", "the burst frobnicator is not loaded"),
-        ({**GUESTS, **frob(mode="queue")}, "hold", "has mode = 'queue' instead"),
-        ({**GUESTS, **frob(any_job=True)}, "hold", "has any_job = True instead"),
-        ({**GUESTS, **frob(share_users=True)}, "hold", "has share_users = True"),
-        ({**GUESTS, **frob(mode="queue")}, "queue", "has queue = '' instead"),
-        (HOLD, "hold", ""),
-        (QUEUE, "queue", ""),
-        (SCHEDULER, "scheduler", ""),
-    ],
-)
-def test_a_lead_with_guests_has_to_keep_them_apart(
-    instance: FluxInstance, mode: Mode, says: str
-) -> None:
-    with closing(instance.lead()) as lead:
-        assert lead.identity().access.allow_guest_user
-        intake = IntakeSettings(mode=mode)
-        if not says:
-            lead.check_users_apart(intake)
-            return
-        with pytest.raises(ConfigError, match=says) as raised:
-            lead.check_users_apart(intake)
-        assert "share_users = true" in str(raised.value)
-
-
-def test_an_id_that_is_no_job_is_a_failure(instance: FluxInstance) -> None:
-    with closing(instance.lead()) as lead:
-        failures = lead.confine({JobId(7): ITS})
-    assert failures.keys() == {7}, format_f58(JobId(7))
 
 
 @pytest.mark.parametrize("extra", [{}])

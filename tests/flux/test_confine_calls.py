@@ -15,7 +15,7 @@ from burst.flux.finish_job import POST
 from burst.flux.frobnicator import NAME, check_users_apart
 from burst.flux.rpc import RpcClient
 from burst.model.jobid import JobId
-from tests.flux.fake_handle import FakeHandle, Fault
+from tests.flux.fake_handle import Answer, FakeHandle, Fault
 
 
 def test_a_jobspec_that_cannot_be_read_keeps_no_other_job_back() -> None:
@@ -48,15 +48,35 @@ def test_only_a_scheduler_of_ours_needs_no_change_of_constraints(
     mode: Any, answer: Fault, refused: bool
 ) -> None:
     table = {"plugins": [NAME], "burst": {"mode": mode}}
-    broker = FakeHandle(
-        {
-            "config.get": lambda _: {"ingest": {"frobnicator": table}},
-            POST: lambda _: answer,
-        }
-    )
-    client, intake = RpcClient(broker.as_handle()), IntakeSettings(mode=mode)
     if refused:
         with pytest.raises(ConfigError, match="cannot change the constraints"):
-            check_users_apart(client, intake)
+            check(mode, table, answer)
     else:
-        check_users_apart(client, intake)
+        check(mode, table, answer)
+
+
+@pytest.mark.parametrize(
+    ("mode", "frobnicator", "says"),
+    [
+        ("hold", {}, "the burst frobnicator is not loaded"),
+        ("hold", {"mode": "queue"}, "has mode = 'queue' instead"),
+        ("hold", {"mode": "hold", "any_job": True}, "has any_job = True instead"),
+        ("hold", {"mode": "hold", "share_users": True}, "has share_users = True"),
+        ("queue", {"mode": "queue"}, "has queue = '' instead"),
+    ],
+)
+def test_a_lead_with_guests_has_to_keep_them_apart(
+    mode: Any, frobnicator: dict[str, Any], says: str
+) -> None:
+    table = {"plugins": [NAME], "burst": frobnicator} if frobnicator else {}
+    with pytest.raises(ConfigError, match=says) as raised:
+        check(mode, table)
+    assert "share_users = true" in str(raised.value)
+
+
+def check(mode: Any, table: dict[str, Any], answer: Answer = None) -> None:
+    """Check a lead whose frobnicator has this table."""
+    config = {"ingest": {"frobnicator": table}}
+    answers = {"config.get": lambda _: config, POST: lambda _: answer}
+    client = RpcClient(FakeHandle(answers).as_handle())
+    check_users_apart(client, IntakeSettings(mode=mode))

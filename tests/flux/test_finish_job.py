@@ -185,16 +185,6 @@ def test_one_that_was_canceled_meanwhile_ends(
     assert lead.observe().jobs[job].result == "canceled"
 
 
-def test_one_that_is_released_meanwhile_is_left_to_be_failed(
-    instance: FluxInstance, lead: Lead
-) -> None:
-    job = held(instance, lead)
-    assert not lead.release({job: 16})
-    assert not lead.finish_job(job, 0, "")
-    lead.fail_job(job, "ran elsewhere")
-    wait_for_end(lead, job)
-
-
 def test_one_that_was_released_while_it_was_begun_is_left_to_be_failed(
     instance: FluxInstance, lead: Lead
 ) -> None:

@@ -23,7 +23,7 @@ from burst.errors import ConfigError
 from burst.model.scheduler import FLUXION, Order, Scheduler
 from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
-from tests.flux.site import HOSTNAME, Site, open_site
+from tests.flux.site import Site, open_site
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
 from tests.flux_pool import FluxPool
 from tests.intake.user_cli import FROBNICATOR, UserCli
@@ -106,19 +106,6 @@ def test_an_idle_fluxion_is_read(instance: FluxInstance, known: Scheduler) -> No
 # The whole way.
 
 
-@pytest.mark.parametrize("extra", [EASY])
-def test_a_job_waits_runs_on_lent_nodes_and_leaves_nothing(site: Site) -> None:
-    site.write(deadlines={"idle": "0.5s"})
-    with site.cli.daemon():
-        job = site.submit("-N4", *HOSTNAME)
-        assert site.flux("run", "-n1", "hostname"), "it blocks nobody"
-        site.wait_for_job(job, "COMPLETED")
-        assert sorted(site.output(job)) == [f"burst-0-{i}" for i in range(4)]
-        [burst] = site.bursts()
-        assert site.wait_for_end(burst["id"])["result"] == "completed"
-        site.check_that_nothing_is_left()
-
-
 @pytest.mark.parametrize("extra", [LONODEX])
 def test_jobs_get_as_many_nodes_as_fluxion_gives_them(site: Site) -> None:
     """Four jobs of one core run at once, each on a node of its own.
@@ -188,6 +175,10 @@ def test_fcfs_is_refused_in_mode_hold_and_doctor_says_so(
     assert "wrong" in said
     assert "Fluxion schedules by fcfs" in said
     assert 'queue-policy = "easy"' in said
+    # Its own queue for ordinary jobs would have each of them denied as those of hold.
+    place = ("--dir", str(instance.directory / "d"), "--uri", instance.uri)
+    refused = burst("setup", *place, "--dry-run", "--mode", "queue")
+    assert "queue default requires no property that own nodes have" in refused.error
 
 
 # How often it is asked.

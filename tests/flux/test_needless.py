@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 
-JOBS = 50
+JOBS = 25
 LONGEST_PAUSE_S = 0.05
 """From the end of one job to the next: some come while the daemon is busy."""
 

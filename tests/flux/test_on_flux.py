@@ -62,23 +62,6 @@ def until_readable(watch: Watch) -> None:
             return
 
 
-def test_a_reloaded_job_manager_is_followed_anew(
-    instance: FluxInstance, watch: Watch
-) -> None:
-    instance.is_reusable = False  # other modules stay connected to the old one
-    before = [instance.submit(nodes=4), instance.submit(nodes=2)]
-    for job in before:
-        watch.state(job, JobState.SCHED)
-    with watch.woken_by("the end of the journal"):
-        instance.flux("module", "reload", "-f", "job-manager")
-    until_readable(watch)
-    assert set(before) <= set(watch.lead.observe().jobs)
-    after = instance.submit(nodes=4)
-    watch.state(after, JobState.SCHED)
-    assert not watch.lead.hold([before[0]])
-    watch.job(before[0], lambda view: view.urgency == 0, "held")
-
-
 def test_without_a_scheduler_the_ranks_are_unreadable(
     instance: FluxInstance, watch: Watch
 ) -> None:
@@ -110,15 +93,6 @@ def test_an_update_of_the_jobspec_is_seen(instance: FluxInstance, watch: Watch) 
     assert view.unreadable == ""
 
 
-@pytest.mark.parametrize("extra", [{"queues": {"debug": {}, "batch": {}}}])
-def test_the_queue_is_told_also_of_a_stopped_one(
-    instance: FluxInstance, watch: Watch
-) -> None:
-    job = instance.submit(nodes=4, attributes={"queue": "debug"})
-    view = watch.state(job, JobState.SCHED)
-    assert view.queue == "debug"
-
-
 @pytest.mark.parametrize("extra", [{"resource": {"exclude": "burst-0-1"}}])
 def test_excluded_ranks_are_told(watch: Watch) -> None:
     assert watch.lead.observe().excluded == {rank_of("burst-0-1")}
@@ -133,15 +107,6 @@ def test_a_follower_that_hangs_is_torpid(instance: FluxInstance, watch: Watch) -
     assert RANK in view.online
     os.kill(instance.pid("burst-0-0"), signal.SIGCONT)
     watch.until(lambda view: not view.torpid, "lively again")
-
-
-def test_another_attribute_may_mark_jobs(instance: FluxInstance) -> None:
-    plain = instance.submit(nodes=4)
-    marked = instance.submit(nodes=4, burstable=False, attributes={"cloud": True})
-    with closing(connect(instance.uri, attribute="cloud")) as lead:
-        watch = Watch(lead)
-        watch.state(marked, JobState.SCHED)
-        assert plain not in lead.observe().jobs
 
 
 def test_a_follower_asks_the_daemon_and_is_none(

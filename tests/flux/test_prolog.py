@@ -13,7 +13,7 @@ import pytest
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, open_harness
-from tests.contract.instance import SLEEP, rank_of
+from tests.contract.instance import rank_of
 from tests.contract.watching import Watch
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.flux_pool import FluxPool
@@ -212,28 +212,3 @@ def test_what_the_lead_shows_of_housekeeping_and_how_it_ends(
         lead.end_housekeeping(frozenset({RANK}), int(signal.SIGKILL))
         view = watch.until(lambda view: not view.housekeeping, "ended")
         assert not view.allocated
-
-
-@pytest.mark.parametrize(
-    "tables", [manager(housekeeping={"command": script("sleep inf")})]
-)
-def test_a_node_that_a_job_shares_with_housekeeping_is_in_use(
-    instance: FluxInstance,
-) -> None:
-    instance.start_follower("burst-0-0")
-    with closing(instance.lead()) as lead:
-        watch = Watch(lead)
-        watch.online(RANK)
-        lent = {"constraints": LENT_ONLY}
-        ends = instance.submit(slots=1, cores=1, attributes=lent)
-        watch.state(ends, JobState.INACTIVE)
-        watch.until(lambda view: bool(view.housekeeping), "housekeeping")
-        runs = instance.submit(slots=1, cores=1, command=SLEEP, attributes=lent)
-        watch.state(runs, JobState.RUN)
-        view = watch.until(lambda view: not view.housekeeping, "a job beside it")
-        assert view.in_use == {RANK}
-        instance.cancel(runs)
-        view = watch.until(lambda view: bool(view.housekeeping), "none beside it")
-        assert not view.in_use
-        lead.end_housekeeping(frozenset({RANK}), int(signal.SIGTERM))
-        watch.until(lambda view: not view.allocated, "nothing left")

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -97,26 +96,6 @@ def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
     assert ranks.free == {0: Shape(2), 1: Shape(2), 2: Shape(3), 3: Shape(4, 1)}
 
 
-def test_null_is_an_empty_set_as_an_idle_fluxion_answers():
-    idle = sched() | {"allocated": None, "down": None}
-    ranks = read(client(sched_resource__status=constant(idle)))
-    assert (ranks.allocated, ranks.free) == (frozenset(), read(client()).free)
-
-
-def test_what_the_scheduler_gave_and_the_job_manager_does_not_show_is_granting():
-    given = resources(("1", "0-2", "0"), ("2", "0-3", ""))
-    ranks = read(
-        client(
-            sched_resource__status=sched(allocated=given),
-            job__manager_resource__status={
-                "allocated": resources(("1", "0", ""), ("2", "0-3", ""))
-            },
-        )
-    )
-    assert ranks.granting == {1: Shape(2, 1)}
-    assert ranks.free[1] == Shape(1)
-
-
 def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -156,22 +135,6 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     assert after(1).granting == {1: Shape(2)}
 
 
-def test_a_drained_rank_counts_as_allocated_until_the_scheduler_has_heard() -> None:
-    heard = [NOTHING, resources(("2", "0-3", "0"))]
-    asked = client(
-        resource_status=status(drain={"2": {"reason": "x"}}),
-        sched_resource__status=lambda _: sched(down=heard.pop(0)),
-    )
-    known = SchedulerStatus(clock=itertools.count(step=0.001).__next__)
-    first = read_ranks(asked, known)
-    assert first.drained == {2: "x"}
-    assert first.allocated == {2}
-    assert known.due_in is not None
-    while read_ranks(asked, known).allocated:
-        assert heard
-    assert known.due_in is None
-
-
 def test_a_drain_of_which_the_scheduler_never_hears_is_unreadable() -> None:
     asked = client(resource_status=status(drain={"2": {"reason": "x"}}))
     now = [0.0]
@@ -201,11 +164,6 @@ def test_a_drained_rank_that_is_not_the_schedulers_is_no_matter():
 def test_what_does_not_answer_is_said(service, fault, error):
     with pytest.raises(error):
         read(client(**{service: fault}))
-
-
-def test_no_scheduler_is_said_with_what_to_do():
-    with pytest.raises(Unreadable, match="flux module load"):
-        read(client(sched_resource__status=Fault(errno.ENOSYS)))
 
 
 class TestBell:

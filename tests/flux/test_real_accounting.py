@@ -76,26 +76,6 @@ def test_a_held_job_runs_on_lent_nodes_by_its_bank(
         site.check_that_nothing_is_left()
 
 
-def test_no_nodes_are_rented_for_a_job_that_a_limit_keeps_waiting(
-    site: Site, accounting: RealAccounting
-) -> None:
-    accounting.edit_user(NAME, "physics", "--max-nodes=2")
-    with site.cli.daemon():
-        first = site.submit("-N2", *LENT, "sleep", "60")
-        site.wait_for_job(first, "RUN")
-        second = site.submit("-N2", *LENT, *HOSTNAME)
-        why = "it waits for flux-accounting: limit max_nodes 2 of bank physics"
-        wait_until(lambda: why in site.explain(second), lambda: site.explain(second))
-        assert site.job(second) == "DEPEND"
-        wait_until(
-            lambda: site.jobs("{user.burst.state}", second) == "over-limit", "its memo"
-        )
-        assert len(site.bursts()) == 1
-        site.flux("cancel", first)
-        site.wait_for_job(second, "COMPLETED")
-        site.check_that_nothing_is_left()
-
-
 def test_jobs_that_wait_for_nodes_together_are_held_to_the_limit(
     site: Site, accounting: RealAccounting
 ) -> None:
@@ -114,34 +94,6 @@ def test_jobs_that_wait_for_nodes_together_are_held_to_the_limit(
         site.wait_for_job(first, "COMPLETED")
         site.wait_for_job(second, "COMPLETED")
         site.check_that_nothing_is_left()
-
-
-def test_who_has_too_many_active_jobs_is_told_by_flux(
-    site: Site, accounting: RealAccounting
-) -> None:
-    accounting.edit_user(NAME, "physics", "--max-active-jobs=1")
-    with site.cli.daemon():
-        site.close_gate("join")
-        first = site.submit("-N1", *LENT, *HOSTNAME)
-        refused = site.try_flux("submit", "--setattr=burstable", "-N1", *LENT, "true")
-        assert refused.returncode != 0
-        assert "user has max active jobs" in refused.stderr
-        site.open_gate("join")
-        site.wait_for_job(first, "COMPLETED")
-        site.check_that_nothing_is_left()
-
-
-def test_each_hold_and_release_counts_as_a_job_that_waits_for_ever(
-    site: Site, accounting: RealAccounting
-) -> None:
-    """What docs/cost.md warns of; where it fails, flux-accounting has mended it."""
-    with site.cli.daemon():
-        job = site.submit(
-            "-N2", "--urgency=0", "--setattr=burst.urgency=16", *LENT, *HOSTNAME
-        )
-        site.wait_for_job(job, "COMPLETED")
-        assert accounting.association(USER, "physics")["cur_run_jobs"] == 0
-        assert accounting.association(USER, "physics")["cur_sched_jobs"] == 1
 
 
 def test_lent_nodes_count_in_the_usage_as_own_ones(

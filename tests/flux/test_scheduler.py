@@ -111,6 +111,13 @@ def test_fluxion_with_backfill_is_taken(policy: str) -> None:
             "queue a requires",
             "require a property",
         ),
+        (
+            {"batch": "fcfs", "burst": "fcfs"},
+            {"batch": {"requires": ["^burst"]}, "burst": {"requires": ["burst"]}},
+            MODE_QUEUE,
+            "queue batch requires no property that own nodes have",
+            "require a property",
+        ),
         ({"default": "fcfs"}, {}, MODE_SCHEDULER, "loaded scheduler is sched-fl", ""),
     ],
 )

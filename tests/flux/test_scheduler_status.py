@@ -171,5 +171,5 @@ def test_ranks_that_the_scheduler_does_not_know_are_closed(lead: Lead) -> None:
 
 def test_no_scheduler_is_said(lead: Lead) -> None:
     lead.of_scheduler = Fault(38)  # type: ignore[assignment]
-    with pytest.raises(Unreadable, match="no scheduler is loaded"):
+    with pytest.raises(Unreadable, match=r"no scheduler is loaded.*flux module load"):
         lead.look(after=OLDEST_S + 1, moved=True)

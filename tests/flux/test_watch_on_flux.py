@@ -13,7 +13,6 @@ from tests.support.terminal import on_terminal
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
-_GUEST = {"FLUX_HANDLE_USERID": "1234", "FLUX_HANDLE_ROLEMASK": "0x2"}
 
 
 @pytest.fixture
@@ -42,20 +41,4 @@ def test_it_is_watched_through_a_proxy(cli: CliHarness, instance: FluxInstance) 
         screen.press("q")
         assert screen.ended() == 0
         assert screen.settings() == screen.before
-    instance.flux("cancel", job)
-
-
-def test_a_guest_watches_his_own(cli: CliHarness, instance: FluxInstance) -> None:
-    job = instance.flux("submit", "-N2", "--setattr=burstable", "sleep", "300").strip()
-    argv = [BURST, "watch", "-c", str(cli.config), "--uri", cli.uri]
-    with on_terminal(argv, {}) as screen:
-        screen.shows("online")
-        screen.press("q")
-        assert screen.ended() == 0
-    with on_terminal(argv, _GUEST) as screen:
-        screen.shows("0 bursts; 0 of 8 nodes; 0 jobs may burst")
-        screen.press("q")
-        assert screen.ended() == 0
-    assert job not in screen.text
-    assert "burst-0-" not in screen.text.partition("SLOT")[0]
     instance.flux("cancel", job)

@@ -34,7 +34,6 @@ TABLES: dict[str, dict[str, Any]] = {
 
 MODES = pytest.mark.parametrize("mode", list(TABLES))
 IN_QUEUE = pytest.mark.parametrize("mode", ["queue"])
-IN_SCHEDULER = pytest.mark.parametrize("mode", ["scheduler"])
 
 
 Serve = Callable[..., AbstractContextManager[DaemonProcess]]

@@ -68,17 +68,65 @@ def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
     assert "flux jobs -o burst" in user.do("submit", "--help=burst")
 
 
-def test_in_hold_mode_the_job_is_held_and_marked(user: UserCli, site: Answer) -> None:
-    site("hold")
-    job = user.submit("--burst", "--burst-provider=gke", "--urgency=9", "-N4", "true")
-    system, urgency = seen(user, job)
-    assert urgency == "0"
+@pytest.mark.parametrize(
+    ("mode", "words", "wanted"),
+    [
+        pytest.param(
+            "hold",
+            ["--burst-provider=gke", "--urgency=9"],
+            ("0", {"provider": "gke", "urgency": 9, "wanted": True}),
+            id="in mode hold it is held, with its urgency",
+        ),
+        pytest.param(
+            "hold",
+            ["--burst-policy=auto"],
+            ("0", {"urgency": 16}),
+            id="auto leaves it to the rules, held as Flux would deny what is too large",
+        ),
+        pytest.param(
+            "hold",
+            ["--urgency=hold"],
+            ("0", {"wanted": True}),
+            id="what its user holds is not marked as held for the daemon",
+        ),
+        pytest.param(
+            "scheduler",
+            ["--burst-max-price=0.75", "--burst-where=together", "--burst-wait=10m"],
+            (
+                "16",
+                {"max-price": 0.75, "wanted": True, "where": "together", "wait": 600.0},
+            ),
+            id="in mode scheduler it is submitted plainly",
+        ),
+        pytest.param(
+            "scheduler",
+            ["--burst-mode=isolated"],
+            ("0", {"mode": "isolated", "urgency": 16, "wanted": True}),
+            id="one for an instance elsewhere is held in any mode",
+        ),
+        pytest.param(
+            "",
+            ["--burst-provider=gke"],
+            ("0", {"provider": "gke", "urgency": 16, "wanted": True}),
+            id="without a daemon it is held, and its user told",
+        ),
+    ],
+)
+def test_a_burst_job_is_marked_with_its_wishes(
+    user: UserCli,
+    site: Answer,
+    mode: str,
+    words: list[str],
+    wanted: tuple[str, dict[str, Any]],
+) -> None:
+    if mode:
+        site(mode)
+    said = user.type("submit", "--burst", *words, "-N4", "true")
+    system, found = seen(user, said)
+    assert (found, system["burst"]) == wanted
     assert system["burstable"] is True
-    assert system["burst"] == {
-        "provider": "gke",
-        "urgency": 9,
-        "wanted": True,
-    }
+    assert "constraints" not in system
+    assert ("no burst daemon serves this instance" in said.error) == (not mode)
 
 
 @pytest.mark.parametrize("mode", ["hold", ""])
@@ -92,53 +140,6 @@ def test_the_command_may_follow_the_option(
     assert "provider" not in system["burst"]
     spec = json.loads(user.do("job", "info", job, "jobspec"))
     assert spec["tasks"][0]["command"] == ["sleep", "12"]
-
-
-def test_burst_auto_leaves_it_to_the_rules(user: UserCli, site: Answer) -> None:
-    """It is held as any, so that Flux does not deny what is larger than it."""
-    site("hold")
-    job = user.submit("--burst", "--burst-policy=auto", "-N4", "true")
-    system, urgency = seen(user, job)
-    assert urgency == "0"
-    assert system["burstable"] is True
-    assert system["burst"] == {"urgency": 16}
-
-
-def test_what_its_user_holds_is_not_marked_as_held_for_the_daemon(
-    user: UserCli, site: Answer
-) -> None:
-    site("hold")
-    system, urgency = seen(user, user.submit("--burst", "--urgency=hold", "true"))
-    assert urgency == "0"
-    assert system["burst"] == {"wanted": True}
-
-
-def test_in_scheduler_mode_it_is_submitted_plainly(user: UserCli, site: Answer) -> None:
-    site("scheduler")
-    words = ("--burst-max-price=0.75", "--burst-where=together", "--burst-wait=10m")
-    system, urgency = seen(user, user.submit("--burst", *words, "-N4", "true"))
-    assert urgency == "16"
-    assert system["burst"] == {
-        "max-price": 0.75,
-        "wanted": True,
-        "where": "together",
-        "wait": 600.0,
-    }
-    assert "constraints" not in system
-
-
-def test_a_job_for_an_instance_elsewhere_is_held_in_any_mode(
-    user: UserCli, site: Answer
-) -> None:
-    site("scheduler")
-    words = ("--burst", "--burst-mode=isolated", "-N4", "true")
-    system, urgency = seen(user, user.submit(*words))
-    assert urgency == "0"
-    assert system["burst"] == {
-        "mode": "isolated",
-        "urgency": 16,
-        "wanted": True,
-    }
 
 
 def test_no_wait_keeps_the_job_to_lent_nodes(user: UserCli, site: Answer) -> None:
@@ -235,17 +236,21 @@ def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
     assert "burst request --isolated" in said.error
 
 
-def test_without_a_daemon_the_job_is_held_and_its_user_told(user: UserCli) -> None:
-    said = user.type("submit", "--burst", "--burst-provider=gke", "-N4", "true")
+def test_without_a_daemon_jobs_are_held_and_their_user_is_told_once(
+    user: UserCli,
+) -> None:
+    words = ("--cc=1-2", "--burst", "--burst-provider=gke", "-N4", "true")
+    said = user.type("submit", *words)
     assert said.status == 0
-    assert "no burst daemon serves this instance" in said.error
-    system, urgency = seen(user, said)
-    assert urgency == "0"
-    assert system["burst"] == {
-        "provider": "gke",
-        "urgency": 16,
-        "wanted": True,
-    }
+    assert said.error.count("no burst daemon serves this instance") == 1
+    for job in said.split():
+        system, urgency = seen(user, job)
+        assert urgency == "0"
+        assert system["burst"] == {
+            "provider": "gke",
+            "urgency": 16,
+            "wanted": True,
+        }
 
 
 def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:

@@ -102,24 +102,30 @@ class Faked:
         self._scheduler.cancel(job)
 
     def submit(
-        self, nodes: int, *, burstable: bool, lent: bool = False, job: int = 0
+        self,
+        nodes: int,
+        *,
+        burstable: bool,
+        requires: str = "",
+        job: int = 0,
+        priority: int = 16,
     ) -> Request:
-        """Submit `-N nodes`, whole ones; `lent` as a queue of lent nodes has them."""
+        """Submit `-N nodes`, whole ones; `requires` is a property of nodes."""
         self._jobs = job or self._jobs + 1
         slot = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
         node = {"type": "node", "count": nodes, "exclusive": True, "with": [slot]}
         system: dict[str, Any] = {"duration": 0.0}
         if burstable:
             system["burstable"] = True
-        if lent:
-            system["constraints"] = {"properties": ["burst"]}
+        if requires:
+            system["constraints"] = {"properties": [requires]}
         jobspec = {
             "version": 1,
             "resources": [node],
             "attributes": {"system": system},
         }
         request = Request()
-        self._scheduler.alloc(request, self._jobs, 16, 0, 0.0, jobspec)
+        self._scheduler.alloc(request, self._jobs, priority, 0, 0.0, jobspec)
         return request
 
     def turn(self) -> None:
@@ -146,7 +152,7 @@ def test_lent_ranks_without_a_lease_are_nobodys_where_there_are_guests(
     }
     faked = Faked("fifo", config=config)
     faked.up(f"{OWN}-{OWN + 1}")
-    job = faked.submit(2, burstable=True, lent=True)
+    job = faked.submit(2, burstable=True, requires="burst")
     faked.turn()
     assert job.ranks == lent
     if not lent:
@@ -209,6 +215,73 @@ def test_what_fits_here_stands_in_its_place_as_long_as_it_does(faked: Faked) -> 
     assert behind.ranks == "0"
 
 
+def test_priority_decides_among_burst_jobs(faked: Faked) -> None:
+    first = faked.submit(1, burstable=True, requires="burst")
+    second = faked.submit(1, burstable=True, requires="burst", priority=20)
+    faked.up(f"{OWN}")
+    faked.turn()
+    assert (first.ranks, second.ranks) == ("", f"{OWN}")
+
+
+def test_it_starts_on_lent_nodes_though_an_own_job_is_blocked_ahead(
+    faked: Faked,
+) -> None:
+    faked.submit(OWN, burstable=False)
+    ahead = faked.submit(1, burstable=False, requires="^burst")
+    burst = faked.submit(2, burstable=True)
+    faked.turn()
+    faked.up("8-9")
+    faked.turn()
+    assert (ahead.ranks, burst.ranks) == ("", "8-9")
+
+
+def test_burst_jobs_do_not_starve_an_own_job(faked: Faked) -> None:
+    """The own job's nodes are free of them: they stand behind it for that."""
+    faked.submit(1, burstable=False)
+    own = faked.submit(OWN, burstable=False, requires="^burst")
+    behind = [faked.submit(1, burstable=True) for _ in range(5)]
+    faked.turn()
+    assert [job.ranks for job in (own, *behind)] == [""] * 6
+    faked.pool.free(1, None, final=True)
+    faked.turn()
+    assert own.ranks == f"0-{OWN - 1}"
+
+
+def test_leased_nodes_are_for_their_jobs_alone(faked: Faked) -> None:
+    gang = faked.submit(2, burstable=True)
+    small = faked.submit(1, burstable=True, requires="burst")
+    faked.lend({"1": "8-9"}, "8-11")
+    faked.up("8")
+    faked.turn()
+    assert (gang.ranks, small.ranks) == ("", ""), "nor does it start on own nodes"
+    faked.up("9-10")
+    faked.turn()
+    assert (gang.ranks, small.ranks) == ("8-9", "")
+    faked.lend({}, "")
+    faked.turn()
+    assert small.ranks == "10"
+
+
+def test_a_job_whose_burst_is_given_up_starts_on_own_nodes(faked: Faked) -> None:
+    job = faked.submit(1, burstable=True)
+    faked.lend({"1": "8"}, "8")
+    faked.turn()
+    assert job.ranks == ""
+    faked.lend({}, "")
+    faked.turn()
+    assert job.ranks == "0"
+
+
+def test_what_waits_for_nodes_that_went_away_blocks_nobody(faked: Faked) -> None:
+    faked.up("8")
+    faked.turn()
+    faked.down("8")
+    burst = faked.submit(1, burstable=True, requires="burst")
+    plain = faked.submit(1, burstable=False)
+    faked.turn()
+    assert (burst.ranks, plain.ranks) == ("", "0")
+
+
 def test_a_burst_job_never_gets_own_and_lent_nodes_together(faked: Faked) -> None:
     faked.up(f"{OWN}-{OWN + 1}")
     burst = faked.submit(OWN + 2, burstable=True)
@@ -252,7 +325,7 @@ class ScheduledLead(FakeLead):
                 self._shown[job.id] = self._scheduler.submit(
                     job.request.nodes,
                     burstable=True,
-                    lent=bool(job.request.constraint),
+                    requires="burst" if job.request.constraint else "",
                     job=job.id,
                 )
         self._scheduler.turn()

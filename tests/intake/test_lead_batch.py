@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 from collections.abc import Iterator
 
@@ -74,30 +73,6 @@ def test_it_is_found_from_the_parent_and_canceled_there(user: User) -> None:
     user.ends_clean()
 
 
-def test_nothing_is_left_of_one_whose_time_is_over(user: User) -> None:
-    job = user.submit("-N1", "-t", "10m", script=WAIT)
-    wait_until((user.directory / "up").exists, user.output)
-    assert len(user.followers()) >= 4
-    shorten(user, job)
-    assert user.status(job) != 0
-    assert 'exception type="timeout"' in user.flux("job", "eventlog", job)
-    user.ends_clean()
-
-
-def shorten(user: User, job: str) -> None:
-    """Let a job's time limit be three seconds from now, however long it took to be up.
-
-    Flux refuses one that is over by the time that it hears of it.
-    """
-
-    def is_set() -> bool:
-        runtime = float(user.flux("jobs", "-no", "{runtime}", job))
-        limit = f"duration={runtime + 3:.1f}s"
-        return user.run(FLUX, "update", job, limit).status == 0
-
-    wait_until(is_set, "the time limit to be set")
-
-
 def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> None:
     job = user.submit("-N1", script=WAIT)
     wait_until((user.directory / "up").exists, "the burst")
@@ -118,9 +93,8 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     assert user.run(BURST, "lead", "sweep").lines == nothing
 
 
-@pytest.mark.parametrize("mode", ["queue", "scheduler"])
-def test_jobs_come_in_as_the_settings_say(user: User, mode: str) -> None:
-    user.tables["intake"] = {"mode": mode}
+def test_jobs_come_in_as_the_settings_say(user: User) -> None:
+    user.tables["intake"] = {"mode": "scheduler"}
     script = """\
         job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
         flux run -n1 echo passed
@@ -128,14 +102,12 @@ def test_jobs_come_in_as_the_settings_say(user: User, mode: str) -> None:
         flux module list | grep -o 'sched-[a-z]*'
         flux jobs -ano '{nodelist} {status}'
     """
-    if mode == "queue":
-        script = script.replace(" --burst-wait=0", "")
     job = user.submit("-N1", script=script)
     assert user.status(job) == 0, user.output()
     said = user.output()
     assert "passed" in said
     assert "burst-0-[0-3] COMPLETED" in said, said
-    assert ("sched-burst" in said) == (mode == "scheduler")
+    assert "sched-burst" in said
     user.ends_clean()
 
 
@@ -156,22 +128,6 @@ def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None
     (job,) = user.batch("-N1", "script.sh").lines
     assert user.status(job) == 127
     assert "the script cannot be run: No such file or directory; check" in user.output()
-    user.ends_clean()
-
-
-def test_what_cannot_be_taken_down_is_told_and_can_be_later(user: User) -> None:
-    """Here a file is in the way where the provider has to look."""
-    user.tables["deadlines"] = {"reap": "1s"}
-    job = user.submit("-N1", script="touch followers")
-    assert user.status(job) == 1
-    (place,) = user.base.iterdir()
-    told = rf"reap\): provider local \(.*\); burst lead sweep {place}\n"
-    assert re.search(
-        rf"ERROR: not all gone within 1s \(deadlines.{told}", user.output()
-    )
-    assert user.run(BURST, "lead", "sweep").status == 1
-    (user.directory / "followers").unlink()
-    assert user.run(BURST, "lead", "sweep", str(place)).status == 0
     user.ends_clean()
 
 

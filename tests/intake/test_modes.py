@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.modes import IN_QUEUE, IN_SCHEDULER, MODES, Serve, leave_nothing
+from tests.intake.modes import IN_QUEUE, MODES, Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
@@ -20,23 +18,6 @@ pytestmark = [
 ]
 
 HOSTNAME = ("flux", "getattr", "hostname")
-
-
-@MODES
-def test_a_burst_job_goes_its_way_and_local_jobs_pass_it(
-    user: UserCli, cli: CliHarness, serve: Serve, mode: str
-) -> None:
-    with serve(mode):
-        lent = user.submit("--burst", "--burst-provider=local", "-N2", *HOSTNAME)
-        local = [user.submit("-n1", "true") for _ in range(3)]
-        user.ended(*local)
-        user.ended(lent)
-        assert user.hosts(lent) == "burst-0-[0-1]"
-        refused = user.type(
-            "submit", "--burst", "--burst-provider=nosuch", "-N4", "true"
-        )
-        assert "no such provider; there are: local" in refused.error
-        leave_nothing(cli)
 
 
 @MODES
@@ -68,71 +49,6 @@ def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
 
 
 @IN_QUEUE
-def test_a_job_larger_than_the_instance_waits_while_a_provider_has_the_nodes(
-    user: UserCli, cli: CliHarness, serve: Serve
-) -> None:
-    large = {"type": "local", "dir": str(cli.home), "cores": 4, "max_nodes": 100}
-    with serve("queue", providers={"local": large}):
-        job = user.submit("--burst", "-N100", "true")
-        user.ended(user.submit("-n1", "true"))
-        why = "they are to be had, but no rank slots of the lead hold more than 8"
-        wait_until(lambda: why in cli.run("explain", job).stdout, why)
-        assert user.state(job) == "SCHED"
-        memo = ("jobs", "-no{user.burst.why}", job)
-        wait_until(
-            lambda: "no rank slots" in user.do(*memo),
-            lambda: f"its memo to say why: {user.do(*memo)}",
-        )
-
-
-@IN_SCHEDULER
-def test_where_none_can_it_ends_with_an_exception_that_names_the_limit(
-    user: UserCli, serve: Serve
-) -> None:
-    with serve("scheduler", limits={"max_nodes": 50}):
-        job = user.submit("--burst", "-N100", "true")
-        said = user.event(job, "exception")
-        assert 'type="burst"' in said
-        assert "it needs 100 nodes; the limit limits.max_nodes is 50" in said
-        user.ended(job)
-
-
-@IN_SCHEDULER
-def test_a_reloaded_scheduler_is_told_again(
-    user: UserCli, cli: CliHarness, serve: Serve
-) -> None:
-    with serve("scheduler"):
-        first = user.submit("--burst", "-N2", *HOSTNAME)
-        user.reload_scheduler()
-        user.ended(first)
-        second = user.submit("--burst", "-N2", *HOSTNAME)
-        user.ended(second)
-        leave_nothing(cli)
-
-
-@IN_SCHEDULER
-def test_what_a_guest_can_write_is_never_read_back(
-    user: UserCli, cli: CliHarness, serve: Serve
-) -> None:
-    """Memos say that it has nodes and attributes that it may have more: it may not."""
-    with serve("scheduler", limits={"max_nodes_per_user": 2}):
-        forged = ('--setattr=burst={"urgency":31,"max-nodes":100,"state":"released"}',)
-        job = user.submit("--setattr=burstable", *forged, "-N2", "sleep", "inf")
-        user.event(job, "start")
-        more = user.submit("--setattr=burstable", *forged, "-N2", "true")
-        user.do("job", "memo", more, "burst.state=released", "burst.nodes=100")
-        wait_until(
-            lambda: "limit of 2 nodes a user" in cli.run("explain", more).stdout,
-            "the limit to be told",
-        )
-        assert user.state(more) == "SCHED"
-        assert user.do("jobs", "-no{priority}", more) == "16"
-        assert len(cli.status()["bursts"]) == 1
-        user.do("cancel", job)
-        user.ended(more)
-
-
-@IN_QUEUE
 def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
     user: UserCli, cli: CliHarness, serve: Serve
 ) -> None:
@@ -148,29 +64,13 @@ def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
         leave_nothing(cli)
 
 
-TAKEN = {"queues": {"burst": {}, "burst-ready": {"requires": ["burst"]}}}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "tables", "says"),
-    [
-        ("scheduler", {}, "the loaded scheduler is sched-simple"),
-        ("queue", {}, "the instance has no queue burst"),
-        ("queue", TAKEN, "queue burst is there already and requires nothing"),
-    ],
-)
 def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
-    instance: FluxInstance,
     cli: CliHarness,
-    wanted: str,
-    tables: dict[str, Any],
-    says: str,
 ) -> None:
-    instance.reload_config(tables)
-    cli.write(intake={"mode": wanted})
+    cli.write(intake={"mode": "queue"})
     daemon = DaemonProcess(cli)
     assert daemon.wait() == 1
-    assert says in daemon.log
+    assert "the instance has no queue burst" in daemon.log
     assert "burst setup" in daemon.log
     assert "[intake]" in daemon.log
 

@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 JOBS = 200
 
 
-@pytest.mark.parametrize("guests", [False, True])
-@pytest.mark.parametrize("policy", ["fifo", "backfill"])
+@pytest.mark.parametrize(("policy", "guests"), [("fifo", True), ("backfill", False)])
 def test_a_recorded_workload_gets_the_same_nodes_in_the_same_order(
     policy: str, guests: bool
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.cli_harness import CliHarness
 from tests.flux_instance import FLUX, MISSING
-from tests.intake.modes import MODES, Serve, leave_nothing
+from tests.intake.modes import Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
@@ -90,8 +90,16 @@ class Requeue:
             self._user.do("queue", "start")
 
 
-@MODES
-@pytest.mark.parametrize("how", ["send_back", "restart"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        ("hold", "send_back"),
+        ("queue", "send_back"),
+        ("queue", "restart"),
+        ("scheduler", "send_back"),
+        ("scheduler", "restart"),
+    ],
+)
 def test_requests_that_go_back_leave_nothing_behind(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str, how: str
 ) -> None:

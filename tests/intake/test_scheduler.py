@@ -17,8 +17,6 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 BURST = "--setattr=burstable"
-OWN_CORES = 2
-"""Of lead-0, the only own node that is up; lead-1 never comes."""
 
 
 @pytest.fixture
@@ -68,19 +66,6 @@ def test_a_burst_job_waits_without_blocking_and_starts_when_its_nodes_are_up(
     assert user.hosts(waiting) == "burst-0-[0-1]"
 
 
-def test_a_job_larger_than_the_instance_is_kept_and_others_are_denied(
-    user: UserCli,
-) -> None:
-    burst = user.submit(BURST, "-N100", "true")
-    plain = user.submit("-N100", "true")
-    assert "unsatisfiable request" in user.event(plain, "exception")
-    assert user.stats()["burst_jobs"] == 1
-    assert user.state(burst) == "SCHED"
-    user.do("cancel", burst)
-    user.ended(burst)
-    assert user.stats()["burst_jobs"] == 0
-
-
 @pytest.mark.parametrize(
     "extra", [{"ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}}}]
 )
@@ -88,71 +73,6 @@ def test_what_the_instance_lacks_is_feasible_for_burst_jobs(user: UserCli) -> No
     user.submit(BURST, "-N100", "true")
     said = user.type("submit", "-N100", "true")
     assert "unsatisfiable request" in said.error
-
-
-def test_a_burst_job_that_fits_here_runs_here_in_its_place(user: UserCli) -> None:
-    running = user.submit(f"-n{OWN_CORES}", "sleep", "inf")
-    user.event(running, "start")
-    burst = user.submit(BURST, f"-n{OWN_CORES}", "true")
-    behind = user.submit("-n1", "true")
-    assert user.stats()["pending_jobs"] == 2
-    user.do("cancel", running)
-    user.ended(burst, behind)
-    assert user.hosts(burst) == "lead-0"
-    assert user.when(burst, "alloc") < user.when(behind, "alloc")
-
-
-def test_priority_decides_among_burst_jobs(user: UserCli) -> None:
-    first = user.submit(BURST, "-N1", "--requires=burst", "true")
-    second = user.submit(BURST, "-N1", "--requires=burst", "true")
-    user.do("job", "urgency", second, "20")
-    start_slot(user, "burst-0-0")
-    user.ended(first, second)
-    assert user.when(second, "alloc") < user.when(first, "alloc")
-
-
-def test_it_starts_on_lent_nodes_though_an_own_job_is_blocked_ahead(
-    user: UserCli,
-) -> None:
-    holder = user.submit(f"-n{OWN_CORES}", "sleep", "inf")
-    user.event(holder, "start")
-    ahead = user.submit("--requires=^burst", f"-n{OWN_CORES}", "true")
-    burst = user.submit(BURST, "-N2", "true")
-    start_slot(user, "burst-0-0", "burst-0-1")
-    user.ended(burst)
-    assert user.state(ahead) == "SCHED"
-    user.do("cancel", holder)
-    user.ended(ahead)
-
-
-def test_burst_jobs_do_not_starve_an_own_job(user: UserCli) -> None:
-    """The own job's node is free of them: they stand behind it for that."""
-    holder = user.submit("-n1", "sleep", "inf")
-    user.event(holder, "start")
-    own = user.submit("--requires=^burst", f"-n{OWN_CORES}", "true")
-    behind = [user.submit(BURST, "-n1", "true") for _ in range(5)]
-    assert [user.state(job) for job in behind] == ["SCHED"] * 5
-    user.do("cancel", holder)
-    user.ended(own, *behind)
-    started = [user.when(job, "alloc") for job in (own, *behind)]
-    assert started[0] == min(started)
-
-
-def test_leased_nodes_are_for_their_jobs_alone(
-    instance: FluxInstance, user: UserCli
-) -> None:
-    gang = user.submit(BURST, "-N2", "true")
-    small = user.submit(BURST, "-N1", "--requires=burst", "true")
-    lend(instance, {gang: "2-3"}, "2-5")
-    start_slot(user, "burst-0-0")
-    assert user.stats()["burst_jobs"] == 2
-    assert (user.state(gang), user.state(small)) == ("SCHED", "SCHED")
-    start_slot(user, "burst-0-1")
-    user.ended(gang)
-    assert user.hosts(gang) == "burst-0-[0-1]"
-    assert user.state(small) == "SCHED"
-    lend(instance, {}, "")
-    user.ended(small)
 
 
 @LOADS_IT
@@ -192,21 +112,6 @@ def test_leases_that_cannot_be_read_are_none(user: UserCli) -> None:
     user.ended(job)
 
 
-def test_a_job_whose_burst_is_on_the_way_does_not_start_here(
-    instance: FluxInstance, user: UserCli
-) -> None:
-    holder = user.submit(f"-n{OWN_CORES}", "sleep", "inf")
-    user.event(holder, "start")
-    burst = user.submit(BURST, "-n1", "true")
-    lend(instance, {burst: "2"}, "2")
-    user.do("cancel", holder)
-    user.ended(holder, user.submit("-n1", "true"))
-    assert user.state(burst) == "SCHED"
-    lend(instance, {}, "")
-    user.ended(burst)
-    assert user.hosts(burst) == "lead-0"
-
-
 def test_only_the_owner_may_lend(user: UserCli) -> None:
     script = "import flux; flux.Flux().rpc('sched-burst.lend', {}).get()"
     assert "owner" in user.type("python", "-c", script, guest=True).error
@@ -220,51 +125,6 @@ def test_what_is_no_lease_is_refused(instance: FluxInstance, payload: Any) -> No
     with pytest.raises(OSError, match="lend: "):
         instance.rpc("sched-burst.lend", payload)
     assert UserCli(instance).stats()["burst_jobs"] == 0
-
-
-def test_nodes_that_go_take_the_job_out_of_the_queue_again(user: UserCli) -> None:
-    """What waits for nodes that went away blocks nobody, as if they had never come."""
-    start_slot(user, "burst-0-0")
-    user.instance.kill_follower("burst-0-0")
-    burst = user.submit(BURST, "-N1", "--requires=burst", "true")
-    user.ended(user.submit("-n1", "true"))
-    wait_until(lambda: rank_of("burst-0-0") not in up(user), "burst-0-0 to be down")
-    assert user.state(burst) in {"SCHED", "INACTIVE"}
-    user.ended(user.submit("-n1", "true"))
-
-
-def test_it_is_reloaded_with_jobs_running(user: UserCli) -> None:
-    running = user.submit(f"-n{OWN_CORES}", "sleep", "inf")
-    user.event(running, "start")
-    burst = user.submit(BURST, "-N2", "true")
-    local = user.submit("--requires=^burst", "-n1", "true")
-    user.reload_scheduler()
-    wait_until(lambda: user.stats()["burst_jobs"] == 1, "the jobs to be known")
-    assert user.state(running) == "RUN"
-    assert user.state(local) == "SCHED"
-    start_slot(user, "burst-0-0", "burst-0-1")
-    user.ended(burst)
-    user.do("cancel", running)
-    user.ended(local)
-
-
-@LOADS_IT
-def test_it_goes_on_after_a_restart_of_the_lead(
-    instance: FluxInstance, user: UserCli
-) -> None:
-    user.use_scheduler()
-    burst = user.submit(BURST, "-N2", "true")
-    large = user.submit(BURST, "-N100", "true")
-    # The restarted lead loads the shipped scheduler first, which would deny it.
-    user.do("queue", "stop")
-    instance.stop()
-    instance.start()
-    user.use_scheduler()
-    user.do("queue", "start")
-    wait_until(lambda: user.stats()["burst_jobs"] == 2, "the jobs to be known")
-    start_slot(user, "burst-0-0", "burst-0-1")
-    user.ended(burst)
-    assert user.state(large) == "SCHED"
 
 
 def test_updates_of_a_waiting_job_are_followed(user: UserCli) -> None:

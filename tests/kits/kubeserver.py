@@ -12,6 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
+from burst.kits.kube import Cluster, Endpoint
+from tests.support.waiting import HANG_S
+
+ABSENT: tuple[int, Any]
+ABSENT = 404, {"kind": "Status", "details": {"name": "x", "kind": "x"}}
+"""The answer where there is no such object."""
+
 
 def as_line(kind: str, found: Any) -> bytes:
     """Return an event as it is sent."""
@@ -56,6 +63,17 @@ class Said:
     def answer(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
         """Answer so, one after the other, the last again and again."""
         self.answers[method, path] = list(answers)
+
+    def serve(self, path: str, *items: Any) -> None:
+        """Answer a list of these; only one with a version can be watched."""
+        version = {"resourceVersion": "7"} if path in self.watches else {}
+        self.answer("GET", path, (200, {"metadata": version, "items": items}))
+
+    def serve_nothing(self, namespace: str = "jobs") -> None:
+        """Answer that a namespace has nothing of what bursts are made of."""
+        self.serve(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+        for kind in ("pods", "configmaps", "secrets", "services", "events"):
+            self.serve(f"/api/v1/namespaces/{namespace}/{kind}")
 
 
 class _Server(ThreadingHTTPServer):
@@ -126,6 +144,11 @@ def api_server() -> Iterator[Said]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def cluster_of(server: Said) -> Cluster:
+    """Return the cluster whose API server it plays."""
+    return Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
 
 
 def kubeconfig(path: Path, server: str, user: dict[str, Any]) -> str:

@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import PodBursts
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, STARTED
 from burst.provider import Phase
-from tests.kits.kubeserver import Said, Watch, api_server
-from tests.kits.pods import SETTINGS, TAGS
-from tests.support.waiting import HANG_S
+from tests.kits.kubeserver import Said, Watch
+from tests.kits.pods import bursts_in
 
 ROOT = "/api/v1/namespaces/jobs"
 PODS = f"{ROOT}/pods"
@@ -56,18 +51,14 @@ class Namespace:
 
     def __init__(self, server: Said) -> None:
         self.server = server
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
-        self.bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
+        server.watches |= {PODS: [], JOBS: []}
+        self.serve = server.serve
+        self.bursts = bursts_in(server, lambda: NOW)
+        server.serve_nothing()
         self.serve(JOBS, *map(job, BURSTS))
         self.serve(PODS, *map(pod, BURSTS))
-        for kind in ("configmaps", "secrets", "services", "events"):
-            self.serve(f"{ROOT}/{kind}")
         for burst in BURSTS:
             self.log(burst, JOINED)
-
-    def serve(self, path: str, *items: Manifest) -> None:
-        page = {"metadata": {"resourceVersion": "7"}, "items": items}
-        self.server.answer("GET", path, (200, page))
 
     def log(self, burst: str, text: str) -> None:
         self.server.answer("GET", f"{PODS}/{burst}-0-x/log", (200, text))
@@ -81,17 +72,10 @@ class Namespace:
         self.bursts.observe()
         return self.server.watches[PODS][-1]
 
+    def close(self) -> None:
+        for watch in (*self.server.watches[PODS], *self.server.watches[JOBS]):
+            watch.end(cut=True)
+        self.bursts.close()
+
     def asked(self, part: str) -> int:
         return sum(part in path for _, path, _ in self.server.asked)
-
-
-@contextmanager
-def played_namespace() -> Iterator[Namespace]:
-    """Play it for the time of a test."""
-    with api_server() as server:
-        server.watches |= {PODS: [], JOBS: []}
-        namespace = Namespace(server)
-        yield namespace
-        for watch in (*server.watches[PODS], *server.watches[JOBS]):
-            watch.end(cut=True)
-        namespace.bursts.close()

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from burst.config import convert
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import OfferTable, PodSettings, Tags
+from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
 from burst.kits.pods.render import render
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
+from tests.kits.kubeserver import Said, cluster_of
 
 TAGS = Tags("owner", "far")
 replace = msgspec.structs.replace
@@ -24,6 +28,28 @@ SETTINGS = PodSettings(
     user=1000,
     offers={"nodes": OfferTable(cores=4, max_nodes=4)},
 )
+
+
+TABLE = """
+image = "flux:0.88.0"
+namespace = "jobs"
+user = 1000
+offers.nodes.cores = 4
+offers.nodes.max_nodes = 4
+"""
+
+
+def read_settings(more: str, **changes: Any) -> PodSettings:
+    """Return the settings of a provider with these lines in its table."""
+    return convert(PodSettings, tomllib.loads(TABLE + more) | changes, "providers.far")
+
+
+def bursts_in(
+    server: Said, clock: Callable[[], float] = time.time, **changes: Any
+) -> PodBursts:
+    """Return the bursts of a provider in the cluster that a server plays."""
+    settings = replace(SETTINGS, **changes)
+    return PodBursts(cluster_of(server), settings, TAGS, clock=clock)
 
 
 def make_spec(directory: Path) -> BurstSpec:

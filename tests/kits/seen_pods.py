@@ -19,6 +19,7 @@ SIDECAR: Manifest = {
     "ready": False,
     "state": {"terminated": {"exitCode": 3}},
 }
+RUNNING: dict[str, Any]
 RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
 EARLIER = "1970-01-01T00:15:00Z"  # 100 s before
 
@@ -57,6 +58,31 @@ def waiting(reason: str, message: str = "") -> Manifest:
     return {"state": {"waiting": {"reason": reason, "message": message}}}
 
 
+def unschedulable(
+    index: int,
+    message: str = "0/2 nodes are available",
+    reason: str = "Unschedulable",
+    **status: Any,
+) -> Manifest:
+    """Return a pod that the scheduler has found no node for since EARLIER."""
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    condition |= {"reason": reason, "lastTransitionTime": EARLIER}
+    made = pod(index, conditions=[condition], **status)
+    del made["spec"]["nodeName"]
+    return made
+
+
+def event(kind: str, name: str, words: str, at: str = EARLIER) -> Manifest:
+    """Return an event about an object; `words` are `REASON: MESSAGE`."""
+    reason, _, message = words.partition(": ")
+    return {
+        "metadata": {"creationTimestamp": at},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+    }
+
+
 def look(
     *objects: Manifest,
     warnings: Warnings | None = None,
@@ -68,11 +94,4 @@ def look(
 
 
 def about(kind: str, name: str, words: str, at: str = EARLIER) -> Warnings:
-    reason, _, message = words.partition(": ")
-    event = {
-        "metadata": {"creationTimestamp": at},
-        "involvedObject": {"kind": kind, "name": name},
-        "reason": reason,
-        "message": message,
-    }
-    return warnings_by_object([event])
+    return warnings_by_object([event(kind, name, words, at)])

@@ -15,8 +15,6 @@ import pytest
 from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv, follower_config
-from burst.lead_setup.lead_plan import PlannedSlot
-from burst.model.shape import Shape
 from tests.support.fluxlead import (
     FluxLead,
     broker_environment,
@@ -24,8 +22,6 @@ from tests.support.fluxlead import (
     needs_flux,
     short_directory,
 )
-from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
 
@@ -71,36 +67,12 @@ def test_we_read_what_flux_keygen_writes(tmp_path: Path) -> None:
     assert certificate.read(path).name == "theirs"
 
 
-def test_a_follower_with_our_certificate_and_configuration_runs_a_job() -> None:
-    with flux_lead() as lead, followers(lead, "burst-0-0", "burst-0-1"):
-        output = lead.run("-N3", "flux", "getattr", "hostname")
-        assert sorted(output) == ["burst-0-0", "burst-0-1", "lead-0"]
-        wait_until(
-            lambda: lead.online() == {"lead-0", "burst-0-0", "burst-0-1"},
-            "both followers",
-        )
-
-
 def test_a_follower_joins_with_flux_keygens_certificate(tmp_path: Path) -> None:
     path = tmp_path / "c"
     subprocess.run(["flux", "keygen", str(path)], check=True)
     with flux_lead(certificate=path) as lead, followers(lead, "burst-0-3"):
         output = lead.run("--requires=host:burst-0-3", "flux", "getattr", "rank")
         assert output == ["4"]
-
-
-def test_followers_join_through_a_gateway() -> None:
-    slot = PlannedSlot(
-        hosts="burst-0-[0-2]",
-        shape=Shape(1),
-        gateway=f"tcp://127.0.0.1:{free_port()}",
-    )
-    with (
-        flux_lead(slot, gateways=True) as lead,
-        followers(lead, "burst-0-0", "burst-0-1", "burst-0-2"),
-    ):
-        output = lead.run("-N4", "flux", "getattr", "tbon.level")
-        assert sorted(output) == ["0", "1", "2", "2"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,24 +14,12 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.kube import Cluster, Endpoint
+from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, MINICLUSTER, POD, SECRET, Kind
-from tests.kits.kubeserver import Said, api_server
-from tests.support.waiting import HANG_S
+from tests.kits.kubeserver import Said
 
 JOBS = "/apis/batch/v1/namespaces/far/jobs"
 SECRETS = "/api/v1/namespaces/far/secrets"
-
-
-@pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        yield said
-
-
-@pytest.fixture
-def cluster(server: Said) -> Cluster:
-    return Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
 
 
 def status(code: int, reason: str, message: str = "", **details: Any) -> Any:
@@ -104,53 +91,23 @@ CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
         "there is no namespace far; kubectl create namespace far",
     ),
     (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not installed.*form"),
-    (
-        JOB,
-        (404, "404 page not found"),
-        Refused,
-        "no such resource: list jobs.batch",
-    ),
+    (JOB, (404, "404 page"), Refused, "no such resource: list jobs.batch"),
     (JOB, status(404, "NotFound", name="x", kind="jobs"), Transient, "does not exist"),
-    (
-        JOB,
-        status(422, "Invalid", "spec.x: bad"),
-        SpecRefused,
-        "not accept it.*bad",
-    ),
+    (JOB, status(422, "Invalid", "x: bad"), SpecRefused, "not accept it.*x: bad"),
     (JOB, status(413, "RequestEntityTooLarge", "limit"), SpecRefused, "too large"),
-    (
-        JOB,
-        status(500, "InternalError", "etcdserver: request is too large"),
-        SpecRefused,
-        "etcdserver",
-    ),
-    (JOB, status(500, "InternalError", "etcdserver: leader changed"), Transient, "now"),
+    (JOB, status(500, "", "etcdserver: request is too large"), SpecRefused, "etcd"),
+    (JOB, status(500, "", "etcdserver: leader changed"), Transient, "now"),
     (JOB, status(405, "MethodNotAllowed", "no"), Refused, "check the settings"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_an_answer_means(
-    server: Said, cluster: Cluster, case: tuple[Kind, Any, type[ProviderError], str]
-) -> None:
+def test_what_an_answer_means(server: Said, cluster: Cluster, case: Any) -> None:
     kind, answer, error, words = case
     server.answer("GET", kind.path("far"), answer)
     with pytest.raises(error, match=words) as caught:
         cluster.find(kind, "far")
     assert error is not Refused or caught.type is Refused
-
-
-def test_a_policy_that_denies_one_object_refuses_that_one(
-    server: Said, cluster: Cluster
-) -> None:
-    words = 'admission webhook "policy.example.com" denied the request: hush-hush'
-    for kind in (CONFIG_MAP, SECRET):
-        server.answer("POST", kind.path("far"), status(403, "Forbidden", words))
-    with pytest.raises(SpecRefused, match="denied the request"):
-        cluster.create(config_map())
-    with pytest.raises(SpecRefused, match=r"create secrets a .*status 403") as caught:
-        cluster.create({**config_map(), "kind": "Secret"})
-    assert "hush" not in str(caught.value)
 
 
 def test_how_long_to_wait_is_taken_from_the_body_too(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,9 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        said.answer("GET", "/version", VERSION)
-        yield said
+def server(server: Said) -> Said:
+    server.answer("GET", "/version", VERSION)
+    return server
 
 
 def test_a_token_of_the_file_is_sent(server: Said, tmp_path: Path) -> None:
@@ -71,17 +69,13 @@ def test_credentials_that_are_not_good_are_refused_and_not_told(
     server.answer("GET", "/version", NOT_AUTHORIZED)
     clock = SetClock()
     cluster = Cluster(Kubeconfig(path), clock=clock)
-    with pytest.raises(
-        Transient, match="does not accept the credentials of"
-    ) as passing:
-        cluster.version()
-    assert len(server.asked) == 2
-    clock.now = 120
-    with pytest.raises(Refused, match="does not accept the credentials of") as caught:
-        cluster.version()
-    for error in (passing.value, caught.value):
-        assert path in error.what
-        assert "hush-hush" not in str(error)
+    for error, asked in ((Transient, 2), (Refused, 4)):
+        with pytest.raises(error, match="does not accept the credentials") as caught:
+            cluster.version()
+        assert len(server.asked) == asked
+        assert path in caught.value.what
+        assert "hush-hush" not in str(caught.value)
+        clock.now = 120
 
 
 def test_credentials_that_work_again_were_good(server: Said, tmp_path: Path) -> None:
@@ -160,25 +154,22 @@ def test_an_exec_plugin_that_hangs_is_ended_with_all_that_it_started(
         os.close(ends)
 
 
-def test_an_exec_plugin_that_is_not_there_is_told_of(tmp_path: Path) -> None:
-    version = "client.authentication.k8s.io/v1"
-    user = {"exec": {"apiVersion": version, "command": "/no/plugin", "args": ["x"]}}
+NO_PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/plugin"}
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"exec": NO_PLUGIN}, "/no/plugin: cannot be run: No such file or directory"),
+        ({"exec": {}}, "missing key 'command'"),
+        ({}, "gives no credentials;"),
+    ],
+)
+def test_a_user_of_a_file_who_has_no_credentials_is_told_of(
+    user: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", user)
-    with pytest.raises(
-        Refused, match="/no/plugin: cannot be run: No such file or directory"
-    ):
-        Cluster(Kubeconfig(path)).version()
-
-
-def test_an_exec_plugin_without_a_command_is_told_of(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {"exec": {}})
-    with pytest.raises(Refused, match="missing key 'command'"):
-        Cluster(Kubeconfig(path)).version()
-
-
-def test_a_user_without_credentials_is_told_of(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", "https://127.0.0.1:1", {})
-    with pytest.raises(Refused, match=r"gives no credentials;"):
+    with pytest.raises(Refused, match=words):
         Cluster(Kubeconfig(path)).version()
 
 
@@ -237,18 +228,17 @@ def test_nobody_is_there() -> None:
         cluster.version()
 
 
+IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+
+
 @pytest.mark.parametrize(
     ("environ", "given", "expected"),
     [
         ({}, ("", ""), Kubeconfig()),
         ({}, ("/file", "here"), Kubeconfig("/file", "here")),
-        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ("", ""), InCluster()),
-        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ("/f", ""), Kubeconfig("/f")),
-        (
-            {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/f"},
-            ("", ""),
-            Kubeconfig(),
-        ),
+        (IN_POD, ("", ""), InCluster()),
+        (IN_POD, ("/f", ""), Kubeconfig("/f")),
+        ({**IN_POD, "KUBECONFIG": "/f"}, ("", ""), Kubeconfig()),
     ],
 )
 def test_what_is_used_where_nothing_is_said(

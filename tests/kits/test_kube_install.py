@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from burst.errors import NotFound, Refused, Transient
-from burst.kits.kube import Cluster, Endpoint, install
+from burst.kits.kube import Cluster, install
 from burst.kits.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE
 from burst.kits.pods import PodBursts
-from tests.kits.kubeserver import Said, api_server
+from tests.kits.kubeserver import ABSENT, Said
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 
-ABSENT: tuple[int, Any] = (404, {"kind": "Status", "details": {"name": "x"}})
 OTHERS = JOB, POD, CONFIG_MAP, SECRET, SERVICE
 MANIFEST = """\
 ---
@@ -31,21 +28,15 @@ metadata: {name: operator}
 
 
 @pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        namespaces = {"name": "namespaces", "kind": "Namespace", "namespaced": False}
-        said.answer("GET", "/api/v1", (200, {"resources": [namespaces]}))
-        parts = {"name": "deployments/scale", "kind": "Deployment", "namespaced": True}
-        deployments = {**parts, "name": "deployments"}
-        said.answer("GET", "/apis/apps/v1", (200, {"resources": [parts, deployments]}))
-        there = 200, {"metadata": {"name": "operator-system"}}
-        said.answer("GET", "/api/v1/namespaces/operator-system", there)
-        yield said
-
-
-@pytest.fixture
-def cluster(server: Said) -> Cluster:
-    return Cluster(Endpoint(server.url, "", lambda: "t"))
+def server(server: Said) -> Said:
+    namespaces = {"name": "namespaces", "kind": "Namespace", "namespaced": False}
+    server.answer("GET", "/api/v1", (200, {"resources": [namespaces]}))
+    parts = {"name": "deployments/scale", "kind": "Deployment", "namespaced": True}
+    deployments = {**parts, "name": "deployments"}
+    server.answer("GET", "/apis/apps/v1", (200, {"resources": [parts, deployments]}))
+    there = 200, {"metadata": {"name": "operator-system"}}
+    server.answer("GET", "/api/v1/namespaces/operator-system", there)
+    return server
 
 
 @pytest.mark.parametrize(
@@ -87,7 +78,7 @@ def test_no_burst_is_made_before_its_operator_is_there(
     spec = make_spec(tmp_path)
     # Nothing can be of a kind that is yet to be installed, and all else is read.
     for kind in OTHERS:
-        server.answer("GET", kind.path("jobs"), (200, {"items": []}))
+        server.serve(kind.path("jobs"))
         named = kind.path("jobs", spec.burst_id)
         server.answer("GET", named, ABSENT)
         server.answer("GET", f"{named}-entrypoint", ABSENT)

@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from burst.errors import Refused, Transient
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import POD
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
-from tests.kits.kubeserver import Said, Watch, api_server, as_line
+from tests.kits.kubeserver import Said, Watch, as_line, cluster_of
 from tests.support.set_clock import SetClock
 from tests.support.waiting import HANG_S, wait_until
 
@@ -38,9 +37,8 @@ class Watcher:
     def __init__(self, server: Said) -> None:
         self.server = server
         self.clock = SetClock(1000.0)
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
         selected = Selection(POD, "far", {"x": "y"})
-        self.kind = WatchedKind(cluster, selected, Pod, self.clock)
+        self.kind = WatchedKind(cluster_of(server), selected, Pod, self.clock)
         self.pods: dict[str, str] = {}
 
     def read(self) -> Changes[Pod]:
@@ -99,14 +97,13 @@ def pod(name: str, uid: str = "", version: str = "8") -> dict[str, Any]:
 
 
 @pytest.fixture
-def watcher() -> Iterator[Watcher]:
-    with api_server() as server:
-        begun = server.watches[PODS] = []
-        watcher = Watcher(server)
-        yield watcher
-        for watch in begun:
-            watch.end(cut=True)
-        watcher.kind.close()
+def watcher(server: Said) -> Iterator[Watcher]:
+    begun = server.watches[PODS] = []
+    watcher = Watcher(server)
+    yield watcher
+    for watch in begun:
+        watch.end(cut=True)
+    watcher.kind.close()
 
 
 def test_one_that_is_read_once_only_lists(watcher: Watcher) -> None:

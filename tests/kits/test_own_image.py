@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,9 @@ import pytest
 from burst.errors import ConfigError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods.own_image import OwnImage, find_own_image, read_own_image
-from tests.kits.kubeserver import Said, api_server, kubeconfig
+from tests.kits.kubeserver import Said, kubeconfig
 
 PODS = "/api/v1/namespaces/flux/pods"
-
-
-@pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        yield said
 
 
 def a_pod(*names: str, **more: Any) -> dict[str, Any]:
@@ -41,6 +34,9 @@ def read(
         return read_own_image(cluster, "flux", host)
 
 
+CHOSEN = {"kubectl.kubernetes.io/default-container": "a"}
+
+
 @pytest.mark.parametrize(
     ("pod", "image"),
     [
@@ -48,15 +44,7 @@ def read(
         (a_pod("istio-proxy", "broker"), "broker"),
         (a_pod("burst", "lead"), "lead"),
         (a_pod("a", "b", metadata={"labels": {"job-name": "b"}}), "b"),
-        (
-            a_pod(
-                *("a", "broker"),
-                metadata={
-                    "annotations": {"kubectl.kubernetes.io/default-container": "a"}
-                },
-            ),
-            "a",
-        ),
+        (a_pod("a", "broker", metadata={"annotations": CHOSEN}), "a"),
     ],
 )
 def test_the_brokers_container_is_known_by_its_name(
@@ -82,11 +70,7 @@ DIGEST = f"sha256:{'0a' * 32}"
     [
         ("r.test/a:1", f"r.test/a@{DIGEST}", f"r.test/a:1@{DIGEST}"),
         ("r.test:5000/a", f"r.test:5000/a@{DIGEST}", f"r.test:5000/a@{DIGEST}"),
-        (
-            "ubuntu:24.04",
-            f"docker.io/library/ubuntu@{DIGEST}",
-            f"ubuntu:24.04@{DIGEST}",
-        ),
+        ("ubuntu:24", f"docker.io/library/ubuntu@{DIGEST}", f"ubuntu:24@{DIGEST}"),
         ("a/b:1", f"docker-pullable://a/b@{DIGEST}", f"a/b:1@{DIGEST}"),
         ("localhost/a:1", f"localhost/a@{DIGEST}", f"localhost/a:1@{DIGEST}"),
         # What was given by digest is that, and what no registry has has none.

@@ -11,62 +11,43 @@ from typing import Any
 import pytest
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.burst_objects import group_by_burst
-from burst.kits.pods.names import HOSTS, ID, INDEX
-from burst.kits.pods.status import describe
 from burst.kits.pods.warnings import warnings_by_object
 from burst.model.decision import clock_time
 from burst.provider import BurstStatus, Failure, Phase
+from tests.kits import seen_pods
+from tests.kits.seen_pods import EARLIER, RUNNING, pod, thing, unschedulable
 
-NOW = 1000.0
-MADE = "1970-01-01T00:15:00Z"  # 100 s before
 SINCE = clock_time(900)
 UNBOUND = "finds no node: 0/2 nodes are available"
 GROUP = "[{gke-pool-1 1->3 (max: 4)}]"
 
 
-def thing(kind: str, name: str, **more: Any) -> Manifest:
-    meta = {
-        "name": name,
-        "creationTimestamp": MADE,
-        "labels": {ID: "b"},
-        "annotations": {HOSTS: "n-0"},
-    }
-    return {"kind": kind, "metadata": meta, **more}
-
-
-def pod(name: str = "b-0-new", node: str = "", **status: Any) -> Manifest:
-    made = thing("Pod", name, status=status)
-    made["metadata"]["labels"][INDEX] = "0"
-    container = {"name": "broker", "image": "flux:1"}
-    return {**made, "spec": {"nodeName": node, "containers": [container]}}
+def placed(node: str = "", name: str = "b-0-new", **status: Any) -> Manifest:
+    """Return the pod of n-0."""
+    made = pod(0, **status)
+    made["metadata"]["name"] = name
+    made["spec"]["nodeName"] = node
+    return made
 
 
 def waiting() -> Manifest:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "message": "0/2 nodes are available",
-        "lastTransitionTime": MADE,
-    }
-    return pod(conditions=[condition])
+    made = unschedulable(0)
+    made["metadata"]["name"] = "b-0-new"
+    return made
 
 
 def event(
-    reason: str, message: str, name: str = "b-0-new", at: str = MADE, of: str = "Normal"
+    reason: str, message: str, name: str = "b-0-new", at: str = EARLIER, of: str = ""
 ) -> Manifest:
-    return {
-        "metadata": {"creationTimestamp": at},
-        "involvedObject": {"kind": "Pod", "name": name},
-        "reason": reason,
-        "message": message,
-        "type": of,
-    }
+    told = seen_pods.event("Pod", name, f"{reason}: {message}", at)
+    return {**told, "type": of or "Normal"}
 
 
 def look(*pods: Manifest, events: list[Manifest], schedule: float = 300) -> BurstStatus:
-    (found,) = group_by_burst([thing("Job", "b"), *pods])
-    return describe(found, warnings_by_object(events), {}, schedule, NOW)
+    """Look at a burst of which n-1 runs."""
+    warnings = warnings_by_object(events)
+    objects = thing("Job"), *pods, pod(1, **RUNNING)
+    return seen_pods.look(*objects, warnings=warnings, schedule=schedule)
 
 
 ADDS = [
@@ -116,17 +97,15 @@ def test_what_is_done_for_a_pod_without_a_node(said: Manifest, words: str) -> No
     assert seen.why == f"n-0 {UNBOUND}; {words}"
     assert seen.followers[0].why == f"{UNBOUND}; {words}"
     # Once it has a node nobody asks for one.
-    seen = look(pod(node="node-1"), events=[said])
+    seen = look(placed("node-1"), events=[said])
     assert seen.why == "n-0 is being started"
-    running = {"name": "broker", "state": {"running": {}}}
-    up = pod(node="node-1", phase="Running", containerStatuses=[running])
-    assert look(up, events=[said]).why == ""
+    assert look(placed("node-1", **RUNNING), events=[said]).why == ""
 
 
 def test_the_last_word_counts_and_says_since_when() -> None:
     first = "1970-01-01T00:16:00Z"
     refused = event("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff")
-    refused |= {"firstTimestamp": MADE, "lastTimestamp": first}
+    refused |= {"firstTimestamp": EARLIER, "lastTimestamp": first}
     added = event("TriggeredScaleUp", "pod triggered scale-up", at=first)
     added |= {"firstTimestamp": first, "lastTimestamp": "1970-01-01T00:16:10Z"}
     seen = look(waiting(), events=[added, refused])
@@ -153,14 +132,14 @@ def test_a_node_that_is_taken_away_is_told(said: Manifest, who: str) -> None:
     old = {**said, "involvedObject": {"kind": "Pod", "name": "b-0-old"}}
     words = f"{who} took its node away (since {SINCE}): {said['reason']}: "
     # As the pod ends.
-    going = pod("b-0-old", node="node-1")
-    going["metadata"]["deletionTimestamp"] = MADE
+    going = placed("node-1", "b-0-old")
+    going["metadata"]["deletionTimestamp"] = EARLIER
     assert look(going, events=[old]).why.startswith(f"n-0 is ending; {words}")
     # As its next one waits, or is not there yet.
     assert f"{UNBOUND}; {words}" in look(waiting(), events=[old]).why
     assert f"has no pod yet; {words}" in look(events=[old]).why
     # As its next one is started.
-    started = pod(node="node-2")
+    started = placed("node-2")
     assert f"is being started; {words}" in look(started, events=[old]).why
 
 
@@ -187,5 +166,5 @@ def test_both_are_told() -> None:
 )
 def test_other_events_say_nothing_of_it(said: Manifest) -> None:
     assert look(waiting(), events=[said]).why == f"n-0 {UNBOUND}"
-    started = look(pod(node="node-1"), events=[said])
+    started = look(placed("node-1"), events=[said])
     assert started.why == "n-0 is being started"

@@ -3,26 +3,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits.pods import PodSettings, isolated
 from burst.kits.pods.job import start_script
 from burst.provider import Program
-from tests.kits.pods import SETTINGS, by_kind, make_spec, pod_spec, replace
+from tests.kits.pods import (
+    SETTINGS,
+    by_kind,
+    make_spec,
+    pod_spec,
+    read_settings,
+    replace,
+)
 
 SHARED = replace(SETTINGS, share_socket=True)
 VOLUME = {"name": "socket", "emptyDir": {"medium": "Memory", "sizeLimit": "32Gi"}}
-TABLE = """\
-image = "flux:1"
-share_socket = true
-offers.nodes = { cores = 4, max_nodes = 4 }
-"""
 SERVICE = """\
 [[pod.spec.containers]]
 name = "service"
@@ -31,7 +31,7 @@ volumeMounts = [{ name = "NAME", mountPath = "/flux", readOnly = true }]
 
 
 def read(text: str) -> PodSettings:
-    return convert(PodSettings, tomllib.loads(TABLE + text), "providers.far")
+    return read_settings(f"share_socket = true\n{text}")
 
 
 @pytest.mark.parametrize("program", [None, Program(kind="interactive")])

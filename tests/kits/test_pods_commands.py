@@ -10,21 +10,19 @@ import os
 import signal
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits import certificate
-from burst.kits.pods import CommandsTable, PodSettings
+from burst.kits.pods import CommandsTable
 from burst.kits.pods.commands import PRE_FAILED
 from burst.kits.pods.pod_status import why_not_started
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import SETTINGS, by_kind, replace
+from tests.kits.pods import SETTINGS, by_kind, read_settings, replace
 from tests.support.waiting import HANG_S, wait_until
 
 BROKER = f"""#!{sys.executable}
@@ -239,10 +237,5 @@ def test_without_them_nothing_is_added(spec: BurstSpec) -> None:
 
 
 def test_another_key_is_refused() -> None:
-    table = """
-image = "flux:0.88.0"
-offers = { nodes = { cores = 4, max_nodes = 4 } }
-commands = { pre = "true", before = "true" }
-"""
     with pytest.raises(ConfigError, match=r"providers.far: commands: .*before"):
-        convert(PodSettings, tomllib.loads(table), "providers.far")
+        read_settings('commands = { pre = "true", before = "true" }')

@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from burst.errors import Refused, Transient
-from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import PodBursts
 from burst.kits.pods.names import KUEUE_QUEUE, SPEC, STARTED, spec_hash
 from burst.provider import BurstSpec
-from tests.kits.kubeserver import Said, api_server
-from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
+from tests.kits.kubeserver import ABSENT, Said
+from tests.kits.pods import TAGS, bursts_in, replace
 
 CORE = "/api/v1/namespaces/jobs"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
-TAKEN = 409, {"kind": "Status", "reason": "AlreadyExists"}
 NOW = 1000.0
 
 
@@ -29,8 +24,7 @@ class Site:
     def __init__(self, server: Said, spec: BurstSpec) -> None:
         self.server = server
         self.spec = replace(spec, lease_end=NOW + 60)
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
-        self.bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
+        self.bursts = bursts_in(server, lambda: NOW)
         for path in (JOBS, f"{CORE}/configmaps"):
             self.absent(path)
         self.job = {"metadata": self.metadata("7")}
@@ -51,8 +45,7 @@ class Site:
         return {**meta, "ownerReferences": [{"uid": owner}]} if owner else meta
 
     def absent(self, path: str) -> None:
-        gone = 404, {"kind": "Status", "details": {"name": "x", "kind": "x"}}
-        self.server.answer("GET", f"{path}/{self.spec.burst_id}", gone)
+        self.server.answer("GET", f"{path}/{self.spec.burst_id}", ABSENT)
 
     def exists(self, path: str, metadata: Any) -> None:
         found = 200, {"metadata": metadata}
@@ -72,10 +65,12 @@ class Site:
         ]
 
 
+TAKEN = 409, {"kind": "Status", "reason": "AlreadyExists"}
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with api_server() as server:
-        yield Site(server, make_spec(tmp_path))
+def site(server: Said, spec: BurstSpec) -> Site:
+    return Site(server, spec)
 
 
 def test_the_job_is_first_owns_the_rest_and_is_started_last(site: Site) -> None:

@@ -12,7 +12,7 @@ from burst.kits.pods.dns_names import headless_service, host_services
 from burst.kits.pods.names import INDEX, JOB_NAME
 from burst.kits.pods.render import render
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import TAGS, pod_spec, replace
+from tests.kits.pods import SETTINGS, TAGS, pod_spec, replace
 
 
 def services(spec: BurstSpec, settings: PodSettings) -> dict[str, Manifest]:
@@ -20,17 +20,15 @@ def services(spec: BurstSpec, settings: PodSettings) -> dict[str, Manifest]:
     return {name_of(item): item for item in made if item["kind"] == "Service"}
 
 
-def test_without_it_there_are_none(spec: BurstSpec, settings: PodSettings) -> None:
-    assert services(spec, settings) == {}
-    assert not {"subdomain", "dnsConfig"} & set(pod_spec(spec, settings))
+def test_without_it_there_are_none(spec: BurstSpec) -> None:
+    assert services(spec, SETTINGS) == {}
+    assert not {"subdomain", "dnsConfig"} & set(pod_spec(spec, SETTINGS))
 
 
-def test_each_host_has_the_service_of_its_pod(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
     """Ranks that are not the first of their slot: the index is not in their name."""
     later = replace(spec, hosts=("burst-0-2", "burst-0-3"), ranks=(3, 4))
-    named = replace(settings, names=True)
+    named = replace(SETTINGS, names=True)
     found = services(later, named)
     labels = TAGS.labels(spec.burst_id)
     assert {name: item["spec"]["selector"] for name, item in found.items()} == {
@@ -54,38 +52,30 @@ def test_each_host_has_the_service_of_its_pod(
     assert searched.endswith(".jobs.svc.example.org")
 
 
-def test_an_isolated_bursts_pods_search_their_own_names(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_an_isolated_bursts_pods_search_their_own_names(spec: BurstSpec) -> None:
     alone = replace(spec, program=Program(kind="interactive"))
-    named = replace(settings, names=True)
+    named = replace(SETTINGS, names=True)
     assert set(services(alone, named)) == {spec.burst_id}
     domain = f"{spec.burst_id}.jobs.svc.cluster.local"
     assert pod_spec(alone, named)["dnsConfig"] == {"searches": [domain]}
 
 
-def test_the_operator_makes_the_service_of_the_pods(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    operator = replace(settings, names=True, form="operator")
+def test_the_operator_makes_the_service_of_the_pods(spec: BurstSpec) -> None:
+    operator = replace(SETTINGS, names=True, form="operator")
     assert set(services(spec, operator)) == set(spec.hosts)
 
 
-def test_a_gateways_service_keeps_its_name(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_a_gateways_service_keeps_its_name(spec: BurstSpec) -> None:
     labels = TAGS.labels(spec.burst_id)
     meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
-    found = host_services(meta, spec, replace(settings, names=True), [gateway])
+    found = host_services(meta, spec, replace(SETTINGS, names=True), [gateway])
     assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
 
 
-def test_a_host_that_is_no_name_is_refused(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_a_host_that_is_no_name_is_refused(spec: BurstSpec) -> None:
     labels = TAGS.labels(spec.burst_id)
     meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     odd = replace(spec, hosts=("Node-1",), ranks=(1,))
     with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
-        host_services(meta, odd, replace(settings, names=True))
+        host_services(meta, odd, replace(SETTINGS, names=True))

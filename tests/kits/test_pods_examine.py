@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import OfferTable, PodBursts
 from burst.kits.pods.examine import needed_rights
 from burst.kits.pods.names import ID, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
-from tests.kits.kubeserver import Said, api_server
-from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.kits.kubeserver import Said, api_server, cluster_of
+from tests.kits.pods import SETTINGS, TAGS, bursts_in, replace
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
@@ -30,16 +28,19 @@ DEPLOYMENT = (
 )
 
 
+ALLOWED = 201, {"status": {"allowed": True}}
+DENIED = 201, {"status": {"allowed": False}}
+
+
 @pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        said.answer("GET", "/version", (200, {"gitVersion": "v1.34.4"}))
-        said.answer("POST", REVIEWS, (201, {"status": {"allowed": True}}))
-        said.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
-        for path in (JOBS, PODS, MINICLUSTERS):
-            said.answer("POST", path, (201, {"metadata": {}}))
-        said.answer("GET", JOBS, (200, {"items": []}))
-        yield said
+def server(server: Said) -> Said:
+    server.answer("GET", "/version", (200, {"gitVersion": "v1.34.4"}))
+    server.answer("POST", REVIEWS, ALLOWED)
+    server.answer("GET", KIND, (200, {"resources": [{"name": "miniclusters"}]}))
+    for path in (JOBS, PODS, MINICLUSTERS):
+        server.answer("POST", path, (201, {"metadata": {}}))
+    server.serve(JOBS)
+    return server
 
 
 @pytest.fixture
@@ -50,10 +51,8 @@ def lead(tmp_path: Path) -> LeadIdentity:
 def examine(
     server: Said, lead: LeadIdentity | None = None, **changes: Any
 ) -> dict[Level, list[str]]:
-    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
     found: dict[Level, list[str]] = {level: [] for level in Level}
-    bursts = PodBursts(cluster, replace(SETTINGS, **changes), TAGS)
-    for finding in bursts.examine(lead):
+    for finding in bursts_in(server, **changes).examine(lead):
         assert isinstance(finding, Finding)
         found[finding.level].append(f"{finding.what}; {finding.advice}")
     return found
@@ -118,8 +117,8 @@ def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
 
 def test_pods_are_checked_only_by_who_may_make_them(server: Said) -> None:
     # Rights, nodes, and pods.
-    rights = [(201, {"status": {"allowed": True}})] * (len(needed_rights("job")) + 1)
-    server.answer("POST", REVIEWS, *rights, (201, {"status": {"allowed": False}}))
+    rights = [ALLOWED] * (len(needed_rights("job")) + 1)
+    server.answer("POST", REVIEWS, *rights, DENIED)
     found = examine(server)
     assert "the API server accepts the Job of nodes; " in found[Level.OK]
     assert sent_to(server, PODS) == []
@@ -142,8 +141,7 @@ def test_a_minicluster_is_checked_once_a_lead_is_known(
 
 
 def test_pods_wait_for_a_namespace_that_is_brought(server: Said) -> None:
-    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
-    bursts = PodBursts(cluster, SETTINGS, TAGS, own_cluster=True)
+    bursts = PodBursts(cluster_of(server), SETTINGS, TAGS, own_cluster=True)
     assert all(finding.level is not Level.WRONG for finding in bursts.examine(None))
     assert sent_to(server, JOBS) == []
 
@@ -165,9 +163,7 @@ def test_a_cluster_that_is_too_old(server: Said) -> None:
 
 
 def test_nodes_that_cannot_be_seen_are_no_fault(server: Said) -> None:
-    rights = [(201, {"status": {"allowed": True}})] * len(needed_rights("job"))
-    refused = 201, {"status": {"allowed": False}}
-    server.answer("POST", REVIEWS, *rights, refused)
+    server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("job")), DENIED)
     found = examine(server)
     assert found[Level.WRONG] == []
     assert "may not get nodes: a pod on a dead node" in found[Level.NOTE][0]
@@ -175,8 +171,7 @@ def test_nodes_that_cannot_be_seen_are_no_fault(server: Said) -> None:
 
 
 def test_rights_that_lack(server: Said) -> None:
-    refused = 201, {"status": {"allowed": False}}
-    server.answer("POST", REVIEWS, refused, (201, {"status": {"allowed": True}}))
+    server.answer("POST", REVIEWS, DENIED, ALLOWED)
     (why,) = examine(server)[Level.WRONG]
     assert "lacks rights in namespace jobs: get jobs.batch; apply a Role" in why
 
@@ -265,9 +260,7 @@ def test_whether_the_operator_runs(
 
 
 def test_an_operator_that_may_not_be_seen(server: Said) -> None:
-    rights = [(201, {"status": {"allowed": True}})] * len(needed_rights("operator"))
-    refused = 201, {"status": {"allowed": False}}
-    server.answer("POST", REVIEWS, *rights, refused)
+    server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("operator")), DENIED)
     found = examine(server, form="operator")
     assert "these rights do not allow" in found[Level.NOTE][0]
 
@@ -292,11 +285,6 @@ def test_which_flux_an_image_has(
 def test_a_view_is_what_has_the_flux(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead, image="app:1.2.3", view="flux-view:0.88.0")
     assert any("flux-view:0.88.0 has the lead's" in text for text in found[Level.OK])
-
-
-def test_an_embedded_leads_followers_need_no_flux(
-    server: Said, lead: LeadIdentity
-) -> None:
     found = examine(server, replace(lead, kind="embedded"))
     assert any("need no Flux" in text for text in found[Level.OK])
 
@@ -324,10 +312,10 @@ def test_a_namespace_is_of_one_owner(
     """Those of this lead are no fault; without a lead nobody knows whose are ours."""
     server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
     mine, other = bursts_of(lead.owner), bursts_of("burst-lead-2")
-    server.answer("GET", JOBS, (200, {"items": [mine]}))
+    server.serve(JOBS, mine)
     found = examine(server, lead, form=form)
     assert "nobody else has bursts in namespace jobs; " in found[Level.OK]
-    server.answer("GET", JOBS, (200, {"items": [mine, other, other]}))
+    server.serve(JOBS, mine, other, other)
     (told,) = examine(server, lead, form=form)[Level.WRONG]
     assert told.startswith("namespace jobs has bursts of another owner, too:")
     assert "burst-lead-2; give each lead a namespace of its own" in told

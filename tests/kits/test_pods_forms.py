@@ -17,7 +17,6 @@ from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.render import render
-from burst.kits.pods.settings import PodForm
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer
@@ -25,7 +24,6 @@ from tests.kits.pods import (
     SETTINGS,
     TAGS,
     by_kind,
-    make_spec,
     replace,
     run,
 )
@@ -45,10 +43,10 @@ def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
 
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
-    spec: BurstSpec, settings: PodSettings, form: Any
+    spec: BurstSpec, form: Any
 ) -> None:
     spec = gateway(spec, "tcp://burst-0.jobs.svc.cluster.local:8050")
-    service = by_kind(spec, replace(settings, form=form))["Service"]
+    service = by_kind(spec, replace(SETTINGS, form=form))["Service"]
     assert name_of(service) == "burst-0"
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
@@ -65,17 +63,13 @@ def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
         "tcp://burst-0.another.svc.cluster.local:8050",
     ],
 )
-def test_an_address_elsewhere_is_the_sites_own(
-    spec: BurstSpec, settings: PodSettings, address: str
-) -> None:
-    assert "Service" not in by_kind(gateway(spec, address), settings)
+def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, address: str) -> None:
+    assert "Service" not in by_kind(gateway(spec, address), SETTINGS)
 
 
-def test_a_minicluster_has_no_secret_and_is_no_lead(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
     with_view = replace(
-        settings,
+        SETTINGS,
         form="operator",
         view="flux-view:0.88.0",
         pull_secrets=("registry",),
@@ -125,11 +119,9 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(
     assert "securityContext" not in own["pod"] | own["containers"][0]
 
 
-def test_a_miniclusters_start_lines_work(
-    spec: BurstSpec, settings: PodSettings, tmp_path: Path
-) -> None:
+def test_a_miniclusters_start_lines_work(spec: BurstSpec, tmp_path: Path) -> None:
     """In a bash with the variables that the operator's script has there."""
-    made = by_kind(spec, replace(settings, form="operator"))["MiniCluster"]["spec"]
+    made = by_kind(spec, replace(SETTINGS, form="operator"))["MiniCluster"]["spec"]
     lines = made["containers"][0]["commands"]["pre"]
     (tmp_path / "curve.cert").write_text("key")
     curve = tmp_path / "curve"
@@ -168,44 +160,39 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("words", "changed", "set_so"), REFUSED)
 def test_what_cannot_be_made_is_refused_in_words(
     spec: BurstSpec,
-    settings: PodSettings,
     words: str,
     changed: dict[str, Any],
     set_so: dict[str, Any],
 ) -> None:
     with pytest.raises(Refused, match=words):
-        render(replace(spec, **changed), replace(settings, **set_so), TAGS, 0)
+        render(replace(spec, **changed), replace(SETTINGS, **set_so), TAGS, 0)
 
 
 @pytest.mark.parametrize("tags", [Tags("o" * 64, "far"), Tags("a b", "far")])
-def test_an_owner_that_is_no_label_is_refused(
-    spec: BurstSpec, settings: PodSettings, tags: Tags
-) -> None:
+def test_an_owner_that_is_no_label_is_refused(spec: BurstSpec, tags: Tags) -> None:
     with pytest.raises(Refused, match="cannot be a label's value"):
-        render(spec, settings, tags, 0)
+        render(spec, SETTINGS, tags, 0)
 
 
-def test_too_many_nodes_are_refused(spec: BurstSpec, settings: PodSettings) -> None:
+def test_too_many_nodes_are_refused(spec: BurstSpec) -> None:
     table = OfferTable(cores=4, max_nodes=1)
     with pytest.raises(Refused, match="which has 1 at the most"):
-        render(spec, replace(settings, offers={"nodes": table}), TAGS, 0)
+        render(spec, replace(SETTINGS, offers={"nodes": table}), TAGS, 0)
 
 
-def test_a_lead_that_cannot_be_joined_is_refused(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_a_lead_that_cannot_be_joined_is_refused(spec: BurstSpec) -> None:
     nowhere = replace(spec, lead=replace(spec.lead, endpoint=""))
     with pytest.raises(Refused, match="no follower can connect to the lead"):
-        render(nowhere, settings, TAGS, 0)
+        render(nowhere, SETTINGS, TAGS, 0)
     without = replace(spec, lead=replace(spec.lead, certificate="/no/such"))
     with pytest.raises(Refused, match="/no/such"):
-        render(without, settings, TAGS, 0)
+        render(without, SETTINGS, TAGS, 0)
 
 
 def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
-    spec: BurstSpec, settings: PodSettings
+    spec: BurstSpec,
 ) -> None:
-    operator = replace(settings, form="operator")
+    operator = replace(SETTINGS, form="operator")
     embedded = replace(spec, lead=replace(spec.lead, kind="embedded"))
     with pytest.raises(Refused, match="the lead is not Flux"):
         render(embedded, operator, TAGS, 0)
@@ -234,9 +221,8 @@ def test_settings_come_from_a_table() -> None:
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_burst_may_have_an_image_of_its_own(tmp_path: Path, form: PodForm) -> None:
+def test_a_burst_may_have_an_image_of_its_own(spec: BurstSpec, form: Any) -> None:
     settings = replace(SETTINGS, form=form, view="view:1")
-    spec = make_spec(tmp_path)
     usual = json.dumps(render(spec, settings, TAGS, 0))
     other = json.dumps(render(replace(spec, image="lammps:2"), settings, TAGS, 0))
     assert usual.count("flux:0.88.0") == 1

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,8 @@ import pytest
 
 from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest, name_of
-from burst.kits.pods import (
-    OfferTable,
-    PodBursts,
-    PodSettings,
-)
+from burst.kits.pods import OfferTable, PodBursts, PodSettings
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.isolated_status import (
     bounded,
@@ -35,11 +29,25 @@ from burst.kits.pods.render import render
 from burst.kits.pods.status import describe
 from burst.model.program import Program
 from burst.model.shape import Shape
-from burst.provider import OUTPUT_MOST, BurstSpec, BurstStatus, Failure, Phase
+from burst.provider import (
+    OUTPUT_MOST,
+    BurstSpec,
+    BurstStatus,
+    Failure,
+    InstanceStatus,
+    Phase,
+)
 from burst.testing import isolate
-from tests.kits.kubeserver import Said, api_server
-from tests.kits.pods import SETTINGS, TAGS, by_kind, make_spec, pod_spec, replace
-from tests.support.waiting import HANG_S
+from tests.kits.kubeserver import Said
+from tests.kits.pods import (
+    SETTINGS,
+    TAGS,
+    bursts_in,
+    by_kind,
+    make_spec,
+    pod_spec,
+    replace,
+)
 
 NOW = 1000.0
 EARLIER = "1970-01-01T00:15:00Z"
@@ -193,6 +201,12 @@ def seen(*objects: Manifest, **options: Any) -> tuple[Phase, bool, int | None]:
     return status.phase, status.instance.online, status.instance.exit_status
 
 
+def instance(*objects: Manifest, **options: Any) -> InstanceStatus:
+    found = look(*objects, **options).instance
+    assert found is not None
+    return found
+
+
 def test_its_lead_says_when_it_is_up() -> None:
     assert seen(JOB) == (Phase.PENDING, False, None)
     assert seen(JOB, pod(0), pod(1)) == (Phase.RUNNING, False, None)
@@ -200,18 +214,13 @@ def test_its_lead_says_when_it_is_up() -> None:
 
 
 def test_how_to_get_there_is_told() -> None:
-    status = look(JOB, pod(0, ready=True), pod(1))
-    assert status.instance
-    assert status.instance.access == (
+    assert instance(JOB, pod(0, ready=True), pod(1)).access == (
         "kubectl exec -it -n jobs p0 -c broker -- flux proxy local:///burst/run/broker/local"
     )
     served = thing("Job", program="service")
-    serving = look(served, pod(0, ready=True), service_port=8000)
-    assert serving.instance
-    assert serving.instance.access.startswith("http://b-0.b.jobs.svc:8000 (and kubectl")
-    early = look(JOB)
-    assert early.instance
-    assert early.instance.access == ""
+    serving = instance(served, pod(0, ready=True), service_port=8000)
+    assert serving.access.startswith("http://b-0.b.jobs.svc:8000 (and kubectl")
+    assert instance(JOB).access == ""
 
 
 def test_its_end_and_its_output_are_told() -> None:
@@ -220,14 +229,9 @@ def test_its_end_and_its_output_are_told() -> None:
         "Job", status={"conditions": [{"type": "Complete", "status": "True"}]}
     )
     for objects in ((JOB, done, pod(1)), (complete, done, pod(1, "Succeeded"))):
-        status = look(*objects, log="words\n")
-        assert status.phase is Phase.RUNNING
-        assert status.instance
-        assert (status.instance.exit_status, status.instance.output) == (3, "words\n")
-    unread = look(JOB, done, pod(1), log=None)
-    assert unread.instance
-    assert unread.instance.exit_status is None
-    assert unread.phase is Phase.RUNNING
+        assert seen(*objects) == (Phase.RUNNING, False, 3)
+        assert instance(*objects, log="words\n").output == "words\n"
+    assert seen(JOB, done, pod(1), log=None) == (Phase.RUNNING, False, None)
 
 
 def test_a_sidecar_that_goes_on_hides_no_end() -> None:
@@ -259,17 +263,13 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
         (
             pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"}),
             "broker.crit: no\n",
-            "p0 ended without a result: exit status 1: broker.crit: no",
+            "ended without a result: exit status 1: broker.crit: no",
         ),
-        (
-            pod(0, "Failed", status={"reason": "Evicted"}),
-            "",
-            "p0 was evicted by its node",
-        ),
+        (pod(0, "Failed", status={"reason": "Evicted"}), "", "was evicted by its node"),
         (
             pod(0, "Succeeded", ended={"message": "what?"}),
             "",
-            "p0 ended without a result: exit status 0: its log is empty",
+            "ended without a result: exit status 0: its log is empty",
         ),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_lead_without_a_result_is_a_failure(
     lead: Manifest, log: str, why: str
 ) -> None:
     status = look(JOB, lead, pod(1), log=log)
-    assert (status.phase, status.why) == (Phase.FAILED, why)
+    assert (status.phase, status.why) == (Phase.FAILED, f"p0 {why}")
     assert status.failure is Failure.OTHER
 
 
@@ -308,13 +308,8 @@ def test_what_has_no_job_ends_as_its_lead_does(program: str) -> None:
     ended = {"exitCode": 1}
     lead = pod(0, "Failed", ended=ended, program=program)
     job = thing("Job", program=program)
-    status = look(job, lead, log="no such file\n")
-    assert status.phase is Phase.RUNNING
-    assert status.instance
-    assert (status.instance.exit_status, status.instance.output) == (
-        1,
-        "no such file\n",
-    )
+    assert seen(job, lead) == (Phase.RUNNING, False, 1)
+    assert instance(job, lead, log="no such file\n").output == "no such file\n"
     evicted = pod(0, "Failed", status={"reason": "Evicted"}, program=program)
     assert seen(job, evicted) == (Phase.FAILED, False, None)
 
@@ -336,23 +331,16 @@ def test_what_joins_has_no_program() -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Said]:
+def server(server: Said) -> Said:
     """A cluster with an isolated burst in it that has ended."""
-    with api_server() as said:
-        lists = {
-            "/apis/batch/v1/namespaces/jobs/jobs": [JOB],
-            "/api/v1/namespaces/jobs/pods": [pod(0, "Succeeded", ended=RESULT)],
-            "/api/v1/namespaces/jobs/configmaps": [],
-            "/api/v1/namespaces/jobs/secrets": [],
-            "/api/v1/namespaces/jobs/services": [],
-            "/api/v1/namespaces/jobs/events": [],
-        }
-        for path, items in lists.items():
-            said.answer("GET", path, (200, {"items": items, "metadata": {}}))
-        yield said
+    server.serve_nothing()
+    server.serve("/apis/batch/v1/namespaces/jobs/jobs", JOB)
+    server.serve(PODS, pod(0, "Succeeded", ended=RESULT))
+    return server
 
 
-LOG = "/api/v1/namespaces/jobs/pods/p0/log"
+PODS = "/api/v1/namespaces/jobs/pods"
+LOG = f"{PODS}/p0/log"
 
 
 def result_of(bursts: PodBursts) -> tuple[int | None, str]:
@@ -363,8 +351,7 @@ def result_of(bursts: PodBursts) -> tuple[int | None, str]:
 
 @pytest.fixture
 def bursts(server: Said) -> PodBursts:
-    cluster = Cluster(Endpoint(server.url, "", lambda: "t"), timeout=HANG_S)
-    return PodBursts(cluster, SETTINGS, TAGS, clock=lambda: NOW)
+    return bursts_in(server, lambda: NOW)
 
 
 def test_the_log_is_read_whole(server: Said, bursts: PodBursts) -> None:
@@ -386,16 +373,12 @@ def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(
 
 
 def test_why_a_lead_failed_is_in_its_log(server: Said, bursts: PodBursts) -> None:
-    path = "/api/v1/namespaces/jobs/pods"
-    items = [pod(0, "Failed", ended={"exitCode": 1})]
-    server.answer("GET", path, (200, {"items": items, "metadata": {}}))
+    server.serve(PODS, pod(0, "Failed", ended={"exitCode": 1}))
     server.answer("GET", LOG, (200, "broker.crit: no such file\n"))
     (found,) = bursts.observe()
     assert found.why.endswith("exit status 1: broker.crit: no such file")
 
 
 def test_it_may_have_an_image_of_its_own(spec: BurstSpec) -> None:
-    usual = pod_spec(spec, SETTINGS)
-    assert [each["image"] for each in usual["containers"]] == ["flux:0.88.0"]
     found = pod_spec(replace(spec, image="lammps:2"), SETTINGS)
     assert [each["image"] for each in found["containers"]] == ["lammps:2"]

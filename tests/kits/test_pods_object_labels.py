@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.kits.pods import PodSettings
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.object_labels import check_labels, labels_for, make_valid
 from burst.kits.pods.render import render
@@ -28,9 +27,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("form", ["job", "operator", "isolated"])
-def test_all_that_is_made_has_them_and_no_selector(
-    spec: BurstSpec, settings: PodSettings, form: Any
-) -> None:
+def test_all_that_is_made_has_them_and_no_selector(spec: BurstSpec, form: Any) -> None:
     if form == "isolated":
         spec, form = isolate(spec), "job"
     spec = replace(spec, userids=(os.geteuid(),), banks=("chem",), queues=("batch",))
@@ -39,7 +36,7 @@ def test_all_that_is_made_has_them_and_no_selector(
         "example.org/user": ME,
         "example.org/account": "chem.batch",
     }
-    labelled = replace(settings, form=form, object_labels=LABELS)
+    labelled = replace(SETTINGS, form=form, object_labels=LABELS)
     made = render(spec, labelled, TAGS, 0)
     plain = render(spec, replace(labelled, object_labels={}), TAGS, 0)
     assert len(made) >= 3

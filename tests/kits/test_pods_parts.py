@@ -13,8 +13,6 @@ from burst.kits.kube.kinds import Manifest, annotations_of, name_of
 from burst.kits.pods.burst_objects import BurstObjects, group_by_burst
 from burst.kits.pods.names import (
     HOSTS,
-    ID,
-    INDEX,
     LEAVING,
     SPEC,
     STARTED,
@@ -23,39 +21,31 @@ from burst.kits.pods.names import (
     part_name,
 )
 from burst.kits.pods.render import render
-from burst.kits.pods.status import describe
-from burst.kits.pods.warnings import warnings_by_object
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
-
-NOW = 1000.0
-EARLIER = "1970-01-01T00:10:00Z"  # 400 s before
-RUNNING = {
-    "phase": "Running",
-    "containerStatuses": [{"name": "broker", "state": {"running": {}}}],
-}
-NO_NODE = {
-    "conditions": [
-        {
-            "type": "PodScheduled",
-            "status": "False",
-            "lastTransitionTime": EARLIER,
-            "message": "0/2 nodes",
-        }
-    ]
-}
+from tests.kits.seen_pods import (
+    EARLIER,
+    RUNNING,
+    about,
+    look,
+    pod,
+    thing,
+    unschedulable,
+)
 
 
-def thing(kind: str, name: str, hosts: str, **more: Any) -> Manifest:
+def part(kind: str, name: str, hosts: str, **more: Any) -> Manifest:
     noted = {HOSTS: hosts, SPEC: "1", STARTED: "true", **more.pop("annotations", {})}
-    meta = {"name": name, "labels": {ID: "b"}, "annotations": noted}
-    return {"kind": kind, "metadata": meta | more.pop("metadata", {}), **more}
+    made = thing(kind, name, **more)
+    made["metadata"]["annotations"] = noted
+    return made
 
 
-def pod(name: str, hosts: str, index: int, status: Any = RUNNING) -> Manifest:
-    made = thing("Pod", f"{name}-{index}-x", hosts, status=status)
-    made["metadata"]["labels"] |= {INDEX: str(index)}
-    return {**made, "spec": {"nodeName": "node", "containers": [{"name": "broker"}]}}
+def pod_of(name: str, hosts: str, index: int, made: Manifest | None = None) -> Manifest:
+    """Return a pod of this part, which runs; or `made` as one."""
+    made = made or pod(index, **RUNNING)
+    made["metadata"] |= {"name": f"{name}-{index}-x", "annotations": {HOSTS: hosts}}
+    return made
 
 
 def parse(*objects: Manifest) -> BurstObjects:
@@ -63,21 +53,17 @@ def parse(*objects: Manifest) -> BurstObjects:
     return found
 
 
-def look(*objects: Manifest, events: Any = ()) -> BurstStatus:
-    return describe(parse(*objects), warnings_by_object(events), {}, 300, NOW)
-
-
 def words(status: BurstStatus) -> dict[str, Phase]:
     return {each.host: each.phase for each in status.followers}
 
 
 ENDING = {"metadata": {"deletionTimestamp": EARLIER}}
-MAIN = thing("Job", "b", "n-[0-1]"), *(pod("b", "n-[0-1]", i) for i in (0, 1))
+MAIN = part("Job", "b", "n-[0-1]"), *(pod_of("b", "n-[0-1]", i) for i in (0, 1))
 
 
 def test_a_growth_has_further_hosts_and_pods_of_its_own() -> None:
-    growth = thing("Job", "b-g2", "n-[5-6]"), pod("b-g2", "n-[5-6]", 0)
-    earlier = thing("Job", "b-g10", "n-9"), pod("b-g10", "n-9", 0)
+    growth = part("Job", "b-g2", "n-[5-6]"), pod_of("b-g2", "n-[5-6]", 0)
+    earlier = part("Job", "b-g10", "n-9"), pod_of("b-g10", "n-9", 0)
     found = parse(*earlier, *growth, *MAIN)
     assert found.hosts == ("n-0", "n-1", "n-5", "n-6", "n-9")
     assert found.growths == ("b-g10", "b-g2")
@@ -101,8 +87,8 @@ def test_names_of_growths_are_told_from_others() -> None:
 
 def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
     """Else the daemon would end all of the burst."""
-    growth = thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0, NO_NODE)
-    status = look(*MAIN, *growth)
+    growth = part("Job", "b-g2", "n-2"), pod_of("b-g2", "n-2", 0, unschedulable(0))
+    status = look(*MAIN, *growth, schedule=99)
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert "finds no node" in status.why
     assert words(status) == {
@@ -113,21 +99,14 @@ def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
 
 
 def test_a_growth_whose_pods_are_denied_fails_alone() -> None:
-    event = {
-        "metadata": {},
-        "involvedObject": {"kind": "Job", "name": "b-g2"},
-        "reason": "FailedCreate",
-        "message": "violates PodSecurity",
-        "firstTimestamp": EARLIER,
-        "lastTimestamp": EARLIER,
-    }
-    status = look(*MAIN, thing("Job", "b-g2", "n-2"), events=[event])
+    denied = about("Job", "b-g2", "FailedCreate: violates PodSecurity")
+    status = look(*MAIN, part("Job", "b-g2", "n-2"), warnings=denied)
     assert "violates PodSecurity" in status.why
     assert [w for w in words(status).values() if w is Phase.FAILED] == [Phase.FAILED]
 
 
 def test_a_growth_that_was_not_started_waits() -> None:
-    job = thing("Job", "b-g2", "n-2", spec={"suspend": True})
+    job = part("Job", "b-g2", "n-2", spec={"suspend": True})
     del job["metadata"]["annotations"][STARTED]
     status = look(*MAIN, job)
     assert status.phase is Phase.PENDING
@@ -135,9 +114,9 @@ def test_a_growth_that_was_not_started_waits() -> None:
 
 
 LEAVE: list[tuple[str, list[Manifest]]] = [
-    ("its Job is being deleted", [thing("Job", "b-g2", "n-2", **ENDING)]),
-    ("its pod is left", [pod("b-g2", "n-2", 0)]),
-    ("noted", [thing("ConfigMap", "b-g2", "n-2", annotations={LEAVING: "n-2"})]),
+    ("its Job is being deleted", [part("Job", "b-g2", "n-2", **ENDING)]),
+    ("its pod is left", [pod_of("b-g2", "n-2", 0)]),
+    ("noted", [part("ConfigMap", "b-g2", "n-2", annotations={LEAVING: "n-2"})]),
 ]
 
 
@@ -150,35 +129,35 @@ def test_what_a_shrink_has_not_deleted_yet_is_listed(left: list[Manifest]) -> No
 
 
 def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
-    job = thing("Job", "b", "n-0", annotations={LEAVING: "n-1"})
-    for pods in ((pod("b", "n-[0-1]", 0),), MAIN[1:]):
+    job = part("Job", "b", "n-0", annotations={LEAVING: "n-1"})
+    for pods in ((pod_of("b", "n-[0-1]", 0),), MAIN[1:]):
         status = look(job, *pods)
         assert status.phase is Phase.RUNNING
         assert words(status) == {"n-0": Phase.RUNNING, "n-1": Phase.ENDING}
 
 
 def test_a_pod_that_does_not_leave_names_its_node() -> None:
-    stuck = pod("b", "n-[0-1]", 1)
+    stuck = pod_of("b", "n-[0-1]", 1)
     stuck["metadata"] |= ENDING["metadata"]
-    job = thing("Job", "b", "n-0", annotations={LEAVING: "n-1"})
+    job = part("Job", "b", "n-0", annotations={LEAVING: "n-1"})
     status = look(job, MAIN[1], stuck)
     assert status.why == "b-1-x should have ended, so its node node may be dead"
     assert (status.phase, words(status)["n-1"]) == (Phase.RUNNING, Phase.ENDING)
 
 
 def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
-    found = parse(*MAIN, thing("ConfigMap", "b-g2", "n-2"))
+    found = parse(*MAIN, part("ConfigMap", "b-g2", "n-2"))
     assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
     assert found.growths == ("b-g2",)
 
 
-GROWTH = thing("Job", "b-g2", "n-2"), pod("b-g2", "n-2", 0)
+GROWTH = part("Job", "b-g2", "n-2"), pod_of("b-g2", "n-2", 0)
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
 def test_a_part_that_is_complete_is_that_part_alone() -> None:
-    ended = [pod("b", "n-[0-1]", i, {"phase": "Succeeded"}) for i in (0, 1)]
-    status = look(thing("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
+    ended = [pod_of("b", "n-[0-1]", i, pod(i, phase="Succeeded")) for i in (0, 1)]
+    status = look(part("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
     assert status.why == "all brokers of Job b have ended"
     assert words(status) == {
@@ -188,7 +167,7 @@ def test_a_part_that_is_complete_is_that_part_alone() -> None:
     }
 
 
-MAIN_ENDS = thing("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
+MAIN_ENDS = part("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
 
 
 @pytest.mark.parametrize("main", [MAIN_ENDS, MAIN[1:], ()], ids=["ends", "pods", "-"])
@@ -205,7 +184,7 @@ def test_a_first_part_that_is_deleted_is_that_part_alone(
 
 
 def test_the_burst_ends_with_all_its_jobs() -> None:
-    growth = thing("Job", "b-g2", "n-2", **ENDING)
+    growth = part("Job", "b-g2", "n-2", **ENDING)
     assert not parse(*MAIN, growth).ending
     assert parse(growth).ending
     status = look(*MAIN_ENDS, growth, GROWTH[1])

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest
 
 from burst.config import Seconds
 from burst.errors import Refused, Transient
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import PodSettings
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
 from burst.kits.pods.probe import Probe, ProbeTiming
@@ -23,14 +22,14 @@ from burst.kits.pods.probe_job import ProbeResult, judge, render_probe, result_o
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
-from tests.kits.kubeserver import Said, api_server
+from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.set_clock import SetClock
 
 CONTAINERS = [{"name": "istio-proxy"}, {"name": "probe", "image": "flux:0.88.0"}]
 ENDPOINT = "tcp://192.0.2.7:30093"
 CORE = "/api/v1/namespaces/jobs"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
-ABSENT = 404, {"kind": "Status", "details": {"name": "x", "kind": "jobs"}}
 
 
 @pytest.fixture
@@ -153,32 +152,11 @@ def test_its_script_tells_apart_what_is_in_the_way(
     assert "its name cannot be resolved there" in unresolved.what
 
 
-def test_an_image_with_neither_is_told_of(lead: LeadIdentity, bare: Path) -> None:
-    found = judge(run_script(lead, bare, ENDPOINT), ENDPOINT)
-    assert found.level is Level.NOTE
-    assert "neither bash nor Python" in found.what
-
-
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        (ProbeResult(1, "[Errno 110] Connection timed out\n"), "there is no answer"),
-        (ProbeResult(1, "bash: connect: No route to host"), "there is no route to it"),
-        (
-            ProbeResult(1, "[Errno 101] Network is unreachable"),
-            "there is no route to it",
-        ),
-        (ProbeResult(1, "[Errno -2] Name or service not known"), "cannot be resolved"),
-        (ProbeResult(137), "it ended with exit status 137"),
-        (ProbeResult(1, "something\nelse"), "something else"),
-    ],
-)
-def test_what_it_says_in_words(end: ProbeResult, words: str) -> None:
-    found = judge(end, ENDPOINT)
-    assert found.level is Level.WRONG
-    assert found.advice
-    assert f"does not reach {ENDPOINT}: " in found.what
-    assert words in found.what
+def test_what_nobody_knows_is_told_as_it_is() -> None:
+    """All else that it says of the way, `tests/kits/test_tcp.py` has."""
+    found = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
+    assert found.what == f"a pod there does not reach {ENDPOINT}: something else"
+    assert found.advice == "check that the image runs on those nodes"
 
 
 def test_only_an_end_is_an_end() -> None:
@@ -187,36 +165,27 @@ def test_only_an_end_is_an_end() -> None:
     assert result_of({**pod, "status": container()}) is None
 
 
-class Time:
+class Time(SetClock):
     """A clock that goes on only when somebody waits."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def patience(self) -> ProbeTiming:
-        return ProbeTiming(clock=lambda: self.now, pause=self.wait)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
 
 @pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        for kind in ("pods", "events", "configmaps", "secrets", "services"):
-            said.answer("GET", f"{CORE}/{kind}", (200, {"items": []}))
-        said.answer("GET", JOBS, (200, {"items": []}))
-        yield said
+def server(server: Said) -> Said:
+    server.serve_nothing()
+    return server
 
 
 class Trial:
     """One probe at a server that says what a test tells it to."""
 
     def __init__(self, server: Said, lead: LeadIdentity, **changes: Any) -> None:
-        cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
         settings = replace(SETTINGS, **changes)
         self.time = Time()
-        self.probe = Probe(cluster, settings, TAGS, self.time.patience())
+        timing = ProbeTiming(clock=self.time, pause=self.time.wait)
+        self.probe = Probe(cluster_of(server), settings, TAGS, timing)
         self.id = self.probe.id
         self.told: list[str] = []
         self._server = server
@@ -274,15 +243,9 @@ def test_it_waits_says_for_what_and_cleans_up(server: Said, lead: LeadIdentity) 
     pending = {"phase": "Pending", **container(waiting={"reason": "ContainerCreating"})}
     trial.shows(None, pending, pending, RUNNING, ended(0))
     assert trial.run().what == f"a pod there reaches {ENDPOINT}"
-    assert trial.told == [
-        f"{trial.id}: {words}"
-        for words in (
-            "probe has no pod yet",
-            "probe is being started",
-            "tries to reach the lead",
-            "is removed",
-        )
-    ]
+    begins, tries = "probe is being started", "tries to reach the lead"
+    words = "probe has no pod yet", begins, tries, "is removed"
+    assert trial.told == [f"{trial.id}: {each}" for each in words]
     assert trial.deletes() == 1
 
 

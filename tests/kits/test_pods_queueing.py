@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import PodBursts
 from burst.kits.pods.names import SPEC, STARTED
 from burst.kits.pods.warnings import Warnings, warnings_by_object
 from burst.model.decision import clock_time
 from burst.provider import BurstStatus, Failure, Phase
-from tests.kits.played_namespace import BURSTS, JOBS, NOW, PODS, job, meta
-from tests.kits.played_namespace import played_namespace as played
-from tests.kits.pods import SETTINGS, TAGS
-from tests.kits.seen_pods import RUNNING, look, pod, thing
+from tests.kits import seen_pods
+from tests.kits.played_namespace import BURSTS, JOBS, NOW, PODS, Namespace, job, meta
+from tests.kits.pods import bursts_in
+from tests.kits.seen_pods import RUNNING, look, pod, thing, unschedulable
+from tests.support.set_clock import SetClock
 
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 16739dd5, JobUID: 60a0290d) due to"
@@ -34,15 +33,10 @@ MINUTES = {n: f"1970-01-01T00:{n:02}:00Z" for n in range(10, 17)}
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/namespaces/jobs/workloads"
 
 
-def event(reason: str, message: str, minute: int, **about: str) -> Manifest:
-    known = {"kind": "Workload", "name": "job-b-238f2", **about}
-    return {
-        "metadata": {"name": f"e{minute}", "creationTimestamp": MINUTES[minute]},
-        "involvedObject": known,
-        "reason": reason,
-        "message": message,
-        "type": "Normal",
-    }
+def event(words: str, minute: int, kind: str = "Workload", name: str = "") -> Manifest:
+    told = seen_pods.event(kind, name or "job-b-238f2", words, MINUTES[minute])
+    told["metadata"]["name"] = f"e{minute}"
+    return {**told, "type": "Normal"}
 
 
 def suspended(*pods: Manifest, warnings: Warnings) -> BurstStatus:
@@ -54,7 +48,7 @@ def suspended(*pods: Manifest, warnings: Warnings) -> BurstStatus:
 
 
 def test_why_kueue_does_not_admit_it_is_told_with_its_words() -> None:
-    seen = suspended(warnings=warnings_by_object([event("Pending", NO_QUOTA, 15)]))
+    seen = suspended(warnings=warnings_by_object([event(f"Pending: {NO_QUOTA}", 15)]))
     assert seen.phase is Phase.PENDING
     assert seen.why.startswith("is queued: its Job is suspended")
     words = f"Kueue has no quota for it (since {clock_time(900)}): Pending: {NO_QUOTA}"
@@ -64,11 +58,11 @@ def test_why_kueue_does_not_admit_it_is_told_with_its_words() -> None:
 
 def test_a_running_job_that_kueue_evicts_is_told_of_and_no_failure() -> None:
     events = [
-        event("QuotaReserved", "Quota reserved in ClusterQueue cq", 10),
-        event("Admitted", "Admitted by ClusterQueue cq", 11),
-        event("EvictedDueToPreempted", PREEMPTED, 15),
-        event("Preempted", PREEMPTED, 15),
-        event("Pending", NO_QUOTA, 16),
+        event("QuotaReserved: Quota reserved in ClusterQueue cq", 10),
+        event("Admitted: Admitted by ClusterQueue cq", 11),
+        event(f"EvictedDueToPreempted: {PREEMPTED}", 15),
+        event(f"Preempted: {PREEMPTED}", 15),
+        event(f"Pending: {NO_QUOTA}", 16),
     ]
     ends = pod(0, **RUNNING)
     ends["metadata"]["deletionTimestamp"] = MINUTES[15]
@@ -81,20 +75,20 @@ def test_a_running_job_that_kueue_evicts_is_told_of_and_no_failure() -> None:
         assert all(PREEMPTED in follower.why for follower in seen.followers)
         # Others have their place: as with a node that is taken back, nobody failed.
         assert all(follower.reclaimed for follower in seen.followers)
-    again = [*events, event("Admitted", "Admitted by ClusterQueue cq", 16)]
+    again = [*events, event("Admitted: Admitted by ClusterQueue cq", 16)]
     assert "evicted" not in suspended(warnings=warnings_by_object(again)).why
 
 
 def test_an_eviction_that_makes_no_room_for_others_is_none_of_the_cloud() -> None:
-    late = event("EvictedDueToPodsReadyTimeout", "Exceeded the PodsReady timeout", 15)
+    late = event("EvictedDueToPodsReadyTimeout: Exceeded the PodsReady timeout", 15)
     seen = suspended(warnings=warnings_by_object([late]))
     assert "Kueue has evicted it" in seen.why
     assert not any(follower.reclaimed for follower in seen.followers)
 
 
 def test_of_another_job_nothing_is_told() -> None:
-    other = event("Pending", NO_QUOTA, 15, name="job-c-238f2")
-    note = event("Updated", "whatever", 15)
+    other = event(f"Pending: {NO_QUOTA}", 15, name="job-c-238f2")
+    note = event("Updated: whatever", 15)
     seen = suspended(warnings=warnings_by_object([other, note]))
     assert "Kueue has" not in seen.why
 
@@ -113,12 +107,8 @@ STATES = [
         ["Kueue has no quota for it", NO_QUOTA, "Kueue has evicted it", PREEMPTED],
     ),
     (
-        [
-            condition(
-                "QuotaReserved", "False", "Inadmissible", "LocalQueue lq doesn't exist"
-            )
-        ],
-        ["Kueue cannot admit it", "LocalQueue lq doesn't exist"],
+        [condition("QuotaReserved", "False", "Inadmissible", "lq doesn't exist")],
+        ["Kueue cannot admit it", "lq doesn't exist"],
     ),
     (
         [condition("QuotaReserved", "True", "QuotaReserved", "in cq")],
@@ -131,43 +121,36 @@ STATES = [
 @pytest.mark.parametrize(("conditions", "words"), STATES)
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_state_of_its_workload_is_read_where_that_is_allowed(
-    conditions: list[dict[str, str]], words: list[str], *, allowed: bool
+    namespace: Namespace,
+    conditions: list[dict[str, str]],
+    words: list[str],
+    *,
+    allowed: bool,
 ) -> None:
     burst = BURSTS[0]
     held = job(burst)
     held["spec"]["suspend"] = True
     workload = {"metadata": meta(f"job-{burst}-5f2c1", burst)}
-    with played() as namespace:
-        namespace.serve(JOBS, held, job(BURSTS[1]))
-        namespace.serve(PODS)
-        if allowed:
-            status = {"status": {"conditions": conditions}}
-            namespace.serve(WORKLOADS, {**workload, **status})
-        else:
-            namespace.server.answer("GET", WORKLOADS, (403, {"message": "no"}))
-        now = [NOW]
-        endpoint = Endpoint(namespace.server.url, "", lambda: "t")
-        cluster = Cluster(endpoint, timeout=5)
-        bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: now[0])
-        bursts.observe()
-        now[0] += 10
-        found = bursts.observe()
-        bursts.close()
-        assert namespace.asked("/workloads") == 1
-        assert found[0].phase is Phase.PENDING
-        for each in words:
-            assert (each in found[0].why) == allowed
-        assert "Kueue" not in found[1].why
-        asked = [path for _, path, _ in namespace.server.asked]
-        assert any("involvedObject.kind%3DWorkload" in path for path in asked)
-
-
-def unscheduled(reason: str, message: str, **status: Any) -> Manifest:
-    told = {"type": "PodScheduled", "status": "False", "reason": reason}
-    told |= {"lastTransitionTime": MINUTES[15], "message": message}
-    waits = pod(0, conditions=[told], **status)
-    waits["spec"].pop("nodeName", None)
-    return waits
+    namespace.serve(JOBS, held, job(BURSTS[1]))
+    namespace.serve(PODS)
+    if allowed:
+        status = {"status": {"conditions": conditions}}
+        namespace.serve(WORKLOADS, {**workload, **status})
+    else:
+        namespace.server.answer("GET", WORKLOADS, (403, {"message": "no"}))
+    clock = SetClock(NOW)
+    bursts = bursts_in(namespace.server, clock)
+    bursts.observe()
+    clock.now += 10
+    found = bursts.observe()
+    bursts.close()
+    assert namespace.asked("/workloads") == 1
+    assert found[0].phase is Phase.PENDING
+    for each in words:
+        assert (each in found[0].why) == allowed
+    assert "Kueue" not in found[1].why
+    asked = [path for _, path, _ in namespace.server.asked]
+    assert any("involvedObject.kind%3DWorkload" in path for path in asked)
 
 
 GANG = "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 1 Unschedulable"
@@ -189,7 +172,7 @@ SCHEDULED = [
     ("Undetermined", "", {}, "waits for the rest of its gang: Undetermined"),
     (
         "SchedulingGated",
-        "Scheduling is blocked due to non-empty scheduling gates",
+        "Scheduling is blocked",
         {},
         "is not scheduled before its scheduling gates are removed: Scheduling is",
     ),
@@ -209,10 +192,10 @@ SCHEDULED = [
 def test_a_pod_that_has_no_node_says_what_it_waits_for(
     reason: str, message: str, status: dict[str, Any], words: str
 ) -> None:
-    seen = look(thing("Job"), unscheduled(reason, message, **status))
+    seen = look(thing("Job"), unschedulable(0, message, reason, **status))
     assert seen.phase is Phase.PENDING
     assert words in seen.followers[0].why
-    late = look(thing("Job"), unscheduled(reason, message, **status), schedule=10)
+    late = look(thing("Job"), unschedulable(0, message, reason, **status), schedule=10)
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
 
 
@@ -221,8 +204,8 @@ def test_a_gang_that_volcanos_queue_does_not_admit_is_told() -> None:
     made["metadata"]["uid"] = "1234"
     waits = pod(0)
     waits["spec"].pop("nodeName", None)
-    about = {"kind": "PodGroup", "name": "podgroup-1234"}
-    told = event("Unschedulable", "resource in cluster is overused", 15, **about)
+    words = "Unschedulable: resource in cluster is overused"
+    told = event(words, 15, "PodGroup", "podgroup-1234")
     seen = look(made, waits, warnings=warnings_by_object([told]))
     assert seen.followers[0].why == (
         "waits for a node; Volcano keeps its pods waiting: Unschedulable: resource in"

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import PodBursts
 from burst.provider import BurstStatus, Phase
 from tests.kits.played_namespace import (
     BURSTS,
@@ -19,21 +17,16 @@ from tests.kits.played_namespace import (
     ROOT,
     Namespace,
     job,
-    played_namespace,
     pod,
 )
-from tests.kits.pods import SETTINGS, TAGS
-from tests.support.waiting import HANG_S, wait_until
+from tests.kits.pods import bursts_in
+from tests.kits.seen_pods import event
+from tests.support.waiting import wait_until
 
 
 def denial(burst: str) -> Manifest:
-    about = {"kind": "Job", "name": burst}
-    return {
-        "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "involvedObject": about,
-        "reason": "FailedCreate",
-        "message": "forbidden: no such class",
-    }
+    words = "FailedCreate: forbidden: no such class"
+    return event("Job", burst, words, "2026-01-01T00:00:00Z")
 
 
 class Waiting:
@@ -42,9 +35,7 @@ class Waiting:
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
         self.now = NOW - 90  # of the first denial, or soon after
-        endpoint = Endpoint(namespace.server.url, "", lambda: "t")
-        self.cluster = Cluster(endpoint, timeout=HANG_S)
-        self.bursts = PodBursts(self.cluster, SETTINGS, TAGS, clock=lambda: self.now)
+        self.bursts = bursts_in(namespace.server, lambda: self.now)
 
     def look(self, after: float = 0.0) -> tuple[BurstStatus, int]:
         """Return the status of the first burst, and how often events were listed."""
@@ -55,11 +46,10 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting() -> Iterator[Waiting]:
-    with played_namespace() as namespace:
-        waiting = Waiting(namespace)
-        yield waiting
-        waiting.bursts.close()
+def waiting(namespace: Namespace) -> Iterator[Waiting]:
+    waiting = Waiting(namespace)
+    yield waiting
+    waiting.bursts.close()
 
 
 def test_a_burst_that_comes_up_has_no_events_read(waiting: Waiting) -> None:
@@ -131,7 +121,7 @@ def test_of_one_that_was_made_a_while_ago_events_are_read_at_once(
     waiting.now = NOW - 300
     assert waiting.look()[1] == 0
     assert waiting.look(3)[1]
-    later = PodBursts(waiting.cluster, SETTINGS, TAGS, clock=lambda: NOW)
+    later = bursts_in(waiting.namespace.server, lambda: NOW)
     before = waiting.namespace.asked("/events?")
     later.observe()
     assert waiting.namespace.asked("/events?") > before

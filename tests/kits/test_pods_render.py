@@ -16,13 +16,14 @@ import pytest
 from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
-from burst.kits.pods import OfferTable, PodSettings, Toleration, offers
+from burst.kits.pods import OfferTable, Toleration, offers
 from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.probe_job import render_probe
 from burst.kits.pods.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
 from tests.kits.pods import (
+    SETTINGS,
     TAGS,
     by_kind,
     pod_spec,
@@ -31,37 +32,36 @@ from tests.kits.pods import (
 )
 
 
-def test_every_object_says_whose_it_is(spec: BurstSpec, settings: PodSettings) -> None:
+def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     leased = replace(spec, lease_end=1234.5)
-    objects = render(leased, settings, TAGS, 0)
+    objects = render(leased, SETTINGS, TAGS, 1000.0)
     assert [item["kind"] for item in objects] == ["ConfigMap", "Secret", "Job"]
+    prefix = "burst.flux-framework.org"
     for item in [*objects, objects[-1]["spec"]["template"]]:
-        prefix = "burst.flux-framework.org"
         assert item["metadata"]["labels"] == {
             f"{prefix}/owner": "owner",
             f"{prefix}/provider": "far",
             f"{prefix}/id": spec.burst_id,
         }
-        assert item["metadata"]["annotations"][f"{prefix}/lease-end"] == "1234"
         assert hosts_of(item) == spec.hosts
+    leases = {item["metadata"]["annotations"][f"{prefix}/lease"] for item in objects}
+    assert leases == {"234"}
     assert {name_of(item) for item in objects} == {spec.burst_id}
 
 
 def test_followers_that_need_systemd_are_refused_before_anything_is_made(
-    spec: BurstSpec, settings: PodSettings
+    spec: BurstSpec,
 ) -> None:
     needs = replace(spec, lead=replace(spec.lead, systemd=True))
     with pytest.raises(Refused, match="a pod has no systemd") as refused:
-        render(needs, settings, TAGS, 0)
+        render(needs, SETTINGS, TAGS, 0)
     assert "no [exec] service" in refused.value.advice
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_images_by_digest_stay_so(
-    spec: BurstSpec, settings: PodSettings, form: Any
-) -> None:
+def test_images_by_digest_stay_so(spec: BurstSpec, form: Any) -> None:
     app, view = (f"r.test:5000/{n}@sha256:{'0a' * 32}" for n in ("app", "view"))
-    given = replace(settings, image=app, view=view, form=form)
+    given = replace(SETTINGS, image=app, view=view, form=form)
     made = [
         *render(spec, given, TAGS, 0),
         render_probe("probe", spec.lead, given, TAGS),
@@ -72,59 +72,53 @@ def test_images_by_digest_stay_so(
 
 
 def test_a_job_makes_no_pod_before_it_is_started_and_does_not_stay(
-    spec: BurstSpec, settings: PodSettings
+    spec: BurstSpec,
 ) -> None:
-    job = by_kind(spec, settings)["Job"]["spec"]
+    job = by_kind(spec, SETTINGS)["Job"]["spec"]
     assert job["suspend"] is True
     assert job["ttlSecondsAfterFinished"] == 300
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_autoscalers_leave_its_pods_alone(
-    spec: BurstSpec, settings: PodSettings, form: Any
-) -> None:
-    parent = render(spec, replace(settings, form=form), TAGS, 0)[-1]["spec"]
+def test_autoscalers_leave_its_pods_alone(spec: BurstSpec, form: Any) -> None:
+    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
     pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
     noted = pod["annotations"]
     assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
     assert noted["karpenter.sh/do-not-disrupt"] == "true"
 
 
-def test_what_runs_on_spot_nodes_says_so(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    (name, table), *_ = settings.offers.items()
+def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
+    (name, table), *_ = SETTINGS.offers.items()
     key, value = "karpenter.sh/capacity-type", "spot"
     for spot in (
-        replace(settings, offers={name: replace(table, spot=True)}),
-        replace(settings, offers={name: replace(table, node_selector={key: value})}),
-        replace(settings, node_selector={key: value}),
+        replace(SETTINGS, offers={name: replace(table, spot=True)}),
+        replace(SETTINGS, offers={name: replace(table, node_selector={key: value})}),
+        replace(SETTINGS, node_selector={key: value}),
     ):
         assert [offer.spot for offer in offers(spot)] == [True]
         last = render(spec, spot, TAGS, 0)[-1]
         for item in (last, last["spec"]["template"]):
             assert annotations_of(item)[SPOT] == "true"
-    assert [offer.spot for offer in offers(settings)] == [False]
-    assert SPOT not in annotations_of(render(spec, settings, TAGS, 0)[-1])
+    assert [offer.spot for offer in offers(SETTINGS)] == [False]
+    assert SPOT not in annotations_of(render(spec, SETTINGS, TAGS, 0)[-1])
 
 
-def test_it_is_the_same_each_time(spec: BurstSpec, settings: PodSettings) -> None:
-    assert render(spec, settings, TAGS, 1) == render(spec, settings, TAGS, 2)
+def test_it_is_the_same_each_time(spec: BurstSpec) -> None:
+    assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
 
 
-def test_the_secret_is_the_leads_certificate(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    data = by_kind(spec, settings)["Secret"]["data"]["curve.cert"]
+def test_the_secret_is_the_leads_certificate(spec: BurstSpec) -> None:
+    data = by_kind(spec, SETTINGS)["Secret"]["data"]["curve.cert"]
     text = base64.b64decode(data).decode()
     there = certificate.read(Path(spec.lead.certificate))
     assert certificate.parse(text, "the Secret") == there
 
 
 def test_brokers_read_the_leads_hosts_and_their_own_certificate(
-    spec: BurstSpec, settings: PodSettings
+    spec: BurstSpec,
 ) -> None:
-    data = by_kind(spec, settings)["ConfigMap"]["data"]
+    data = by_kind(spec, SETTINGS)["ConfigMap"]["data"]
     table = tomllib.loads(data["broker.toml"])["bootstrap"]
     assert table["curve_cert"] == "/burst/run/curve.cert"
     assert table["hosts"][0]["connect"] == spec.lead.endpoint
@@ -133,7 +127,7 @@ def test_brokers_read_the_leads_hosts_and_their_own_certificate(
 
 @pytest.mark.parametrize("kind", ["flux", "embedded"])
 def test_the_start_script_starts_the_host_of_its_index(
-    spec: BurstSpec, settings: PodSettings, tmp_path: Path, kind: Any
+    spec: BurstSpec, tmp_path: Path, kind: Any
 ) -> None:
     """Run as it is, but for where things are mounted, with a program that shows."""
     told = replace(spec, lead=replace(spec.lead, kind=kind), hosts=("n-07", "n-03"))
@@ -144,7 +138,7 @@ def test_the_start_script_starts_the_host_of_its_index(
         bootstrap=replace(told.lead.bootstrap, hosts=tuple(names)),
     )
     told = replace(told, lead=lead, ranks=(1, 2))
-    echo = replace(settings, flux="echo", python="echo")
+    echo = replace(SETTINGS, flux="echo", python="echo")
     data = by_kind(told, echo)["ConfigMap"]["data"]
     for name in ("config", "secret", "run"):
         (tmp_path / name).mkdir()
@@ -167,9 +161,9 @@ def test_the_start_script_starts_the_host_of_its_index(
     assert list((tmp_path / "run/broker").iterdir()) == []
 
 
-def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec, settings: PodSettings) -> None:
+def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec) -> None:
     """What Kubernetes calls the restricted standard, and no token."""
-    pod = pod_spec(spec, settings)
+    pod = pod_spec(spec, SETTINGS)
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"] == {
         "runAsUser": 1000,
@@ -188,12 +182,12 @@ def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec, settings: PodSettings) -> N
 
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
-    spec: BurstSpec, settings: PodSettings, form: Any
+    spec: BurstSpec, form: Any
 ) -> None:
     """By its cores. Its volumes in memory are no larger than all of it."""
-    parent = render(spec, replace(settings, form=form), TAGS, 0)[-1]["spec"]
+    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
-    assert settings.offers["nodes"].cores == 4
+    assert SETTINGS.offers["nodes"].cores == 4
     assert pod["containers"][0]["resources"] == {
         "requests": {"cpu": "4", "memory": "2048Mi"},
         "limits": {"memory": "32Gi"},
@@ -209,9 +203,9 @@ def in_memory(volume: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
-    spec: BurstSpec, settings: PodSettings, form: Any
+    spec: BurstSpec, form: Any
 ) -> None:
-    loose = replace(settings, form=form, security="baseline")
+    loose = replace(SETTINGS, form=form, security="baseline")
     parent = render(spec, loose, TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
     context = pod["containers"][0]["securityContext"]
@@ -222,20 +216,16 @@ def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_a_leads_user_is_the_pods_by_default(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    context = pod_spec(spec, replace(settings, user=None))["securityContext"]
+def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
+    context = pod_spec(spec, replace(SETTINGS, user=None))["securityContext"]
     assert context["runAsUser"] == os.geteuid()
-    root = pod_spec(spec, replace(settings, user=0))
+    root = pod_spec(spec, replace(SETTINGS, user=0))
     assert root["securityContext"]["runAsNonRoot"] is False
     assert "fsGroup" not in root["securityContext"]
     assert "capabilities" not in root["containers"][0]["securityContext"]
 
 
-def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> None:
     table = OfferTable(
         cores=8,
         gpus=2,
@@ -245,7 +235,7 @@ def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
         node_selector={"pool": "big"},
     )
     chosen = replace(
-        settings,
+        SETTINGS,
         offers={"nodes": table},
         node_selector={"arch": "arm64", "pool": "any"},
         gpu_resource="amd.com/gpu",
@@ -277,12 +267,12 @@ def test_an_offers_nodes_are_chosen_and_asked_for_in_full(
     assert {"name": "host-0", "hostPath": {"path": "/opt/flux"}} in pod["volumes"]
 
 
-def test_one_broker_a_node_or_several(spec: BurstSpec, settings: PodSettings) -> None:
-    alone = pod_spec(spec, settings)
+def test_one_broker_a_node_or_several(spec: BurstSpec) -> None:
+    alone = pod_spec(spec, SETTINGS)
     (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
     assert term["topologyKey"] == "kubernetes.io/hostname"
     assert term["namespaceSelector"] == {}  # all of them
-    shared = pod_spec(spec, replace(settings, one_per_node=False))
+    shared = pod_spec(spec, replace(SETTINGS, one_per_node=False))
     assert "affinity" not in shared
     (constraint,) = shared["topologySpreadConstraints"]
     assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
@@ -295,12 +285,11 @@ LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_the_lease_ends_it_without_us(
     spec: BurstSpec,
-    settings: PodSettings,
     lease_end: float,
     seconds: int | None,
     form: Any,
 ) -> None:
     leased = replace(spec, lease_end=lease_end)
-    parent = render(leased, replace(settings, form=form), TAGS, 1000.0)[-1]
+    parent = render(leased, replace(SETTINGS, form=form), TAGS, 1000.0)[-1]
     key = {"job": "activeDeadlineSeconds", "operator": "deadlineSeconds"}[form]
     assert parent["spec"].get(key) == seconds

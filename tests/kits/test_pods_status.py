@@ -20,6 +20,7 @@ from tests.kits.seen_pods import (
     look,
     pod,
     thing,
+    unschedulable,
     waiting,
 )
 
@@ -30,163 +31,90 @@ def disruption(reason: str, message: str = "") -> dict[str, Any]:
     return {"phase": "Failed", "conditions": [condition]}
 
 
+def broker(phase: str = "", **status: Any) -> dict[str, Any]:
+    """Return the status of a pod by that of its broker's container."""
+    return {"containerStatuses": [status]} | ({"phase": phase} if phase else {})
+
+
+def init(name: str = "view", **status: Any) -> dict[str, Any]:
+    """Return the status of a pod whose broker waits for this init container."""
+    known = {"initContainerStatuses": [{"name": name, **status}]}
+    return known | broker(**waiting("PodInitializing"))
+
+
 CRASHED = {"terminated": {"exitCode": 1, "reason": "Error"}}
+CLEANLY = {"terminated": {"exitCode": 0}}
+COMPLAINED = {"terminated": {"exitCode": 1, "message": "cp: no\n x"}}
+UP: dict[str, Any] = {"state": {"running": {}}}
+AGAIN = {**waiting("CrashLoopBackOff"), "lastState": CRASHED}
+LATER = {"name": "gcsfuse", "started": False, "state": CRASHED}
+BEGINS, RUNS, FAILS = Phase.PENDING, Phase.RUNNING, Phase.FAILED
+PULL = waiting("ErrImagePull", "no such")
 WORDS: list[tuple[dict[str, Any], Phase, str]] = [
-    (RUNNING, Phase.RUNNING, ""),
-    ({}, Phase.PENDING, "is being started"),
-    ({"phase": "Succeeded"}, Phase.FAILED, "its broker has ended"),
-    (
-        {"containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]},
-        Phase.FAILED,
-        "its broker has ended",
-    ),
+    (RUNNING, RUNS, ""),
+    ({}, BEGINS, "is being started"),
+    ({"phase": "Running"}, BEGINS, "is being started"),
+    ({"phase": "Succeeded"}, FAILS, "its broker has ended"),
+    (broker(state=CLEANLY), FAILS, "its broker has ended"),
     (
         {"phase": "Failed", "reason": "Evicted", "message": "no memory"},
-        Phase.PENDING,
+        BEGINS,
         "was evicted by its node: no memory",
     ),
     (
-        {
-            "phase": "Failed",
-            "conditions": [
-                {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
-            ],
-        },
-        Phase.PENDING,
+        disruption("PreemptionByScheduler"),
+        BEGINS,
         "was preempted by pods of a higher priority",
     ),
-    ({"phase": "Failed", "reason": "Odd"}, Phase.PENDING, "ended: Odd"),
-    ({"phase": "Failed"}, Phase.PENDING, "is ending"),
+    ({"phase": "Failed", "reason": "Odd"}, BEGINS, "ended: Odd"),
+    ({"phase": "Failed"}, BEGINS, "is ending"),
     (
-        {"containerStatuses": [waiting("ErrImagePull", "no such")]},
-        Phase.PENDING,
+        broker(**PULL),
+        BEGINS,
         "image flux:1 cannot be pulled: ErrImagePull: no such",
     ),
     (
-        {"containerStatuses": [waiting("InvalidImageName")]},
-        Phase.FAILED,
+        broker(**waiting("InvalidImageName")),
+        FAILS,
         "image flux:1 cannot be pulled: InvalidImageName:",
     ),
     (
-        {"containerStatuses": [waiting("CreateContainerConfigError", "no secret")]},
-        Phase.PENDING,
+        broker(**waiting("CreateContainerConfigError", "no secret")),
+        BEGINS,
         "CreateContainerConfigError: no secret",
     ),
     (
-        {
-            "phase": "Running",
-            "containerStatuses": [
-                {"restartCount": 1, "state": {"running": {}}, "lastState": CRASHED}
-            ],
-        },
-        Phase.RUNNING,
+        broker("Running", restartCount=1, lastState=CRASHED, **UP),
+        RUNS,
         "was restarted once, last after exit status 1",
     ),
     (
-        {
-            "phase": "Running",
-            "containerStatuses": [
-                {
-                    "restartCount": 3,
-                    **waiting("CrashLoopBackOff"),
-                    "lastState": CRASHED,
-                }
-            ],
-        },
-        Phase.RUNNING,
+        broker("Running", restartCount=3, **AGAIN),
+        RUNS,
         "ended with exit status 1; is started again",
     ),
     (
-        {
-            "initContainerStatuses": [
-                {"image": "view:1", **waiting("ErrImagePull", "no such")}
-            ],
-            "containerStatuses": [waiting("PodInitializing")],
-        },
-        Phase.PENDING,
+        init(image="view:1", **PULL),
+        BEGINS,
         "image view:1 cannot be pulled: ErrImagePull: no such",
     ),
+    (init(**UP), BEGINS, "waits for its init container view"),
+    (init(state=CRASHED), BEGINS, "its init container view ended with exit status 1"),
     (
-        {
-            "initContainerStatuses": [{"name": "view", "state": {"running": {}}}],
-            "containerStatuses": [waiting("PodInitializing")],
-        },
-        Phase.PENDING,
-        "waits for its init container view",
-    ),
-    (
-        {"initContainerStatuses": [{"name": "view", "state": CRASHED}]},
-        Phase.PENDING,
-        "its init container view ended with exit status 1",
-    ),
-    (
-        {
-            "initContainerStatuses": [
-                {
-                    "name": "view",
-                    "state": {"terminated": {"exitCode": 1, "message": "cp: no\n x"}},
-                }
-            ]
-        },
-        Phase.PENDING,
+        init(state=COMPLAINED),
+        BEGINS,
         "its init container view ended with exit status 1: cp: no x",
     ),
+    (init(**AGAIN), BEGINS, "its init container view ended with exit status 1"),
+    (init(state=CLEANLY), BEGINS, "is being started"),
+    (init("gcsfuse", started=True, **UP), BEGINS, "is being started"),
     (
-        {
-            "initContainerStatuses": [
-                {
-                    "name": "view",
-                    **waiting("CrashLoopBackOff"),
-                    "lastState": CRASHED,
-                }
-            ]
-        },
-        Phase.PENDING,
-        "its init container view ended with exit status 1",
-    ),
-    (
-        {
-            "initContainerStatuses": [
-                {"name": "view", "state": {"terminated": {"exitCode": 0}}}
-            ],
-            "containerStatuses": [waiting("PodInitializing")],
-        },
-        Phase.PENDING,
-        "is being started",
-    ),
-    (
-        {
-            "initContainerStatuses": [
-                {"name": "gcsfuse", "started": True, "state": {"running": {}}}
-            ],
-            "containerStatuses": [waiting("ContainerCreating")],
-        },
-        Phase.PENDING,
-        "is being started",
-    ),
-    (
-        {
-            "initContainerStatuses": [
-                {"name": "gcsfuse", "started": False, "state": {"running": {}}}
-            ],
-            "containerStatuses": [waiting("PodInitializing")],
-        },
-        Phase.PENDING,
+        init("gcsfuse", started=False, **UP),
+        BEGINS,
         "waits for its init container gcsfuse",
     ),
-    (
-        {
-            "phase": "Running",
-            # It failed later, and is started again beside the broker.
-            "initContainerStatuses": [
-                {"name": "gcsfuse", "started": False, "state": CRASHED}
-            ],
-            "containerStatuses": [{"state": {"running": {}}}],
-        },
-        Phase.RUNNING,
-        "",
-    ),
-    ({"phase": "Running"}, Phase.PENDING, "is being started"),
+    # It failed later, and is started again beside the broker.
+    (broker("Running", **UP) | {"initContainerStatuses": [LATER]}, RUNS, ""),
 ]
 
 
@@ -204,13 +132,6 @@ def test_a_pod_that_is_not_bound_waits_for_a_node() -> None:
     del unbound["spec"]["nodeName"]
     seen = look(thing("Job"), pod(0, **RUNNING), unbound)
     assert seen.why == "n-1 waits for a node"
-
-
-def unschedulable(index: int) -> Manifest:
-    message = "0/2 nodes are available"
-    condition = {"type": "PodScheduled", "status": "False", "message": message}
-    condition["lastTransitionTime"] = EARLIER
-    return pod(index, conditions=[condition])
 
 
 @pytest.mark.parametrize(
@@ -276,10 +197,7 @@ def test_a_node_that_is_taken_back_is_told_from_a_failure(
     assert "its next pod is being started" in seen.why
     # What keeps that one is told as of a first pod.
     mount = 'MountVolume.SetUp failed for volume "secret" : secret "b" not found'
-    about = {"kind": "Pod", "name": name_of(waits)}
-    lacks = {"type": "Warning", "reason": "FailedMount", "message": mount}
-    at = {"metadata": {"creationTimestamp": later}, "involvedObject": about}
-    found = warnings_by_object([{**lacks, **at}])
+    found = about("Pod", name_of(waits), f"FailedMount: {mount}", later)
     seen = look(thing("Job"), pod(0, **RUNNING), taken, waits, warnings=found)
     assert f"; its next pod cannot be started: FailedMount: {mount}" in seen.why
     seen = look(thing("Job"), pod(0, **RUNNING), taken, runs)
@@ -293,22 +211,15 @@ def test_a_node_that_is_taken_back_is_told_from_a_failure(
     assert seen.failure is failure
 
 
-def preemption(pod: str, **times: str) -> Manifest:
-    about = {"kind": "Pod", "name": pod}
-    meta = {"creationTimestamp": EARLIER}
-    return {"involvedObject": about, "reason": "Preempted", "metadata": meta, **times}
-
-
 def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
-    found = warnings_by_object([preemption("b-1-xyz", lastTimestamp=EARLIER)])
-
+    found = about("Pod", "b-1-xyz", "Preempted")
     for pods in ((), (pod(0, **RUNNING), pod(1))):
         seen = look(thing("Job"), *pods, warnings=found)
         assert [follower.reclaimed for follower in seen.followers] == [False, True]
         assert "was preempted by pods of a higher priority; " in seen.followers[1].why
     # It runs again, or another pod has run since.
-    old = preemption("b-1-xyz", lastTimestamp="1970-01-01T00:10:00Z")
-    for last, events in ((RUNNING, found), ({}, warnings_by_object([old]))):
+    old = about("Pod", "b-1-xyz", "Preempted", "1970-01-01T00:10:00Z")
+    for last, events in ((RUNNING, found), ({}, old)):
         pods = pod(0, **RUNNING), pod(1, **last)
         seen = look(thing("Job"), *pods, warnings=events)
         assert not any(follower.reclaimed for follower in seen.followers)
@@ -334,17 +245,19 @@ def test_an_index_is_found_in_the_annotation_too() -> None:
     }
 
 
-def test_an_event_says_that_an_image_is_pulled() -> None:
-    words = 'Pulling: Pulling image "flux:1"'
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ('Pulling: Pulling image "flux:1"', "waits for its image: {}"),
+        ('FailedMount: secret "b" not found', "cannot be started: {}"),
+        # Of before it had a node.
+        ("FailedScheduling: 0/2 nodes are available", "is being started"),
+    ],
+)
+def test_an_event_says_why_a_container_does_not_start(words: str, why: str) -> None:
     events = about("Pod", "p1", words)
     seen = look(thing("Job"), pod(0, **RUNNING), pod(1), warnings=events)
-    assert seen.why == f"n-1 waits for its image: {words}"
-
-
-def test_what_was_said_before_it_had_a_node_is_over() -> None:
-    events = about("Pod", "p1", "FailedScheduling: 0/2 nodes are available")
-    seen = look(thing("Job"), pod(0, **RUNNING), pod(1), warnings=events)
-    assert seen.why == "n-1 is being started"
+    assert seen.why == f"n-1 {why.format(words)}"
 
 
 @pytest.mark.parametrize(
@@ -353,8 +266,7 @@ def test_what_was_said_before_it_had_a_node_is_over() -> None:
 )
 def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
-    states = {"state": {"running": {}}, "lastState": killed, "restartCount": 1}
-    starved = pod(1, phase="Running", containerStatuses=[states])
+    starved = pod(1, **broker("Running", lastState=killed, restartCount=1, **UP))
     starved["spec"]["containers"][-1]["resources"] = {"limits": limits}
     seen = look(thing("Job"), pod(0, **RUNNING), starved)
     assert seen.phase is Phase.RUNNING
@@ -364,34 +276,16 @@ def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
     )
 
 
-def test_an_event_says_why_a_container_does_not_start() -> None:
-    words = 'FailedMount: secret "b" not found'
-    seen = look(
-        thing("Job"), pod(0, **RUNNING), pod(1), warnings=about("Pod", "p1", words)
-    )
-    assert seen.why == f"n-1 cannot be started: {words}"
-
-
-def test_a_log_says_why_a_broker_ended() -> None:
-    ended = {"phase": "Running", "containerStatuses": [{"state": CRASHED}]}
-    seen = look(
+def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
+    objects = (
         thing("Job"),
         pod(0, **RUNNING),
-        pod(1, **ended),
-        logs={"p1": "<3>bad key\n\n<2>the end\n"},
+        pod(1, **broker("Running", state=CRASHED)),
     )
+    seen = look(*objects, logs={"p1": "<3>bad key\n\n<2>the end\n"})
     assert seen.why.endswith("is started again: bad key / the end")
-
-
-def test_a_log_says_that_a_broker_was_not_started() -> None:
-    ended = {"phase": "Running", "containerStatuses": [{"state": CRASHED}]}
     last = "commands.pre ended with exit status 3"
-    seen = look(
-        thing("Job"),
-        pod(0, **RUNNING),
-        pod(1, **ended),
-        logs={"p1": f"cannot mount\nno such\n{last}\n"},
-    )
+    seen = look(*objects, logs={"p1": f"cannot mount\nno such\n{last}\n"})
     assert seen.phase is Phase.FAILED
     assert seen.why == f"n-1 {last}: cannot mount / no such"
 

@@ -4,26 +4,17 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from burst.config import convert
 from burst.errors import ConfigError
-from burst.kits.pods import PodSettings
 from burst.kits.pods.admission import advise, standard_of
 from burst.kits.pods.storage import known_directories
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import TAGS, by_kind, pod_spec, replace, run
+from tests.kits.pods import TAGS, by_kind, pod_spec, read_settings, replace, run
 
-TABLE = """
-image = "flux:0.88.0"
-namespace = "jobs"
-user = 1000
-offers = { nodes = { cores = 4, max_nodes = 4 } }
-"""
 VOLUMES = """
 [volumes.results]
 path = "/results"
@@ -48,11 +39,6 @@ config_map = "app"
 """
 
 
-def read(more: str) -> PodSettings:
-    """Return the settings of a provider with these lines in its table."""
-    return convert(PodSettings, tomllib.loads(TABLE + more), "providers.far")
-
-
 def mounted(pod: Any) -> dict[str, tuple[dict[str, Any], bool]]:
     """Return the source of what is mounted, and whether it is read-only, by path."""
     (container,) = pod["containers"]
@@ -67,8 +53,8 @@ def mounted(pod: Any) -> dict[str, tuple[dict[str, Any], bool]]:
 
 
 def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
-    before = mounted(pod_spec(spec, read("")))
-    found = mounted(pod_spec(spec, read(VOLUMES)))
+    before = mounted(pod_spec(spec, read_settings("")))
+    found = mounted(pod_spec(spec, read_settings(VOLUMES)))
     attributes = {"volumeAttributes": {"bucketName": "b"}}
     csi = {"driver": "gcsfuse.csi.storage.gke.io", **attributes}
     nfs = {"server": "files.example.org", "path": "/export/home"}
@@ -84,11 +70,11 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
 
 def test_an_isolated_burst_has_them_too(spec: BurstSpec) -> None:
     alone = replace(spec, program=Program(kind="interactive"))
-    assert "/results" in mounted(pod_spec(alone, read(VOLUMES)))
+    assert "/results" in mounted(pod_spec(alone, read_settings(VOLUMES)))
 
 
 def test_memory_and_scratch_are_empty_directories(spec: BurstSpec) -> None:
-    pod = pod_spec(spec, read('shm = "8Gi"\nscratch = "50Gi"'))
+    pod = pod_spec(spec, read_settings('shm = "8Gi"\nscratch = "50Gi"'))
     found = mounted(pod)
     memory = {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
     assert found["/dev/shm"] == (memory, False)
@@ -96,7 +82,7 @@ def test_memory_and_scratch_are_empty_directories(spec: BurstSpec) -> None:
     # A node without so much disk does not get the pod.
     requests = pod["containers"][0]["resources"]["requests"]
     assert requests["ephemeral-storage"] == "50Gi"
-    elsewhere = read('scratch = "1Gi"\nscratch_path = "/local"')
+    elsewhere = read_settings('scratch = "1Gi"\nscratch_path = "/local"')
     assert "/local" in mounted(pod_spec(spec, elsewhere))
 
 
@@ -104,7 +90,7 @@ def test_directories_of_jobs_are_made_where_nothing_is_mounted(
     spec: BurstSpec,
 ) -> None:
     cwd = ("/h/run/a", "/h/run", "/work", "/results/x", "/tmp/y", "/scratch/z")
-    settings = replace(read(f'scratch = "1Gi"\n{VOLUMES}'), cwd=cwd)
+    settings = replace(read_settings(f'scratch = "1Gi"\n{VOLUMES}'), cwd=cwd)
     before = mounted(pod_spec(spec, replace(settings, cwd=())))
     found = mounted(pod_spec(spec, settings))
     empty: tuple[dict[str, Any], bool] = ({"emptyDir": {}}, False)
@@ -119,7 +105,7 @@ def test_directories_are_there_before_the_broker_starts(
 ) -> None:
     """Run as it is, but for where things are mounted."""
     work = tmp_path / "ann's" / "run"
-    settings = replace(read(""), cwd=(str(work),), flux="ls")
+    settings = replace(read_settings(""), cwd=(str(work),), flux="ls")
     start = by_kind(spec, settings)["ConfigMap"]["data"]["start"]
     for name in ("config", "secret", "run"):
         (tmp_path / name).mkdir()
@@ -133,7 +119,9 @@ def test_directories_are_there_before_the_broker_starts(
 
 
 def test_directories_that_followers_have_are_known() -> None:
-    settings = read(f'cwd = ["/work/"]\nshm = "1Gi"\nhost_paths = ["/opt"]\n{VOLUMES}')
+    settings = read_settings(
+        f'cwd = ["/work/"]\nshm = "1Gi"\nhost_paths = ["/opt"]\n{VOLUMES}'
+    )
     listed = known_directories(settings)
     known = set(listed)
     assert len(known) == len(listed)
@@ -142,12 +130,12 @@ def test_directories_that_followers_have_are_known() -> None:
 
 def test_a_queue_has_the_job_and_not_its_pods(spec: BurstSpec) -> None:
     label = {"kueue.x-k8s.io/queue-name": "batch"}
-    job = by_kind(spec, read('queue = "batch"'))["Job"]
+    job = by_kind(spec, read_settings('queue = "batch"'))["Job"]
     assert job["metadata"]["labels"] == {**TAGS.labels(spec.burst_id), **label}
     template = job["spec"]["template"]["metadata"]
     assert template["labels"] == TAGS.labels(spec.burst_id)
     assert job["spec"]["suspend"] is True
-    operator = by_kind(spec, read('queue = "batch"\nform = "operator"'))
+    operator = by_kind(spec, read_settings('queue = "batch"\nform = "operator"'))
     made = operator["MiniCluster"]
     assert made["spec"]["jobLabels"] == {**TAGS.labels(spec.burst_id), **label}
     assert made["metadata"]["labels"] == TAGS.labels(spec.burst_id)
@@ -171,7 +159,9 @@ csi = { driver = "d", volumeAttributes = { a = "b" } }
 path = "/disk"
 csi = { driver = "d" }
 """
-    (container,) = by_kind(spec, read(table))["MiniCluster"]["spec"]["containers"]
+    (container,) = by_kind(spec, read_settings(table))["MiniCluster"]["spec"][
+        "containers"
+    ]
     volumes = container["volumes"]
     del volumes["burst-key"]
     assert volumes == {
@@ -198,7 +188,7 @@ csi = { driver = "d" }
 
 
 def test_a_namespace_that_is_restricted_denies_nfs() -> None:
-    settings = read(VOLUMES)
+    settings = read_settings(VOLUMES)
     assert standard_of(settings) == "baseline"
     assert "do without nfs in volumes" in advise(settings)
     claim = {"results": settings.volumes["results"]}
@@ -220,14 +210,8 @@ REFUSED = [
     ("[volumes.v]\npath = 'v'\nclaim = 'x'", "volumes.v.path: 'v' is no absolute"),
     ("[volumes.v]\npath = '/'\nclaim = 'x'", "volumes.v.path: '/' is no absolute"),
     ("[volumes.v]\npath = '/a/../b'\nclaim = 'x'", "volumes.v.path: .* is no absolute"),
-    (
-        "[volumes.v]\npath = '/burst/x'\nclaim = 'x'",
-        "volumes.v.path: certificate, keys and",
-    ),
-    (
-        "[volumes.v]\npath = '/run/munge'\nclaim = 'x'",
-        "volumes.v.path: certificate, keys and",
-    ),
+    ("[volumes.v]\npath = '/burst/x'\nclaim = 'x'", "v.path: certificate, keys and"),
+    ("[volumes.v]\npath = '/run/munge'\nclaim = 'x'", "v.path: certificate, keys and"),
     ("[volumes.v]\npath = '/tmp/'\nclaim = 'x'", "volumes.v.path: followers have a /t"),
     (f"scratch = '1Gi'\nscratch_path = '/v'\n{V}claim = 'x'", "scratch_path: /v is al"),
     ("shm = '8GB'", "shm: '8GB' is not a size such as \"8Gi\""),
@@ -239,10 +223,7 @@ REFUSED = [
     ("cwd = ['/usr/bin']", r"cwd\[0\]: an empty /usr/bin would hide what the image"),
     ("cwd = ['/proc']", r"cwd\[0\]: /proc is the kernel's; name a directory of your"),
     ("cwd = ['/dev/shm']", r"cwd\[0\]: /dev/shm is the kernel's"),
-    (
-        "scratch = '1Gi'\nscratch_path = '/etc'",
-        "scratch_path: an empty /etc would hide",
-    ),
+    ("scratch = '1Gi'\nscratch_path = '/etc'", "path: an empty /etc would hide"),
     ("queue = 'a b'", "queue: 'a b' is no name of a queue"),
     ("host_paths = ['opt']", "host_paths: 'opt' is no absolute path below /"),
     ("host_paths = ['/']", "host_paths: '/' is no absolute path below /"),
@@ -265,18 +246,18 @@ REFUSED = [
 def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
     table: str, cwd: str
 ) -> None:
-    assert read(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
+    assert read_settings(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
 
 
 def test_a_munge_of_the_node_is_mounted_where_there_is_no_other() -> None:
-    found = read("host_paths = ['/run/munge']").host_paths
+    found = read_settings("host_paths = ['/run/munge']").host_paths
     assert found == ("/run/munge",)
 
 
 @pytest.mark.parametrize(("table", "words"), REFUSED)
 def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"providers.far: .*{words}"):
-        read(table)
+        read_settings(table)
 
 
 @pytest.mark.parametrize(
@@ -284,14 +265,11 @@ def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
     [
         (f"{V}nfs = 's:/x'", "volumes.v.nfs: a MiniCluster cannot have it"),
         (f"{V}config_map = 'x'", "volumes.v.config_map: a MiniCluster cannot"),
-        (
-            f"{V}csi = {{ driver = 'd', fsType = 'x' }}",
-            "volumes.v.csi.fsType: a MiniCluster cannot have it",
-        ),
+        (f"{V}csi = {{ driver = 'd', fsType = 'x' }}", "csi.fsType: a MiniCluster can"),
         ("scratch = '1Gi'", "scratch: a MiniCluster cannot have it"),
         ("cwd = ['/work']", "cwd: a MiniCluster cannot have it"),
     ],
 )
 def test_what_a_minicluster_cannot_mount_is_refused(table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"providers.far: .*{words}"):
-        read(f"form = 'operator'\n{table}")
+        read_settings(f"form = 'operator'\n{table}")

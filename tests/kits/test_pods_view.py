@@ -5,41 +5,32 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from burst.config import convert
 from burst.errors import ConfigError
 from burst.kits.pods import PodSettings, isolated
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import by_kind, pod_spec, replace, run
+from tests.kits.pods import by_kind, pod_spec, read_settings, replace, run
 
-TABLE = """
-image = "application:1"
+VIEW = """
 view = "flux-view:0.88.0"
-namespace = "jobs"
-user = 1000
-
-[offers.nodes]
-cores = 4
-max_nodes = 4
-gpus = 1
-memory = "8Gi"
+offers.nodes.gpus = 1
+offers.nodes.memory = "8Gi"
 """
 
 
 def read(more: str = "") -> PodSettings:
     """Return the settings of a provider with a view and these lines in its table."""
-    return convert(PodSettings, tomllib.loads(more + TABLE), "providers.far")
+    return read_settings(VIEW + more)
 
 
 def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
     pod = pod_spec(spec, read('scratch = "1Gi"'))
     (init,), (broker,) = pod["initContainers"], pod["containers"]
     assert (init["name"], init["image"]) == ("flux-view", "flux-view:0.88.0")
-    assert broker["image"] == "application:1"
+    assert broker["image"] == "flux:0.88.0"
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     for number, path in enumerate(("/mnt/flux/view", "/opt/software")):
         name = f"view-{number}"
@@ -68,12 +59,6 @@ def test_without_it_there_is_no_init_container(spec: BurstSpec) -> None:
     assert not [v for v in pod["volumes"] if v["name"].startswith("view-")]
     data = by_kind(spec, replace(read(), view=""))["ConfigMap"]["data"]
     assert "PATH" not in data["start"]
-
-
-def test_the_operator_has_one_of_its_own(spec: BurstSpec) -> None:
-    made = by_kind(spec, replace(read(), form="operator"))["MiniCluster"]["spec"]
-    assert made["flux"]["container"]["image"] == "flux-view:0.88.0"
-    assert not made["flux"]["container"].get("disable")
 
 
 def test_others_of_the_site_come_after_it(spec: BurstSpec) -> None:
@@ -151,9 +136,6 @@ def test_an_image_without_it_says_what_is_not_there(
         assert words in done.stdout + done.stderr
 
 
-FORM = 'form = "operator"\n'
-
-
 @pytest.mark.parametrize(
     ("table", "words"),
     [
@@ -165,10 +147,7 @@ FORM = 'form = "operator"\n'
         ("view_paths = ['/a:']", r"view_paths\[0\]: '' is no absolute path"),
         ("view_paths = ['/a:/a', '/b:b']", r"view_paths\[1\]: 'b' is no absolute"),
         ("view_paths = ['/a:/']", r"view_paths\[0\]: '/' is no absolute path below /"),
-        (
-            "view_paths = ['/a:/burst/x']",
-            r"view_paths\[0\]: certificate, keys and settings",
-        ),
+        ("view_paths = ['/a:/burst/x']", r"view_paths\[0\]: certificate, keys and"),
         ("view_paths = ['/a:/tmp']", r"view_paths\[0\]: followers have a /tmp"),
         ("view_paths = ['/a:/a', '/b:/a/']", r"view_paths\[1\]: /a/ is also view_path"),
         ("host_paths = ['/opt/software']", r"view_paths\[1\]: .* is also host_paths"),
@@ -177,7 +156,7 @@ FORM = 'form = "operator"\n'
             "volumes.v = { path = '/opt/software', claim = 'v' }",
             r"view_paths\[1\]: .* is also volumes.v.path",
         ),
-        (f"{FORM}view_paths = ['/a:/a']", "view_paths: the Flux Operator copies from"),
+        ("form = 'operator'\nview_paths = ['/a:/a']", "view_paths: the Flux Operator"),
         ("pod.spec.volumes = [{ name = 'view-0' }]", "volumes.view-0: has Flux"),
         (
             "pod.spec.initContainers = [{ name = 'flux-view' }]",
@@ -191,7 +170,5 @@ def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
 
 
 def test_paths_without_an_image_are_refused() -> None:
-    table = tomllib.loads(f"view_paths = ['/a:/a']\n{TABLE}")
-    del table["view"]
     with pytest.raises(ConfigError, match="view_paths: is for view, which is not set"):
-        convert(PodSettings, table, "providers.far")
+        read_settings("view_paths = ['/a:/a']")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,12 +11,11 @@ import msgspec
 import pytest
 
 from burst.errors import Transient
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods import PodBursts
 from burst.kits.pods.kept_fields import KeptObject
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
 from burst.provider import Phase
+from tests.kits.kubeserver import ABSENT
 from tests.kits.played_namespace import (
     BURSTS,
     JOBS,
@@ -28,17 +26,11 @@ from tests.kits.played_namespace import (
     ROOT,
     Namespace,
     job,
-    played_namespace,
     pod,
 )
-from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
-from tests.support.waiting import HANG_S, wait_until
-
-
-@pytest.fixture
-def namespace() -> Iterator[Namespace]:
-    with played_namespace() as namespace:
-        yield namespace
+from tests.kits.pods import bursts_in, make_spec, replace
+from tests.support.set_clock import SetClock
+from tests.support.waiting import wait_until
 
 
 def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
@@ -79,16 +71,15 @@ def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
 
 
 def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -> None:
-    now = [NOW]
-    cluster = Cluster(Endpoint(namespace.server.url, "", lambda: "t"), timeout=HANG_S)
-    bursts = PodBursts(cluster, SETTINGS, TAGS, clock=lambda: now[0])
+    clock = SetClock(NOW)
+    bursts = bursts_in(namespace.server, clock)
     namespace.log(BURSTS[0], REFUSED)
     for _ in range(3):
         first, second = bursts.observe()
         assert "it has no answer from tcp://h:1" in first.why
         assert not second.why
     namespace.log(BURSTS[0], JOINED)
-    now[0] += 900
+    clock.now += 900
     first, _ = bursts.observe()
     assert not first.why
     bursts.close()
@@ -123,9 +114,8 @@ def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
     spec = make_spec(place)
     made = job(spec.burst_id)
     made["metadata"]["namespace"] = "jobs"
-    absent = {"kind": "Status", "details": {"name": "x", "kind": "y"}}
     for path in (JOBS, f"{ROOT}/configmaps", f"{ROOT}/secrets", f"{ROOT}/services"):
-        namespace.server.answer("GET", f"{path}/{spec.burst_id}", (404, absent))
+        namespace.server.answer("GET", f"{path}/{spec.burst_id}", ABSENT)
         namespace.server.answer("POST", path, (201, made))
     namespace.server.answer("PATCH", f"{JOBS}/{spec.burst_id}", (200, made))
     namespace.bursts.provision(spec)
@@ -263,14 +253,12 @@ def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) 
     pods = namespace.watch()
     evicted = pod(BURSTS[0])
     evicted["metadata"]["deletionTimestamp"] = "1970-01-01T00:16:00Z"
-    evicted["status"]["conditions"] = [
-        {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting",
-        }
-    ]
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    condition |= {
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    evicted["status"]["conditions"] = [condition]
     why = "was evicted, as when a node is drained: Eviction API: evicting"
 
     def told() -> list[tuple[str, str]]:

@@ -3,25 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from burst.errors import Transient
-from burst.kits.kube import Cluster, Endpoint
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID
 from burst.kits.pods.status import describe
 from burst.kits.pods.stuck_pods import delete_stuck
 from burst.provider import Phase
-from tests.kits.kubeserver import Said, api_server
+from tests.kits.kubeserver import ABSENT, Said, cluster_of
 
 NOW = 1000.0
 LATE = "1970-01-01T00:15:39Z"  # 61 s before
 SOON = "1970-01-01T00:15:41Z"
-GONE = 404, {"kind": "Status", "details": {"name": "n", "kind": "nodes"}}
+
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/far/pods"
 
@@ -42,17 +40,15 @@ def node(ready: str) -> tuple[int, Any]:
 
 
 @pytest.fixture
-def server() -> Iterator[Said]:
-    with api_server() as said:
-        for name in ("a", "b"):
-            said.answer("DELETE", f"{PODS}/{name}", (200, {}))
-        yield said
+def server(server: Said) -> Said:
+    for name in ("a", "b"):
+        server.answer("DELETE", f"{PODS}/{name}", (200, {}))
+    return server
 
 
 def deleted(server: Said, *pods: Manifest, force: bool = False) -> list[str]:
     """Return the pods that were deleted, in order."""
-    cluster = Cluster(Endpoint(server.url, "", lambda: "t"))
-    delete_stuck(cluster, pods, NOW, force=force)
+    delete_stuck(cluster_of(server), pods, NOW, force=force)
     asked = zip(server.asked, server.bodies, strict=True)
     found = [(path, body) for (how, path, _), body in asked if how == "DELETE"]
     for path, body in found:
@@ -61,7 +57,7 @@ def deleted(server: Said, *pods: Manifest, force: bool = False) -> list[str]:
     return [path[-1] for path, _ in found]
 
 
-@pytest.mark.parametrize("answer", [GONE, node("Unknown"), node("False"), (200, {})])
+@pytest.mark.parametrize("answer", [ABSENT, node("Unknown"), node("False"), (200, {})])
 def test_pods_on_a_dead_node_are_not_waited_for(server: Said, answer: Any) -> None:
     server.answer("GET", f"{NODES}/n", answer)
     assert deleted(server, pod("a"), pod("b")) == ["a", "b"]
@@ -79,7 +75,7 @@ def test_others_are_waited_for(server: Said, answer: Any) -> None:
     "young", [pod("a", ends=SOON), pod("a", ends=""), pod("a", node="")]
 )
 def test_a_pod_has_its_time_to_end(server: Said, young: Manifest) -> None:
-    server.answer("GET", f"{NODES}/n", GONE)
+    server.answer("GET", f"{NODES}/n", ABSENT)
     assert deleted(server, young, pod("b")) == ["b"]
 
 

@@ -14,8 +14,7 @@ from burst.config import convert, load
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, reap_all
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -48,23 +47,6 @@ def test_its_pods_are_accepted(bursts: Bursts, name: str) -> None:
     assert any("accepts the Job and the pods of" in f.what for f in found)
 
 
-def test_an_applications_job_waits_in_its_queue(bursts: Bursts) -> None:
-    provider = bursts.provider(**settings_of(bursts, APPLICATION))
-    spec = msgspec.structs.replace(bursts.spec, offer="gpu", shape=Shape(8, 2))
-    provider.provision(spec)
-    status = wait_status(provider, lambda seen: "is queued" in seen.why)
-    assert status.phase is Phase.PENDING
-    (job,) = bursts.objects("jobs")
-    assert job["metadata"]["labels"][KUEUE_QUEUE] == "batch"
-    pod = job["spec"]["template"]["spec"]
-    assert [init["name"] for init in pod["initContainers"]] == ["metrics"]
-    (broker,) = pod["containers"]
-    assert broker["resources"]["limits"]["nvidia.com/gpu"] == "2"
-    mounted = {mount["mountPath"] for mount in broker["volumeMounts"]}
-    assert {"/results", "/dev/shm", "/scratch", "/home/ann/run"} <= mounted
-    assert [variable["name"] for variable in broker["env"]] == ["TOKEN"]
-
-
 def test_an_applications_pods_have_all_of_it_once_the_queue_starts_it(
     bursts: Bursts,
 ) -> None:
@@ -73,6 +55,7 @@ def test_an_applications_pods_have_all_of_it_once_the_queue_starts_it(
     spec = msgspec.structs.replace(bursts.spec, offer="gpu", shape=Shape(8, 2))
     provider.provision(spec)
     (job,) = bursts.objects("jobs")
+    assert job["metadata"]["labels"][KUEUE_QUEUE] == "batch"
     path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs"
     name = job["metadata"]["name"]
     bursts.api.patch(f"{path}/{name}", {"spec": {"suspend": False}})
@@ -88,6 +71,9 @@ def test_an_applications_pods_have_all_of_it_once_the_queue_starts_it(
         assert (sidecar["name"], sidecar["restartPolicy"]) == ("metrics", "Always")
         (broker,) = pod["spec"]["containers"]
         assert broker["resources"]["requests"]["nvidia.com/gpu"] == "2"
+        mounted = {mount["mountPath"] for mount in broker["volumeMounts"]}
+        assert {"/results", "/dev/shm", "/scratch", "/home/ann/run"} <= mounted
+        assert [variable["name"] for variable in broker["env"]] == ["TOKEN"]
         tolerated = [each.get("key") for each in pod["spec"]["tolerations"]]
         assert "nvidia.com/gpu" in tolerated
     reap_all(provider, spec)

@@ -66,16 +66,6 @@ def test_a_quota_that_demands_limits(bursts: Bursts) -> None:
     check_refused(bursts, bursts.provider(), "must specify limits.cpu")
 
 
-def test_a_quota_that_is_used_up(bursts: Bursts) -> None:
-    bursts.make_quota(pods="1")
-    provider = bursts.provider(schedule=Seconds(0))
-    provider.provision(bursts.spec)
-    status = wait_status(provider, lambda seen: seen.phase is Phase.FAILED)
-    assert status.failure is Failure.CAPACITY
-    assert "exceeded quota: small, requested: pods=1" in status.why
-    reap_all(provider, bursts.spec)
-
-
 @contextlib.contextmanager
 def policy(
     bursts: Bursts, kinds: str, reason: str, unless: str = "false"
@@ -239,43 +229,6 @@ def test_a_denial_that_is_repaired_is_over(bursts: Bursts) -> None:
     assert a_minute_later(bursts, provider).phase is Phase.RUNNING
 
 
-def add_sidecars(path: str, manifest: dict[str, Any]) -> None:
-    """Put a container first, and a native sidecar, as Istio and gcsfuse do."""
-    if path.endswith("/jobs"):
-        pod = manifest["spec"]["template"]["spec"]
-        plain = {"image": "proxy:1"}
-        pod["containers"].insert(0, {"name": "istio-proxy", **plain})
-        native = {"name": "gcsfuse", "restartPolicy": "Always", **plain}
-        pod["initContainers"] = [native]
-
-
-def test_sidecars_are_not_the_broker(bursts: Bursts, proxy: Proxy) -> None:
-    proxy.admit = add_sidecars
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
-    provider.provision(bursts.spec)
-    assert wait_status(provider, running).why == ""
-    pod = bursts.objects("pods")[0]
-    assert [c["name"] for c in pod["spec"]["containers"]] == ["istio-proxy", "broker"]
-    ended = {"terminated": {"exitCode": 3, "reason": "Error"}}
-    native = {"name": "gcsfuse", "restartCount": 1, "started": False}
-    proxied = {"name": "istio-proxy", "restartCount": 0, "state": ended}
-    broker = {"name": "broker", "restartCount": 0, "state": {"running": {}}}
-    sidecars = {
-        "containerStatuses": [proxied, broker],
-        "initContainerStatuses": [{**native, "state": ended}],
-    }
-    bursts.patch_pod(pod, sidecars)
-    (status,) = provider.observe()
-    assert (status.phase, status.why) == (Phase.RUNNING, "")
-    failed = {**broker, "state": ended}
-    bursts.patch_pod(pod, {"containerStatuses": [proxied, failed]})
-    status = wait_status(provider, lambda seen: "exit status 3" in seen.why)
-    logs = [path for _, path in proxy.seen if "/log?" in path]
-    assert logs
-    assert all("container=broker" in path for path in logs)
-    reap_all(provider, bursts.spec)
-
-
 def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     """Kueue suspends Jobs, those that run as well, and starts them; here the test."""
     path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
@@ -300,23 +253,6 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     impatient = bursts.provider(schedule=Seconds(0))
     late = wait_status(impatient, lambda seen: seen.phase is Phase.FAILED)
     assert late.failure is Failure.CAPACITY
-    bursts.api.patch(path, {"spec": {"suspend": False}})
-    wait_status(provider, running)
-    reap_all(provider, bursts.spec)
-
-
-def test_a_job_in_a_queue_is_started_by_its_queue(bursts: Bursts, proxy: Proxy) -> None:
-    def admit(path: str, manifest: dict[str, Any]) -> None:
-        if path.endswith("/jobs"):
-            manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "batch"
-
-    proxy.admit = admit
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda seen: "is queued" in seen.why)
-    assert bursts.objects("pods") == []
-    assert len(bursts.objects("secrets")) == 1
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
     bursts.api.patch(path, {"spec": {"suspend": False}})
     wait_status(provider, running)
     reap_all(provider, bursts.spec)

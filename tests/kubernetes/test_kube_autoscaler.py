@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from burst.config import Seconds
-from burst.provider import Failure, Phase
+from burst.provider import Phase
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, finds_no_nodes, wait_status
 
@@ -44,32 +43,6 @@ def test_nodes_that_are_added_are_told_until_the_pods_have_them(bursts: Bursts) 
     for pod in pods:
         bursts.bind(pod["metadata"]["name"], "new-node")
     wait_status(provider, lambda s: s.why.endswith("is being started"))
-
-
-def test_what_karpenter_did_is_told(bursts: Bursts) -> None:
-    provider = bursts.provider(node_selector=NOWHERE)
-    provider.provision(bursts.spec)
-    wait_status(provider, finds_no_nodes)
-    karpenter = Autoscaler(bursts.api, bursts.namespace, "karpenter")
-    first, second = bursts.objects("pods")
-    chosen = "Pod should schedule on: nodeclaim/default-7xk2p"
-    karpenter.tell(first, "Nominated", chosen)
-    failed = "Failed to schedule pod, all available instance types exceed limits"
-    karpenter.tell(second, "FailedScheduling", failed, "Warning")
-
-    def both(why: str) -> bool:
-        return f"Nominated: {chosen}" in why or f"FailedScheduling: {failed}" in why
-
-    status = wait_status(provider, lambda s: all(both(f.why) for f in s.followers))
-    assert {f.why.partition("; ")[2][:22] for f in status.followers} == {
-        "Karpenter has chosen a",
-        "Karpenter adds no node",
-    }
-    # The daemon tells it with the failure, too.
-    late = bursts.provider(node_selector=NOWHERE, schedule=Seconds(0))
-    status = wait_status(late, lambda s: s.phase is Phase.FAILED)
-    assert status.failure is Failure.CAPACITY
-    wait_status(late, lambda s: "Karpenter" in s.why)
 
 
 def test_a_node_that_is_taken_away_is_told_with_the_next_pod(bursts: Bursts) -> None:

@@ -18,7 +18,6 @@ from burst.errors import NotFound
 from burst.kits.pods import PodBursts
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, finds_no_nodes, wait_status
-from tests.kubernetes.proxy import Fault, Proxy
 from tests.kubernetes.rights import grant
 from tests.support.waiting import wait_until
 
@@ -98,25 +97,6 @@ def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None
     assert "deletionTimestamp" not in pod["metadata"]
     provider.reap(one.burst_id)
     wait_gone(found, bursts)
-
-
-@pytest.mark.usefixtures("stuck")
-def test_on_a_node_that_is_not_ready(bursts: Bursts, proxy: Proxy) -> None:
-    """The node is played; the rest is real."""
-    condition = {"type": "Ready", "status": "Unknown"}
-    node = {"metadata": {"name": NODE}, "status": {"conditions": [condition]}}
-    proxy.faults.append(Fault("GET", f"/nodes/{NODE}", 200, node))
-    wait_gone(later(bursts.provider(kubeconfig=str(proxy.kubeconfig)), bursts), bursts)
-
-
-@pytest.mark.usefixtures("stuck")
-def test_on_a_node_that_is_ready_it_is_waited_for(bursts: Bursts, proxy: Proxy) -> None:
-    condition = {"type": "Ready", "status": "True"}
-    node = {"metadata": {"name": NODE}, "status": {"conditions": [condition]}}
-    proxy.faults.append(Fault("GET", f"/nodes/{NODE}", 200, node))
-    found = later(bursts.provider(kubeconfig=str(proxy.kubeconfig)), bursts)
-    found.reap(bursts.spec.burst_id)
-    assert len(bursts.objects("pods")) == 2
 
 
 @pytest.mark.usefixtures("stuck")

@@ -61,14 +61,6 @@ def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:
     assert "does not answer in time" in error.what
 
 
-def test_one_that_is_not_there_is_tried_again(bursts: Bursts, proxy: Proxy) -> None:
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
-    proxy.__exit__()
-    error = attempt(provider.observe)
-    assert isinstance(error, Transient)
-    assert "cannot be reached" in error.what
-
-
 @pytest.mark.parametrize("lost", ["jobs", "configmaps", "secrets", "start"])
 def test_an_answer_that_was_lost_makes_nothing_twice(
     bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
@@ -119,17 +111,3 @@ def test_a_deletion_whose_answer_was_lost_goes_on(
     proxy.faults.append(Fault("DELETE", ".", after=True, times=2))
     reap_all(provider, bursts.spec)
     assert provider.observe() == []
-
-
-def test_a_log_that_cannot_be_read_hides_nothing_else(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider
-) -> None:
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
-    ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
-    broker = {"name": "broker", "restartCount": 0, "state": ended}
-    bursts.patch_pod(bursts.objects("pods")[0], {"containerStatuses": [broker]})
-    proxy.faults.append(Fault("GET", "/log", 502))
-    status = wait_status(provider, lambda status: bool(status.why))
-    assert "ended with exit status 1" in status.why
-    assert "its log cannot be read" in status.why

@@ -6,7 +6,6 @@ That pods run is played by kwok, and their end by the test.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -78,24 +77,6 @@ def test_its_objects_are_taken_and_its_pods_are_made(
     assert len(ours(bursts, spec)["pods"]) == 2
     reap_all(provider, spec)
     assert not any(ours(bursts, spec).values())
-
-
-def test_how_its_program_ended_is_seen_and_nothing_is_made_again(
-    bursts: Bursts, spec: BurstSpec
-) -> None:
-    provider = bursts.provider()
-    provider.provision(spec)
-    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
-    lead = lead_pod(bursts, spec)
-    bursts.patch_pod(lead, ended(0, json.dumps({"exit_status": 3})))
-
-    def told() -> bool:
-        (status,) = provider.observe()
-        return status.instance is not None and status.instance.exit_status == 3
-
-    wait_until(told, provider.observe)
-    assert lead_pod(bursts, spec)["metadata"]["uid"] == lead["metadata"]["uid"]
-    reap_all(provider, spec)
 
 
 def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) -> None:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from burst_kube import KubeProvider
 
 from burst.kits.kube.kinds import SECRET, name_of
-from burst.kits.pods.names import SPEC, spec_hash
 from burst.model.program import Program
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
@@ -74,20 +71,6 @@ def test_what_its_lease_ended_is_deleted_by_kubernetes(bursts: Bursts) -> None:
     wait_empty(bursts)
 
 
-def test_its_job_is_suspended_until_it_owns_the_rest(
-    bursts: Bursts, proxy: Proxy
-) -> None:
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
-    provider.provision(bursts.spec)
-    made = [path.partition("?")[0] for method, path in proxy.seen if method == "POST"]
-    assert [path.rpartition("/")[2] for path in made] == [
-        *("jobs", "configmaps", "secrets")
-    ]
-    (job,) = bursts.objects("jobs")
-    assert job["spec"]["suspend"] is False
-    reap_all(provider, bursts.spec)
-
-
 def test_no_secret_is_read_listed_changed_or_deleted(
     bursts: Bursts, account: KubeProvider
 ) -> None:
@@ -118,40 +101,6 @@ def test_nor_with_an_operator(bursts: Bursts, proxy: Proxy) -> None:
         wait_empty(bursts)
     verbs = {method for method, path in proxy.seen if "/secrets" in path}
     assert verbs == {"POST"}
-
-
-def test_what_was_made_in_part_is_listed_and_completed(bursts: Bursts) -> None:
-    """The daemon died after it had made the Job."""
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    (job,) = bursts.objects("jobs")
-    reap_all(provider, bursts.spec)
-    noted: dict[str, Any] = job["metadata"]["annotations"]
-    assert noted[SPEC] == spec_hash(bursts.spec)
-    meta = {
-        "name": job["metadata"]["name"],
-        "labels": bursts.provider().tags.labels(bursts.spec.burst_id),
-        "annotations": {
-            key: value for key, value in noted.items() if not key.endswith("/started")
-        },
-    }
-    template = job["spec"]["template"]
-    template["metadata"]["labels"] = meta["labels"]
-    spec = {
-        "suspend": True,
-        "completions": 2,
-        "parallelism": 2,
-        "completionMode": "Indexed",
-        "template": template,
-    }
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs"
-    bursts.api.create(path, {"metadata": meta, "spec": spec})
-    (status,) = provider.observe()
-    assert status.phase is Phase.PENDING
-    assert "is not complete" in status.why
-    provider.provision(bursts.spec)
-    running(provider)
-    reap_all(provider, bursts.spec)
 
 
 def test_a_quota_on_secrets_leaves_a_job_that_makes_nothing(bursts: Bursts) -> None:

@@ -51,15 +51,6 @@ def ended(status: int, message: str) -> dict[str, Any]:
     }
 
 
-def test_what_the_pod_says_is_told_and_it_is_removed(bursts: Bursts) -> None:
-    endpoint = bursts.lead.endpoint
-    found = probe(bursts, bursts.provider(), 0)
-    assert found.what == f"a pod there reaches {endpoint}"
-    found = probe(bursts, bursts.provider(), 1, "connect: Connection refused")
-    assert found.level is Level.WRONG
-    assert found.what.endswith(f"{endpoint}: nothing listens there")
-
-
 def test_a_pod_without_a_node_is_told_in_the_words_of_status(bursts: Bursts) -> None:
     nowhere = {"node.kubernetes.io/instance-type": "none"}
     provider = bursts.provider(node_selector=nowhere, schedule=Seconds(1))

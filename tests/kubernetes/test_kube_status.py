@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of pods reaches the reader in words, and the daemon as a phase."""
+"""What becomes of pods reaches the reader in words, and the daemon as a phase.
+
+Here is what Kubernetes decides. What a status means that a kubelet writes is in
+`tests/kits/test_pods_status.py`.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
@@ -89,55 +92,6 @@ def test_one_broker_on_a_node_leaves_others_waiting(claimed: Bursts) -> None:
     assert len({pod["spec"]["nodeName"] for pod in claimed.objects("pods")}) == 2
 
 
-def container(**fields: Any) -> dict[str, Any]:
-    return {"containerStatuses": [{"name": "broker", "restartCount": 0, **fields}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "phase", "words"),
-    [
-        pytest.param(
-            {
-                "phase": "Pending",
-                **container(
-                    state={
-                        "waiting": {
-                            "reason": "ImagePullBackOff",
-                            "message": "no such image",
-                        }
-                    }
-                ),
-            },
-            Phase.PENDING,
-            "image local.test/flux:v0.88.0 cannot be pulled: ImagePullBackOff: no such",
-            id="image",
-        ),
-        pytest.param(
-            container(
-                restartCount=2,
-                state={"running": {}},
-                lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
-            ),
-            Phase.RUNNING,
-            "last after exit status 137, OOMKilled: it used more memory",
-            id="restarted",
-        ),
-        pytest.param(
-            {"phase": "Succeeded"}, Phase.FAILED, "its broker has ended", id="ended"
-        ),
-    ],
-)
-def test_a_pods_own_word(
-    bursts: Bursts, status: dict[str, Any], phase: Phase, words: str
-) -> None:
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    wait_status(provider, running)
-    bursts.patch_pod(bursts.objects("pods")[0], status)
-    seen = wait_status(provider, lambda s: words in s.why)
-    assert seen.phase is phase
-
-
 def test_another_namespaces_followers_take_nodes_too(
     claimed: Bursts, lab: Cluster
 ) -> None:
@@ -179,19 +133,6 @@ def test_an_image_that_takes_long_is_told_of(bursts: Bursts) -> None:
     status = wait_status(provider, lambda s: "waits for its image" in s.why)
     assert status.phase is Phase.PENDING
     assert message in status.why
-
-
-def test_a_pod_that_was_evicted_gets_another_in_its_place(bursts: Bursts) -> None:
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    wait_status(provider, running)
-    pod = bursts.objects("pods")[0]
-    message = "The node was low on resource: memory."
-    evicted = {"phase": "Failed", "reason": "Evicted", "message": message}
-    bursts.patch_pod(pod, evicted)
-    status = wait_status(provider, lambda s: bool(s.why))
-    assert status.phase is Phase.PENDING
-    assert f"was evicted by its node: {message}" in status.why
 
 
 def test_a_spot_node_that_is_shut_down_is_reclaimed(bursts: Bursts) -> None:

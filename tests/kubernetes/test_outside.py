@@ -16,13 +16,13 @@ import yaml
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import LeadSettings
-from burst.errors import BurstError, ConfigError, LeadError, Refused
+from burst.errors import BurstError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import AddressWatch
 from burst.runtime.connect import with_settings
-from burst.runtime.lead_service import read_from_service, resolve_service
+from burst.runtime.lead_service import resolve_service
 from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
@@ -264,8 +264,3 @@ def test_the_owner_tag_is_that_of_the_service_as_long_as_it_exists(far: Far) -> 
     far.cluster.kubectl("delete", "service", SERVICE, *where)
     far.add_service("NodePort")
     assert far.owner() != owner
-
-
-def test_outside_of_a_pod_there_is_nobody_to_ask() -> None:
-    with pytest.raises(ConfigError, match="runs in no pod with a service account"):
-        read_from_service(LeadSettings(address="node"))

@@ -11,14 +11,12 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import pytest
 from burst_gke import GkeProvider, GkeSettings
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
-from burst_gke.followers import GkePods
 from burst_gke.provider import Dependencies
 from google.cloud.container_v1.types import NodePool
 
@@ -38,7 +36,6 @@ from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.server import Token, connect, serve
 
 pytestmark = pytest.mark.kubernetes
-POOL_LABEL = "cloud.google.com/gke-nodepool"
 
 
 @pytest.fixture(scope="module")
@@ -119,14 +116,23 @@ class OnKubernetes(ProviderContract):
         return pods
 
 
-class GivesNodesBack(OnKubernetes):
-    form: Literal["job", "operator"] = "job"
+class TestClusterForEachBurst(OnKubernetes):
+    """With a pool, or a pool of others, only Google's side differs.
+
+    `tests/plugins/gke/test_contract.py` has that.
+    """
 
     @pytest.fixture
-    def settings(self, place: str) -> GkeSettings:
-        table = {"namespace": place, "user": 1000, "one_per_node": False}
-        return build.settings(**table, form=self.form)
+    def form(self) -> str:
+        return "job"
 
+    @pytest.fixture
+    def settings(self, place: str, form: str) -> GkeSettings:
+        table = {"namespace": place, "user": 1000, "one_per_node": False}
+        return build.settings(**table, form=form)
+
+    @pytest.mark.usefixtures("operator")
+    @pytest.mark.parametrize("form", ["job", "operator"])
     def test_shrunk_it_keeps_the_nodes_of_its_followers(
         self, whole: BurstSpec, resizing: Trial, gke: Gke, api: Api, place: str
     ) -> None:
@@ -145,13 +151,6 @@ class GivesNodesBack(OnKubernetes):
         (pod,) = api.items(f"/api/v1/namespaces/{place}/pods?labelSelector={selector}")
         assert set(vms) == {pod["spec"]["nodeName"]}
 
-
-@pytest.mark.usefixtures("operator")
-class TestMiniClusterForEachBurst(GivesNodesBack):
-    form = "operator"
-
-
-class TestClusterForEachBurst(GivesNodesBack):
     def test_in_a_new_cluster_the_namespace_is_made(
         self, cloud: Cloud, lab: Cluster, api: Api, tmp_path: Path
     ) -> None:
@@ -181,33 +180,3 @@ class TestClusterForEachBurst(GivesNodesBack):
             assert api.get(f"/api/v1/namespaces/{name}")
         finally:
             api.delete(f"/api/v1/namespaces/{name}")
-
-
-class TestNamedPool(OnKubernetes):
-    @pytest.fixture
-    def gke(self, lab: Cluster, api: Api) -> Gke:
-        gke = LabGke(lab, api)
-        pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
-        gke.add_cluster("shared", node_pools=[pool])
-        return gke
-
-    @pytest.fixture
-    def settings(self, place: str, api: Api) -> GkeSettings:
-        for name in played_nodes(api):
-            labels = {POOL_LABEL: "burstable"}
-            api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
-        table = {"namespace": place, "user": 1000, "one_per_node": False}
-        return build.settings(**build.NAMED_POOL, **table)
-
-    @pytest.fixture
-    def make_interrupted(self, cloud: Cloud, settings: GkeSettings) -> MakeProvider:
-        dying = [True]
-
-        class Dying(GkePods):
-            def provision(self, spec: BurstSpec) -> None:
-                super().provision(spec)
-                if dying and dying.pop():
-                    raise RuntimeError("the process died here")
-
-        dependencies = Dependencies(cloud, Dying)
-        return lambda owner: GkeProvider("gke", settings, owner, dependencies)

@@ -45,6 +45,7 @@ def heal(steps: Steps) -> None:
     lead.silence.next.clear()
     lead.cleans, lead.fatal_signals = (), (9, 15)
     lead.housekeeping.clear()
+    lead.begins = dict.fromkeys(lead.begins, 0.0)
     lead.disk.crash = ""
     world.joins = True
     world.executor.hung.clear()

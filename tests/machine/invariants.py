@@ -48,6 +48,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record
+from burst.model.request import BurstPreferences
 from tests.machine.finality import wrongly_excluded
 from tests.machine.money import Spending
 from tests.machine.scarcity import Scarcity
@@ -61,6 +62,8 @@ AT_ONCE = 4
 # An online burst on which nothing runs is given up after so long whatever was hoped
 # for; the sum of all deadlines that may follow each other, in seconds.
 IN_VAIN = 400.0
+STOPPED = 100.0
+"""The daemon was stopped (SIGSTOP) that did not look for so long, in seconds."""
 _COUNTED_ON = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 _ENDING = (State.DRAIN, State.REAP)
 # What a job is told for which there are nodes, or will be.
@@ -134,6 +137,9 @@ class Invariants:
         read last."""
         self._worked: dict[str, tuple[float, float]] = {}
         """Of bursts: until when its time was counted, and how much was work."""
+        self._read_at, self._missed, self._boots = -math.inf, True, 0
+        """When the lead was read last, whether it could not be since, and by which
+        daemon."""
         self.healthy = 0
 
     def watch_reaps(self):
@@ -176,7 +182,8 @@ class Invariants:
         self._help = self._help_on_the_way()
         self._scarcity.before_tick()
 
-    def after_tick(self, healthy: bool):
+    def after_tick(self, healthy: bool, storing: bool = True):
+        """`storing`: the store takes records. All else may be healthy without it."""
         self.healthy = self.healthy + 1 if healthy else 0
         self._spending.note()
         self._new()
@@ -190,17 +197,23 @@ class Invariants:
         if not healthy:
             self.count_anew()
             return
-        self._use()
-        self._harm()
-        self._told()
+        self._use(storing)
+        if storing:
+            self._harm()
+            self._told()
 
     def _unread(self):
         """What was under way when the lead was read last has as long to go as then."""
         world = self.world
         snapshot = world.engine.snapshot
-        if snapshot.world.lead is None or snapshot.now != world.now:
+        if snapshot.now != world.now:
             return
-        if 0 < snapshot.world.unread < math.inf:
+        if snapshot.world.lead is None:
+            self._missed = True
+            return
+        begins = world.boots != self._boots
+        away = self._missed or world.now - self._read_at > STOPPED
+        if away and not begins:
             for burst in world.bursts:
                 state, left = self._left.get(burst.id, (None, 0.0))
                 over = 0 < burst.lease.end < world.now  # that is no deadline of ours
@@ -215,8 +228,9 @@ class Invariants:
                 )
                 text = f"{burst.id} had {left:g} s left to {state}"
                 self.must("unread", not late, text)
-        if snapshot.world.unread and not world.clock.offset:
+        if (away or begins) and not world.stepped:
             self._no_work_unread()
+        self._read_at, self._missed, self._boots = world.now, False, world.boots
         self._left = {
             burst.id: (burst.state, next_deadline(burst, world.settings) - world.now)
             for burst in world.live
@@ -280,7 +294,8 @@ class Invariants:
                 what = f"job {job.id} of user {job.userid} runs on {burst.id} of {its}"
                 self.must("apart", fits, what)
 
-    def _use(self):
+    def _use(self, storing: bool):
+        """Nothing idle is kept. While nothing can be stored, nothing else is begun."""
         world = self.world
         deadlines = world.settings.deadlines
         users = world.lead.ranks_used_by()
@@ -304,7 +319,8 @@ class Invariants:
             if not whole:
                 self._partly.update(b.id for b in bursts)
         self._ready.note(ready, world.elapsed)
-        stuck = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
+        late = {j for j in ready if self._ready.lasting(j, deadlines.release + 1.0)}
+        stuck = late if storing else set()
         unneeded = [
             b for b in live if b.id not in used and not b.jobs & (pending - stuck)
         ]
@@ -312,12 +328,12 @@ class Invariants:
             b.id for b in unneeded if b.state in _COUNTED_ON[:3] and b.lease.userids
         ]
         # What a person makes larger ahead of jobs is idle from then on.
-        online = [b for b in online if not b.coming]
+        online = [b for b in online if not b.coming and (storing or not b.resize)]
         idle = [b.id for b in unneeded if b in online]
         self._unneeded.note([*coming, *idle], world.elapsed)
         unused = {b.id: self._uses(b) for b in online if b.id not in used}
         self._unused.note(unused.values(), world.elapsed)
-        for burst in coming:
+        for burst in coming if storing else ():
             held = self._unneeded.ticks(burst) >= 3 and self._unneeded.lasting(burst, 5)
             self.must("use", not held, f"{burst} comes, and no job needs it")
         told = world.engine.snapshot.decisions.values()
@@ -337,6 +353,8 @@ class Invariants:
             limit += deadlines.release if burst in self._awaiting else 0.0
             held = held and self._unused.lasting(unused[burst], limit)
             self.must("use", not held, f"{burst} is idle past its deadline")
+        if not storing:
+            return
         for burst, key in unused.items():
             held = self._unused.lasting(key, IN_VAIN)
             self.must("use", not held, f"nothing has run on {burst} for long")
@@ -513,6 +531,28 @@ class Invariants:
             # One that has waited long enough gets a burst at the next moment.
             vain = vain and any(self._is_patient(job) for job in burst.jobs)
             self.must("use", not vain, f"{burst.id} is made for jobs that run already")
+            if burst.id not in self._before and burst.id not in world.spoiled:
+                needless = self._alone_on_own_nodes() & burst.jobs
+                what = f"{burst.id} is made for {needless}, and own nodes are free"
+                self.must("use", not needless, what)
+
+    def _alone_on_own_nodes(self):
+        """Return the only job that waits, if own nodes are free and it is to wait.
+
+        They are free for it where a person has stopped the queues, for one.
+        """
+        lead = self.world.lead
+        waiting = [j for j in self.world.jobs(JobState.SCHED) if j.urgency or j.queue]
+        held = [j for j in lead.pending() if self.world.is_held_by_us(j)]
+        (job, *others) = {j.id: j for j in [*waiting, *held]}.values() or (None,)
+        if others or job is None or job.queue or not job.request:
+            return frozenset()
+        broken = lead.drained.keys() | lead.housekeeping.keys()
+        free = set(OWN) & lead.online - lead._used() - broken & lead.admitted(job)
+        enough = sum(lead.holds(job, rank) for rank in free) >= job.request.nodes
+        plain = job.preferences in (BurstPreferences(), BurstPreferences(urgency=16))
+        alone = enough and plain and self._is_patient(job.id)
+        return frozenset({job.id}) if alone else frozenset()
 
     def _trials(self):
         """What failed gets one burst, or those of one job, until that is online."""
@@ -538,7 +578,7 @@ class Invariants:
     def _is_patient(self, job):
         patience = self.world.settings.intake.local_wait
         view = self.world.lead.jobs[job]
-        waited = self.world.now - view.t_submit
+        waited = self.world.now - max(view.t_submit, view.t_eligible)
         return view.preferences.wait is None and waited < patience
 
     def _lease_is_long_enough(self, burst, job):
@@ -627,6 +667,9 @@ class Invariants:
             and b.lease.place not in world.left
         ]
         self.must("isolation", not found, f"{found} are quarantined")
+        disabled = {n for n, health in world.records.health.items() if health.disabled}
+        disabled -= world.refusing
+        self.must("isolation", not disabled, f"{disabled} are disabled for one spec")
         ours = {r: why for r, why in world.lead.drained.items() if r in OWN}
         ours = {r: why for r, why in ours.items() if why.startswith(DRAIN_TAG)}
         self.must("isolation", not ours, f"we drained {ours}")

@@ -85,6 +85,8 @@ class SimLead(FakeLead):
     """Since when each job is shown as ended."""
     apart: bool = False
     """Whether sched-burst gives lent ranks without a lease to nobody."""
+    begins: dict[JobId, float] = field(default_factory=dict)
+    """When the begin time or the dependencies are over of jobs that have some."""
     new: list[tuple[JobView, frozenset[int]]] = field(default_factory=list)
     """Jobs that have begun since somebody looked, as they were, and on which ranks."""
 
@@ -138,8 +140,17 @@ class SimLead(FakeLead):
         self.ends_shown = {job: -math.inf for job in over if job not in known}
 
     def settle(self):
-        """Let the journal come to what the scheduler has done."""
+        """Let the journal come to what the scheduler has done, and jobs begin."""
         self._late = {}
+        for job in [job for job, begins in self.begins.items() if begins <= self.now]:
+            del self.begins[job]
+            if self.jobs[job].state is JobState.DEPEND:
+                self.change(job, state=JobState.SCHED, t_eligible=self.now)
+
+    def put_off(self, job, seconds):
+        """Have a job begin no sooner, as by `--begin-time` or a dependency."""
+        self.begins[job] = self.now + seconds
+        self.change(job, state=JobState.DEPEND)
 
     def hold(self, jobs):
         return self._order("hold", jobs, super().hold)

@@ -22,6 +22,7 @@ from burst.errors import (
     InsufficientCapacity,
     JobspecError,
     Refused,
+    SpecRefused,
     StoreError,
     Transient,
     Unreadable,
@@ -45,9 +46,13 @@ ERRORS: dict[str, Callable[[], Exception]] = {
     "later": lambda: Transient("quota", "wait", retry_after=5.0),
     "none": lambda: InsufficientCapacity("none"),
     "refused": lambda: Refused("no"),
+    "denied": lambda: SpecRefused("a policy denies it"),
+    "forbidden": lambda: SpecRefused("a rule forbids it", by_rule=True),
     "bug": lambda: OSError("bug"),
 }
 CALLS = ("offers", "provision", "observe", "reap", "resize")
+_OF_ONE_SPEC = ("provision", "resize")
+"""Calls of which a SpecRefused is of that spec alone."""
 DELAYS = ("listed_after", "starts_after", "ends_after", "listed_still")
 CONSTRAINTS = (
     "",
@@ -155,6 +160,14 @@ class Steps:
         self._submit(
             request, user, preferences=asked, urgency=urgency, duration=duration
         )
+
+    @step(3, nodes=[1, 1, 2, 4], seconds=[5.0, 15.0, 60.0], held=[False, True])
+    def submit_later(self, nodes, seconds, *, held=False):
+        """`--begin-time`, or a dependency: Flux's scheduler gets it after that."""
+        wish = BurstPreferences(urgency=16 if held else 0)
+        urgency = 0 if held else 16
+        job = self._submit(whole(nodes), 2, preferences=wish, urgency=urgency)
+        self.world.lead.put_off(job, seconds)
 
     @step(3, nodes=[1, 1, 2])
     def submit_plain(self, nodes):
@@ -378,6 +391,9 @@ class Steps:
         provider = self.world.providers.get(name)
         if provider:
             setattr(provider, f"next_{call}_error", ERRORS[error]())
+            one_spec = error in ("denied", "forbidden") and call in _OF_ONE_SPEC
+            if not one_spec:  # what it may be disabled for
+                self.world.refusing.add(name)
 
     @step(2, name=["a", "b"], knob=DELAYS, count=range(4))
     def provider_is_slow(self, name, knob, count):
@@ -423,7 +439,7 @@ class Steps:
     def journal_lags(self, lagging):
         self.world.lead.lagging = lagging
 
-    @step(1, full=[True, False, False])
+    @step(2, full=[True, True, False])
     def store_is_full(self, full):
         self.world.lead.disk.full = full
 
@@ -438,14 +454,15 @@ class Steps:
         world, lead = self.world, self.world.lead
         self.invariants.before_tick()
         silences = lead.silence.came
-        try:
+        ended = False
+        with suppress(StoreError, Unreadable):
             world.tick(seconds)
-        except (StoreError, Unreadable):
-            self.invariants.after_tick(healthy=False)
-            return
-        troubled = lead.unreadable or lead.deaf or lead.stopped or lead.disk.full
+            ended = True
+        troubled = lead.unreadable or lead.deaf or lead.stopped
         unanswered = lead.silence.came > silences
-        self.invariants.after_tick(healthy=not troubled and not unanswered)
+        # A store that takes nothing is no reason to do nothing.
+        healthy = not troubled and not unanswered and (ended or lead.disk.full)
+        self.invariants.after_tick(healthy, storing=not lead.disk.full)
 
     @step(2, seconds=[200.0, 1000.0], ends=[True, False], dies=[True, False])
     def daemon_is_away(self, seconds, *, ends, dies):
@@ -495,8 +512,22 @@ class Steps:
     @step(1, seconds=[-7200.0, -60.0, 45.0, 3600.0])
     def clock_is_set(self, seconds):
         """The daemon sees it and starts anew; what has so long to live still has."""
+        self._jump(lambda: self.world.set_clock(seconds))
+
+    @step(1, seconds=[60.0, 400.0, 7200.0], ends=[True, False])
+    def machine_is_suspended(self, seconds, *, ends):
+        """That of the daemon and the lead: followers and clouds go on.
+
+        To the daemon it is a step of the clock. What followers have of their leases is
+        less by so much than it believes: some end before it has them go.
+        """
+        self._jump(lambda: self.world.suspend(seconds))
+        if ends:
+            self.running_jobs_end()
+
+    def _jump(self, clock):
         before = self._ages()
-        self.world.set_clock(seconds)
+        clock()
         self._reboot()
         after = self._ages()
         other = {key for key in before.keys() & after if before[key] != after[key]}
@@ -598,6 +629,7 @@ class Steps:
         )
         if fields.get("urgency") == 0 and not fields["preferences"].urgency:
             self.invariants.taken_back.add(job)
+        return job
 
     def _queue(self) -> str:
         return "burst" if self.world.settings.intake.mode == "queue" else ""
@@ -629,6 +661,8 @@ class Steps:
     def _reboot(self):
         self.answers = []  # whoever asked sees the connection end
         self.world.boot()
+        if self.world.lead.disk.full:  # what was seen and not stored is seen anew
+            self.invariants.count_anew()
         self.invariants.watch_reaps()
 
 

@@ -3,11 +3,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burst.model.reason import Reason
-from tests.machine.explore import replay
+from tests.machine.explore import Taken, replay
 from tests.machine.steps import Steps
 
+
+def submit(nodes: int, user: int, **how: Any) -> Taken:
+    return "submit", {"nodes": nodes, "user": user, **how}
+
+
+def ticks(*seconds: float) -> list[Taken]:
+    return [("tick", {"seconds": each}) for each in seconds]
+
+
 ONE = {"providers": {"a": {"max_nodes": 4}}}
+EIGHT = {
+    "providers": {"a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}}
+}
 
 
 def test_ranks_drained_by_a_record_that_was_lost_are_undrained() -> None:
@@ -28,10 +42,8 @@ def test_jobs_that_run_elsewhere_do_not_prolong_the_idleness_of_a_burst() -> Non
         {**ONE, "intake": {"mode": "queue"}},
         [
             ("request", {"nodes": 2, "provider": "a"}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 40.0}),
-            ("tick", {"seconds": 1.0}),
-            ("submit", {"nodes": 2, "user": 1, "duration": 300.0}),
+            *ticks(1.0, 40.0, 1.0),
+            submit(2, 1, duration=300.0),
             ("tick", {"seconds": 40.0}),
         ],
     )
@@ -39,8 +51,6 @@ def test_jobs_that_run_elsewhere_do_not_prolong_the_idleness_of_a_burst() -> Non
 
 def test_a_refusal_does_not_stand_where_a_job_gives_back_a_part() -> None:
     """Its burst has room for others then, and in the tick before it had not."""
-    part = {"nodes": 8, "user": 1, "wish": 4, "constraint": 1}
-    other = {"nodes": 1, "user": 2, "wish": 2, "constraint": 1}
     replay(
         {
             "plan": {"share_users": True},
@@ -49,13 +59,11 @@ def test_a_refusal_does_not_stand_where_a_job_gives_back_a_part() -> None:
             "standing": True,
         },
         [
-            ("submit", part),
+            submit(8, 1, wish=4, constraint=1),
             ("person_drains", {"rank": 3, "drains": True}),
             ("request", {"nodes": 1, "provider": "a"}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 40.0}),
-            ("submit", other),
+            *ticks(0.1, 7.0, 40.0),
+            submit(1, 2, wish=2, constraint=1),
             ("time_passes", {"ticks": 5}),
         ],
     )
@@ -72,10 +80,7 @@ def test_a_job_that_limits_keep_waiting_is_served_while_smaller_ones_come() -> N
         },
         [
             ("request", {"nodes": 1, "provider": "a"}),
-            (
-                "submit",
-                {"nodes": 3, "user": 1, "wish": 1, "constraint": 1, "duration": 30.0},
-            ),
+            submit(3, 1, wish=1, constraint=1, duration=30.0),
         ],
     )
 
@@ -107,8 +112,7 @@ def test_an_isolated_burst_waits_for_its_provider_to_be_enabled() -> None:
             ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False}),
             ("tick", {"seconds": 0.1}),
             ("settings_change", {"change": 15, "reload": False}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 40.0}),
+            *ticks(1.0, 40.0),
         ],
     )
 
@@ -131,10 +135,7 @@ def test_a_burst_whose_record_is_lost_is_taken_down_where_it_was_made() -> None:
         [
             ("settings_change", {"change": 19, "reload": False}),
             ("settings_change", {"change": 17, "reload": False}),
-            (
-                "submit",
-                {"nodes": 3, "user": 2, "wish": 1, "constraint": 0, "duration": 0.0},
-            ),
+            submit(3, 2, wish=1),
             ("time_passes", {"ticks": 3}),
             ("record_is_spoiled", {"burst": 0, "text": "null"}),
         ],
@@ -142,19 +143,15 @@ def test_a_burst_whose_record_is_lost_is_taken_down_where_it_was_made() -> None:
 
 
 def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -> None:
-    job = {"nodes": 3, "user": 1, "wish": 0, "constraint": 2, "duration": 300.0}
     replay(
         BOTH,
         [
             ("store_is_full", {"full": True}),
             ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": True}),
-            ("submit", job),
+            submit(3, 1, constraint=2, duration=300.0),
             ("capacity_changes", {"name": "a", "capacity": 2}),
             ("store_is_full", {"full": False}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 1.0}),
+            *ticks(0.1, 1.0, 7.0, 1.0),
             ("record_is_spoiled", {"burst": 2, "text": '{"version":99}'}),
         ],
     )
@@ -162,7 +159,6 @@ def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -
 
 def test_slots_are_kept_as_soon_as_another_job_joins_a_burst_on_them() -> None:
     """Its user bears that burst from then on, and no more once it is gone."""
-    submit = {"nodes": 1, "user": 2, "wish": 4, "constraint": 2, "duration": 30.0}
     replay(
         {
             "limits": {"max_nodes_per_user": 4},
@@ -172,11 +168,11 @@ def test_slots_are_kept_as_soon_as_another_job_joins_a_burst_on_them() -> None:
             "standing": True,
         },
         [
-            ("submit", {**submit, "constraint": 1, "held": True}),
+            submit(1, 2, wish=4, constraint=1, duration=30.0, held=True),
             ("submit_plain", {"nodes": 1}),
-            ("submit", {"nodes": 2, "user": 3, "wish": 4}),
-            ("submit", {**submit, "held": True}),
-            ("submit", {"nodes": 4, "user": 2, "wish": 5, "duration": 30.0}),
+            submit(2, 3, wish=4),
+            submit(1, 2, wish=4, constraint=2, duration=30.0, held=True),
+            submit(4, 2, wish=5, duration=30.0),
         ],
     )
 
@@ -184,7 +180,6 @@ def test_slots_are_kept_as_soon_as_another_job_joins_a_burst_on_them() -> None:
 def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first() -> (
     None
 ):
-    submit = {"nodes": 3, "user": 2, "wish": 2, "constraint": 1, "held": True}
     replay(
         {
             "intake": {"mode": "scheduler"},
@@ -192,12 +187,12 @@ def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first
             "standing": True,
         },
         [
-            ("submit", {**submit, "nodes": 5, "user": 1, "duration": 300.0}),
-            ("submit", submit),
-            ("submit", {"nodes": 4, "user": 1, "wish": 3, "constraint": 2}),
-            ("submit", {**submit, "nodes": 1, "user": 3, "wish": 3, "constraint": 2}),
+            submit(5, 1, wish=2, constraint=1, duration=300.0, held=True),
+            submit(3, 2, wish=2, constraint=1, held=True),
+            submit(4, 1, wish=3, constraint=2),
+            submit(1, 3, wish=3, constraint=2, held=True),
             ("tick", {"seconds": 0.1}),
-            ("submit", {"nodes": 3, "user": 1, "wish": 4, "duration": 300.0}),
+            submit(3, 1, wish=4, duration=300.0),
             ("coast", {"seconds": 3.0}),
             ("user_changes_urgency", {"job": 4, "urgency": 8}),
         ],
@@ -206,20 +201,16 @@ def test_slots_are_kept_for_another_where_a_user_lowers_the_urgency_of_the_first
 
 def test_a_burst_is_used_where_its_job_began_before_all_of_it_was_up() -> None:
     """Its user took it back, so that Flux started it on one rank of the burst."""
-    submit = {"nodes": 3, "user": 1, "wish": 2, "held": True}
     replay(
         {"providers": {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}}},
         [
             ("network", {"joins": False}),
-            ("submit", submit),
+            submit(3, 1, wish=2, held=True),
             ("tick", {"seconds": 1.0}),
             ("crash_at_a_write", {"when": "before"}),
             ("follower_joins", {"rank": 5}),
             ("user_changes_urgency", {"job": 0, "urgency": 20}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 7.0}),
+            *ticks(1.0, 1.0, 7.0, 7.0),
         ],
     )
 
@@ -229,13 +220,11 @@ def test_a_job_of_which_a_node_is_drained_by_a_person_is_held_for_as_long() -> N
     replay(
         {"providers": {"a": {"max_nodes": 3}, "b": {"max_nodes": 4, "place": "a"}}},
         [
-            ("submit", {"nodes": 8, "user": 3, "wish": 3, "held": True}),
+            submit(8, 3, wish=3, held=True),
             ("tick", {"seconds": 1.0}),
             ("person_drains", {"rank": 5, "drains": True}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 40.0}),
-            ("submit", {"nodes": 3, "user": 2, "wish": 4, "constraint": 1}),
+            *ticks(0.1, 7.0, 40.0),
+            submit(3, 2, wish=4, constraint=1),
             ("tick", {"seconds": 40.0}),
         ],
     )
@@ -245,11 +234,9 @@ def test_ranks_drained_by_a_lost_record_are_undrained_where_slots_are_others() -
     replay(
         {"providers": {"a": {"max_nodes": 8}}},
         [
-            ("submit", {"nodes": 2, "user": 1, "wish": 4, "constraint": 1}),
+            submit(2, 1, wish=4, constraint=1),
             ("provider_fails", {"name": "a", "error": "later", "call": "provision"}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 7.0}),
+            *ticks(1.0, 0.1, 7.0),
             ("job_ends", {"job": 7, "result": "canceled"}),
             ("time_passes", {"ticks": 3}),
             ("record_is_spoiled", {"burst": 5, "text": "{"}),
@@ -266,12 +253,11 @@ def test_a_refusal_may_stand_while_nodes_are_given_to_some_job() -> None:
             "standing": True,
         },
         [
-            ("submit", {"nodes": 5, "user": 1, "wish": 4, "constraint": 0}),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 1.0}),
+            submit(5, 1, wish=4),
+            *ticks(7.0, 1.0),
             ("journal_lags", {"lagging": True}),
             ("job_ends", {"job": 3, "result": "completed"}),
-            ("submit", {"nodes": 4, "user": 2, "wish": 3, "constraint": 1}),
+            submit(4, 2, wish=3, constraint=1),
             ("tick", {"seconds": 1.0}),
             ("submit_hostile", {"kind": "environment is large", "user": 1}),
         ],
@@ -280,8 +266,6 @@ def test_a_refusal_may_stand_while_nodes_are_given_to_some_job() -> None:
 
 def test_a_user_who_joins_a_burst_bears_it_beside_a_new_one() -> None:
     many = {"max_nodes": 4, "modes": ["joined", "isolated"]}
-    first = {"nodes": 3, "user": 3, "wish": 2, "constraint": 0, "duration": 30.0}
-    second = {"nodes": 4, "user": 2, "wish": 0, "constraint": 0, "duration": 300.0}
     replay(
         {
             "limits": {"max_nodes_per_user": 4},
@@ -289,10 +273,9 @@ def test_a_user_who_joins_a_burst_bears_it_beside_a_new_one() -> None:
             "providers": {"a": {**many, "price": 2.0}, "b": {**many, "price": 1.0}},
         },
         [
-            ("submit", {**first, "held": True}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 1.0}),
-            ("submit", {**second, "held": False}),
+            submit(3, 3, wish=2, duration=30.0, held=True),
+            *ticks(0.1, 1.0),
+            submit(4, 2, duration=300.0),
         ],
     )
 
@@ -302,11 +285,8 @@ def test_a_job_that_does_not_start_leaves_all_of_its_bursts_at_once() -> None:
         {"limits": {"max_nodes_per_burst": 3}, "providers": {"a": {"max_nodes": 4}}},
         [
             ("person_stops_queues", {"stopped": True}),
-            ("submit", {"nodes": 4, "user": 3, "wish": 4, "duration": 30.0}),
-            (
-                "submit",
-                {"nodes": 2, "user": 2, "wish": 4, "constraint": 2, "held": True},
-            ),
+            submit(4, 3, wish=4, duration=30.0),
+            submit(2, 2, wish=4, constraint=2, held=True),
             ("settings_change", {"change": 8, "reload": False}),
             ("time_passes", {"ticks": 3}),
             ("tick", {"seconds": 40.0}),
@@ -329,7 +309,7 @@ def test_a_job_whose_record_is_lost_is_not_begun_in_a_second_isolated_burst() ->
         [
             *slow,
             ("submit_isolated", {"nodes": 1, "duration": 0.0, "held": True}),
-            *[("tick", {"seconds": 1.0})] * 3,
+            *ticks(1.0, 1.0, 1.0),
             ("record_is_spoiled", {"burst": 3, "text": "\\x00"}),
             *slow,
             ("coast", {"seconds": 10.0}),
@@ -388,9 +368,8 @@ def test_a_refusal_does_not_stand_where_a_burst_was_requested_since() -> None:
             "standing": True,
         },
         [
-            ("submit", {"nodes": 8, "user": 3}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 0.1}),
+            submit(8, 3),
+            *ticks(1.0, 0.1),
             ("request", {"nodes": 5, "provider": ""}),
         ],
     )
@@ -408,10 +387,10 @@ def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> 
             "standing": True,
         },
         [
-            ("submit", {"nodes": 9, "user": 3, "duration": 30.0}),
+            submit(9, 3, duration=30.0),
             ("tick", {"seconds": 7.0}),
             ("request", {"nodes": 1, "provider": ""}),
-            ("submit", {"nodes": 2, "user": 3, "wish": 1, "constraint": 2}),
+            submit(2, 3, wish=1, constraint=2),
         ],
     )
 
@@ -419,9 +398,7 @@ def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> 
 def test_a_burst_is_idle_once_the_job_that_never_started_there_has_left() -> None:
     replay(
         {
-            "providers": {
-                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
-            },
+            **EIGHT,
             "serve": True,
         },
         [
@@ -430,21 +407,8 @@ def test_a_burst_is_idle_once_the_job_that_never_started_there_has_left() -> Non
             ("submit_plain", {"nodes": 1}),
             ("submit_plain", {"nodes": 2}),
             ("request", {"nodes": 5, "provider": ""}),
-            (
-                "submit",
-                {
-                    "nodes": 4,
-                    "user": 3,
-                    "wish": 5,
-                    "constraint": 0,
-                    "duration": 0.0,
-                    "held": True,
-                },
-            ),
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 1.0}),
-            ("tick", {"seconds": 40.0}),
+            submit(4, 3, wish=5, held=True),
+            *ticks(7.0, 0.1, 1.0, 40.0),
         ],
     )
 
@@ -467,12 +431,9 @@ def test_a_refusal_does_not_stand_where_own_nodes_are_left_for_a_burst() -> None
         },
         [
             ("person_stops_queues", {"stopped": True}),
-            ("submit", {"nodes": 2, "user": 3, "wish": 2, "duration": 30.0}),
+            submit(2, 3, wish=2, duration=30.0),
             ("tick", {"seconds": 1.0}),
-            (
-                "submit",
-                {"nodes": 1, "user": 1, "wish": 1, "duration": 300.0, "held": True},
-            ),
+            submit(1, 1, wish=1, duration=300.0, held=True),
             ("time_passes", {"ticks": 5}),
             ("tick", {"seconds": 1.0}),
             ("coast", {"seconds": 3.0}),
@@ -483,15 +444,11 @@ def test_a_refusal_does_not_stand_where_own_nodes_are_left_for_a_burst() -> None
 def test_a_burst_is_idle_from_when_its_growth_is_taken_back_at_once() -> None:
     """Both requests were carried out in one tick, so that nobody saw it grow."""
     replay(
-        {
-            "providers": {
-                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
-            }
-        },
+        EIGHT,
         [
             ("request", {"nodes": 1, "provider": "a"}),
             ("tick", {"seconds": 1.0}),
-            *[("tick", {"seconds": 7.0})] * 2,
+            *ticks(7.0, 7.0),
             ("resize", {"burst": 7, "nodes": 4}),
             ("resize", {"burst": 2, "nodes": 1}),
             ("tick", {"seconds": 40.0}),
@@ -501,15 +458,11 @@ def test_a_burst_is_idle_from_when_its_growth_is_taken_back_at_once() -> None:
 
 def test_a_burst_that_is_left_behind_by_a_reload_and_a_restart_is_quarantined() -> None:
     replay(
-        {
-            "providers": {
-                "a": {"max_nodes": 8, "modes": ["joined", "isolated"], "price": 1.0}
-            }
-        },
+        EIGHT,
         [
             ("settings_change", {"change": 19, "reload": True}),
             ("submit_isolated", {"nodes": 3, "duration": 0.0, "held": False}),
-            *[("tick", {"seconds": 1.0})] * 2,
+            *ticks(1.0, 1.0),
             ("settings_change", {"change": 20, "reload": False}),
             ("tick", {"seconds": 1.0}),
         ],
@@ -525,11 +478,8 @@ def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> 
             "standing": True,
         },
         [
-            ("submit", {"nodes": 8, "user": 1, "wish": 0, "duration": 0.0}),
-            (
-                "submit",
-                {"nodes": 3, "user": 2, "wish": 1, "duration": 30.0, "held": True},
-            ),
+            submit(8, 1),
+            submit(3, 2, wish=1, duration=30.0, held=True),
         ],
     )
 
@@ -557,16 +507,14 @@ def test_a_refusal_does_not_stand_where_a_burst_gives_back_to_its_budget() -> No
 
 
 def test_what_flux_drained_of_a_slot_that_is_declared_no_more_is_undrained() -> None:
-    job = {"nodes": 2, "user": 3, "wish": 2, "constraint": 1, "duration": 300.0}
     replay(
         {
             "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
             "providers": {"a": {"max_nodes": 4, "price": 1.0}},
         },
         [
-            ("submit", {**job, "held": True}),
-            ("tick", {"seconds": 0.1}),
-            ("tick", {"seconds": 40.0}),
+            submit(2, 3, wish=2, constraint=1, duration=300.0, held=True),
+            *ticks(0.1, 40.0),
             ("settings_change", {"change": 9, "reload": True}),
             ("prolog_fails", {"job": 7}),
         ],
@@ -575,7 +523,6 @@ def test_what_flux_drained_of_a_slot_that_is_declared_no_more_is_undrained() -> 
 
 def test_slots_are_kept_for_another_where_the_first_is_held_and_was_urgent() -> None:
     """Its release had given it a higher urgency than it has now that it is held."""
-    job = {"constraint": 1, "held": False}
     offer = {"max_nodes": 4, "starts_after": 0}
     replay(
         {
@@ -584,16 +531,12 @@ def test_slots_are_kept_for_another_where_the_first_is_held_and_was_urgent() -> 
             "standing": True,
         },
         [
-            ("submit", {**job, "nodes": 5, "user": 3, "wish": 4, "duration": 30.0}),
+            submit(5, 3, wish=4, constraint=1, duration=30.0),
             ("tick", {"seconds": 7.0}),
-            ("submit", {**job, "nodes": 8, "user": 2}),
+            submit(8, 2, constraint=1),
             ("tick", {"seconds": 40.0}),
             ("record_is_spoiled", {"burst": 5, "text": ""}),
-            (
-                "submit",
-                {**job, "nodes": 4, "user": 1, "wish": 4, "duration": 300.0}
-                | {"held": True},
-            ),
+            submit(4, 1, wish=4, constraint=1, duration=300.0, held=True),
         ],
     )
 
@@ -607,17 +550,16 @@ def test_a_refusal_by_the_users_limit_falls_when_requested_nodes_come_up() -> No
         },
         [
             ("submit_plain", {"nodes": 2}),
-            ("submit", {"nodes": 2, "user": 2, "held": True}),
+            submit(2, 2, held=True),
             ("network", {"joins": False}),
             ("provider_is_slow", {"name": "a", "knob": "ends_after", "count": 3}),
             ("tick", {"seconds": 0.1}),
             ("request", {"nodes": 5, "provider": ""}),
             ("down", {"burst": 6}),
             ("tick", {"seconds": 40.0}),
-            ("submit", {"nodes": 5, "user": 1, "wish": 2, "duration": 30.0}),
-            *[("tick", {"seconds": 1.0})] * 3,
-            ("tick", {"seconds": 7.0}),
-            ("tick", {"seconds": 1.0}),
+            submit(5, 1, wish=2, duration=30.0),
+            *ticks(1.0, 1.0, 1.0),
+            *ticks(7.0, 1.0),
         ],
     )
 
@@ -625,7 +567,6 @@ def test_a_refusal_by_the_users_limit_falls_when_requested_nodes_come_up() -> No
 def test_what_a_job_had_that_no_daemon_ever_saw_is_not_booked_as_work() -> None:
     """The journal was behind, and the job ended before the next daemon began."""
     offer = {"max_nodes": 4, "starts_after": 0}
-    job = {"nodes": 2, "constraint": 0, "duration": 0.0, "held": False}
     replay(
         {
             "providers": {
@@ -635,13 +576,13 @@ def test_what_a_job_had_that_no_daemon_ever_saw_is_not_booked_as_work() -> None:
         },
         [
             ("submit_wide", {"nodes": 2, "cores": 3, "whole_nodes": True}),
-            ("submit", {**job, "user": 3, "wish": 4}),
+            submit(2, 3, wish=4),
             ("submit_plain", {"nodes": 2}),
             ("tick", {"seconds": 40.0}),
             ("journal_lags", {"lagging": True}),
             ("rpc_is_not_answered", {"rpc": "store", "took_effect": False}),
             ("tick", {"seconds": 0.1}),
-            ("submit", {**job, "user": 2, "wish": 2}),
+            submit(2, 2, wish=2),
             ("tick", {"seconds": 0.1}),
             ("settings_change", {"change": 13, "reload": False}),
             ("running_jobs_end", {}),
@@ -651,7 +592,6 @@ def test_what_a_job_had_that_no_daemon_ever_saw_is_not_booked_as_work() -> None:
 
 def test_no_work_is_booked_in_unread_time_of_a_burst_that_grows_after_it() -> None:
     offer = {"modes": ["joined", "isolated"], "price": 1.0}
-    job = {"user": 3, "constraint": 0, "held": True}
     replay(
         {
             "providers": {
@@ -660,12 +600,12 @@ def test_no_work_is_booked_in_unread_time_of_a_burst_that_grows_after_it() -> No
             }
         },
         [
-            ("submit", {**job, "nodes": 4, "wish": 0, "duration": 300.0}),
+            submit(4, 3, duration=300.0, held=True),
             ("coast", {"seconds": 10.0}),
             ("tick", {"seconds": 40.0}),
             ("lead_is_troubled", {"unreadable": True, "deaf": False}),
             ("running_jobs_end", {}),
-            ("submit", {**job, "nodes": 3, "wish": 5, "duration": 0.0}),
+            submit(3, 3, wish=5, held=True),
             ("coast", {"seconds": 3.0}),
         ],
     )
@@ -675,7 +615,6 @@ def test_a_refusal_by_the_users_limit_is_final_whoever_has_the_requested_nodes()
     None
 ):
     offer = {"modes": ["joined", "isolated"], "price": 1.0}
-    job = {"wish": 0, "constraint": 0, "held": False}
     replay(
         {
             "intake": {"mode": "scheduler"},
@@ -691,8 +630,28 @@ def test_a_refusal_by_the_users_limit_is_final_whoever_has_the_requested_nodes()
             ("submit_wide", {"nodes": 1, "cores": 3, "whole_nodes": True}),
             ("request", {"nodes": 2, "provider": ""}),
             ("person_drains", {"rank": 9, "drains": True}),
-            ("submit", {**job, "nodes": 5, "user": 2, "duration": 300.0}),
-            ("submit", {**job, "nodes": 3, "user": 3, "duration": 30.0}),
+            submit(5, 2, duration=300.0),
+            submit(3, 3, duration=30.0),
             ("request_isolated", {"kind": "interactive"}),
+        ],
+    )
+
+
+def test_what_flux_starts_on_a_burst_is_not_bought_as_a_person_asks_for_it() -> None:
+    """A command that keeps the accounts comes between the start and the tick."""
+    job = {"constraint": 0, "duration": 0.0, "held": False}
+    replay(
+        {
+            "budget": [{"limit": 1.0, "per": "day"}],
+            "providers": {"b": {"max_nodes": 4, "price": 1.0}},
+        },
+        [
+            ("submit", {**job, "nodes": 3, "user": 1, "wish": 3, "duration": 300.0}),
+            ("tick", {"seconds": 1.0}),
+            ("tick", {"seconds": 1.0}),
+            ("resize", {"burst": 0, "nodes": 3}),
+            ("follower_dies", {"rank": 2}),
+            ("submit", {**job, "nodes": 2, "user": 3, "wish": 2, "constraint": 1}),
+            ("tick", {"seconds": 1.0}),
         ],
     )

@@ -14,7 +14,7 @@ from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
-from burst.model.burst import BurstId
+from burst.model.burst import BurstId, State
 from burst.model.hold import HoldState
 from burst.model.lead import GuestAccess, JobState
 from burst.provider import BurstSpec
@@ -119,6 +119,8 @@ class World:
         """Ids of what bears our tag and was never made by us."""
         self.spoiled: set[str] = set()
         """Bursts of which a record was spoiled."""
+        self.refusing: set[str] = set()
+        """Providers that have failed at more than one spec."""
         self.left: set[str] = set()
         """Places that a provider was in before it was told to be elsewhere."""
         self.running_at_look: set[int] = set()
@@ -126,6 +128,8 @@ class World:
         """What a provider's method returns next, if it is not what it should."""
         self.boots = 0
         self.clock = ClockMark("one boot", 0.0)
+        self.stepped = False
+        """Whether Flux's times of jobs are by several clocks."""
         self.boot()
 
     def boot(self):
@@ -149,15 +153,33 @@ class World:
         """Seconds that no step of the clock is a part of."""
         return float(self.now - self.clock.offset)
 
+    def suspend(self, seconds: float) -> None:
+        """Have the machine of the daemon sleep: its monotonic clock stands still.
+
+        Of isolated bursts, the lease of those ends meanwhile that are known to be made:
+        of what is gone before we heard that it was made, nobody would know.
+        """
+        making = {burst.id for burst in self.bursts if burst.state is State.PROVISION}
+        self._step(seconds)
+        programs = [b for _, _, b in self.made() if b.spec.program]
+        self._move_leases([b for b in programs if b.spec.burst_id in making], seconds)
+
+    def _step(self, seconds: float) -> None:
+        self.now += seconds
+        self.lead.now = self.now
+        self.stepped = True
+        self.clock = ClockMark(self.clock.boot, self.clock.offset + seconds)
+
     def set_clock(self, seconds: float) -> None:
-        """Have the system clock set, or the machine suspended, while no daemon ticks.
+        """Have the system clock set while no daemon ticks.
 
         Followers wait for durations: for them, the ends of their leases stay.
         """
-        self.now += seconds
-        self.lead.now = self.now
-        self.clock = ClockMark(self.clock.boot, self.clock.offset + seconds)
-        for _, _, burst in self.made():
+        self._step(seconds)
+        self._move_leases([burst for _, _, burst in self.made()], seconds)
+
+    def _move_leases(self, bursts, seconds):
+        for burst in bursts:
             end = burst.spec.lease_end
             if end:
                 later = end + seconds

@@ -116,15 +116,19 @@ def test_the_restricted_standard_is_enforced_and_warned_of() -> None:
         assert labels[f"{prefix}/{mode}"] == "restricted"
 
 
-def test_the_quota_has_room_for_the_slots_of_burst_toml() -> None:
+def test_the_quota_has_room_for_the_slots_of_burst_toml_and_bounds_the_rest() -> None:
     (quota,) = documents("parts/quota/quota.yaml")
     hard = quota["spec"]["hard"]
     table = load(MANIFESTS / "base/lead/burst.toml").providers["kube"]
     settings = convert(KubeSettings, table.options, "providers.kube")
     (offer,) = settings.offers.values()
-    slots = 2
-    assert int(hard["pods"]) == slots * offer.max_nodes + 2
-    assert int(hard["requests.cpu"]) == slots * offer.max_nodes * offer.cores + 1
+    nodes = 2 * offer.max_nodes
+    cores = nodes * offer.cores
+    assert int(hard["pods"]) == nodes + 2
+    assert int(hard["requests.cpu"]) == cores + 1
+    assert hard["requests.memory"] == f"{cores // 2 + 1}Gi"
+    assert hard["limits.memory"] == f"{cores * 8 + 1}Gi"
+    assert int(hard["secrets"]) > int(hard["count/jobs.batch"])
     assert {hard[f"services.{kind}"] for kind in ("nodeports", "loadbalancers")} == {
         "0"
     }

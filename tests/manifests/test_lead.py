@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from burst_kube import KubeSettings
 
-from burst.config import convert, load
 from burst.kits.pods.pod import LEFT_ALONE
 from tests.manifests.network import METADATA, Peer, Policies
 
@@ -129,15 +127,3 @@ def test_the_ports_that_it_may_reach_are_those_of_its_service(
     (port,) = service["spec"]["ports"]
     for number in (port["nodePort"], port["port"]):
         assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)
-
-
-def test_the_quota_bounds_memory_and_secrets() -> None:
-    (quota,) = documents("parts/quota/quota.yaml")
-    hard = quota["spec"]["hard"]
-    table = load(MANIFESTS / "base/lead/burst.toml").providers["kube"]
-    settings = convert(KubeSettings, table.options, "providers.kube")
-    (offer,) = settings.offers.values()
-    cores = 2 * offer.max_nodes * offer.cores
-    assert hard["requests.memory"] == f"{cores // 2 + 1}Gi"
-    assert hard["limits.memory"] == f"{cores * 8 + 1}Gi"
-    assert int(hard["secrets"]) > int(hard["count/jobs.batch"])

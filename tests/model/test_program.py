@@ -9,7 +9,7 @@ import pytest
 
 from burst.errors import JobspecError
 from burst.model.program import Program, command_jobspec, far_jobspec, script_jobspec
-from burst.model.request import parse_preferences, parse_request
+from burst.model.request import parse_request
 
 SYSTEM = {
     "cwd": "/home/u/run",
@@ -104,11 +104,3 @@ def test_nobody_reads_a_jobspec_in_a_log() -> None:
     program = Program(kind="job", jobspec='{"TOKEN":"secret"}')
     assert repr(program) == "Program(kind='job', jobspec=<18 characters>)"
     assert "secret" not in str(program)
-
-
-def test_the_mode_is_a_wish() -> None:
-    spec = {"attributes": {"system": {"burst": {"mode": "isolated"}}}}
-    assert parse_preferences(spec).mode == "isolated"
-    spec["attributes"]["system"]["burst"]["mode"] = "apart"
-    with pytest.raises(JobspecError, match="mode"):
-        parse_preferences(spec)

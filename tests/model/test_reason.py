@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from burst.model.reason import JobReason, OfferReason, Reason
 
 ABOUT_JOBS = [reason for reason in Reason if isinstance(reason.value, JobReason)]
 ABOUT_OFFERS = [reason for reason in Reason if isinstance(reason.value, OfferReason)]
+
+
+NAMED = re.compile(r"\bReason\.([A-Z_]+)\b")
 
 
 class AnyFact(dict[str, object]):
@@ -36,16 +40,11 @@ def test_each_reason_is_about_a_job_or_about_an_offer():
     assert len(Reason.__members__) == len(Reason)
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_each_reason_is_given_somewhere(reason):
+def test_each_reason_is_given_somewhere():
     sources = Path(burst.__file__).parent.rglob("*.py")
-    given = f"Reason.{reason.name}"
+    given = {name for source in sources for name in NAMED.findall(source.read_text())}
 
-    assert any(
-        word.strip("(),[]{}") == given
-        for source in sources
-        for word in source.read_text().replace("(", " ").replace(")", " ").split()
-    )
+    assert given >= {reason.name for reason in Reason}
 
 
 @pytest.mark.parametrize("reason", ABOUT_JOBS)

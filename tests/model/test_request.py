@@ -28,6 +28,7 @@ def jobspec(*resources: Any, **system: Any) -> dict[str, Any]:
     return {"resources": list(resources), "attributes": {"system": system}}
 
 
+NO_BANKS = (7, ["a"], "x" * 65, "a b", "\n")
 CORE = vertex("core")
 SLOT = vertex("slot", 1, CORE)
 
@@ -163,17 +164,26 @@ def test_equal_constraints_make_equal_requests():
 
 
 @pytest.mark.parametrize(
+    ("parse", "system", "word"),
+    [
+        (parse_queue, {"queue": 7}, "queue"),
+        (parse_queue, {"queue": ["a"]}, "queue"),
+        *((parse_bank, {"bank": bank}, "bank") for bank in NO_BANKS),
+        (parse_duration, {"duration": "soon"}, "duration"),
+        (parse_duration, {"duration": [1]}, "duration"),
+    ],
+)
+def test_what_is_none_is_refused(parse, system, word):
+    with pytest.raises(JobspecError, match=word):
+        parse(jobspec(SLOT, **system))
+
+
+@pytest.mark.parametrize(
     ("system", "seconds"),
     [({}, 0.0), ({"duration": None}, 0.0), ({"duration": 90}, 90.0)],
 )
 def test_duration(system, seconds):
     assert parse_duration(jobspec(SLOT, **system)) == seconds
-
-
-@pytest.mark.parametrize("queue", [7, ["a"]])
-def test_a_queue_that_is_no_text_is_refused(queue):
-    with pytest.raises(JobspecError, match="queue"):
-        parse_queue(jobspec(SLOT, queue=queue))
 
 
 def test_a_bank_is_read():
@@ -182,27 +192,51 @@ def test_a_bank_is_read():
     assert parse_bank(jobspec(SLOT)) == ""
 
 
-@pytest.mark.parametrize("bank", [7, ["a"], "x" * 65, "a b", "\n"])
-def test_a_bank_that_is_no_name_is_refused(bank):
-    with pytest.raises(JobspecError, match="bank"):
-        parse_bank(jobspec(SLOT, bank=bank))
+@pytest.mark.parametrize(
+    ("written", "wish"),
+    [
+        ({}, BurstPreferences()),
+        (None, BurstPreferences()),
+        ({"provider": None, "wait": None}, BurstPreferences()),
+        ({"mode": "isolated"}, BurstPreferences(mode="isolated")),
+        ({"member": "sweep/a"}, BurstPreferences(member="sweep/a")),
+        (
+            {
+                "provider": "gke",
+                "max-price": 1,
+                "wait": 0,
+                "where": "spread",
+                "urgency": 7,
+                "of-others": [1],
+            },
+            BurstPreferences("gke", 1.0, 0.0, "spread", 7),
+        ),
+    ],
+)
+def test_wishes_are_read(written, wish):
+    assert parse_preferences(jobspec(SLOT, burst=written)) == wish
+    for plain in ({}, jobspec(SLOT)):
+        assert parse_preferences(plain) == BurstPreferences()
 
 
-@pytest.mark.parametrize("duration", ["soon", [1]])
-def test_a_duration_that_is_none_is_refused(duration):
-    with pytest.raises(JobspecError, match="duration"):
-        parse_duration(jobspec(SLOT, duration=duration))
-
-
-def test_wish():
-    assert parse_preferences(jobspec(SLOT)) == BurstPreferences()
-    assert parse_preferences({}) == BurstPreferences()
-    assert parse_preferences(
-        jobspec(SLOT, burst={"provider": "gke"})
-    ) == BurstPreferences("gke")
-    assert (
-        parse_preferences(jobspec(SLOT, burst={"provider": None})) == BurstPreferences()
-    )
+@pytest.mark.parametrize(
+    "written",
+    [
+        "gke",
+        {"max-price": -1},
+        {"max-price": "1"},
+        {"max-price": True},
+        {"wait": -1},
+        {"where": "here"},
+        {"urgency": 32},
+        {"urgency": 1.5},
+        {"provider": 7},
+        {"mode": "apart"},
+    ],
+)
+def test_a_wish_that_cannot_be_read_is_refused(written):
+    with pytest.raises(JobspecError, match=r"system\.burst cannot be read"):
+        parse_preferences(jobspec(SLOT, burst=written))
 
 
 @pytest.mark.parametrize("key", ["provider", "member"])
@@ -214,11 +248,6 @@ def test_a_name_that_cannot_be_shown_is_refused_and_not_repeated(key, text):
         parse_preferences({"attributes": {"system": {"burst": {key: text}}}})
     assert "characters that cannot be shown" in str(refused.value)
     assert str(refused.value).isprintable()
-
-
-def test_a_wish_that_is_none_is_refused():
-    with pytest.raises(JobspecError, match=r"system\.burst"):
-        parse_preferences(jobspec(SLOT, burst="gke"))
 
 
 @pytest.mark.parametrize(

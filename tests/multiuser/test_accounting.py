@@ -73,59 +73,6 @@ def test_a_guest_runs_by_his_bank_and_one_over_his_limit_is_told_so(
         assert system.wait_for_end("bob", waits).returncode == 0
 
 
-def test_guests_who_wait_for_nodes_together_are_held_to_their_limits(
-    system: SystemInstance, accounting: RealAccounting
-) -> None:
-    """No job runs when it is submitted, so that the plugin lets all of them pass."""
-    accounting.edit_user("ann", "physics", "--max-running-jobs=1")
-    accounting.edit_user("bob", "art", "--max-nodes=3")
-    lent = *LENT, "--requires=host:burst-0-[0-3],burst-1-[0-3]"
-    # Before the daemon: users share bursts here, and one's burst that is online would
-    # run the job that another submits.
-    first, second = (
-        {user: system.flux(user, "submit", *lent, *what) for user in ("ann", "bob")}
-        for what in (("sleep", "inf"), ("true",))
-    )
-    with system.daemon():
-        for user, why in (
-            ("ann", "limit max_running_jobs 1 of bank physics"),
-            ("bob", "limit max_nodes 3 of bank art"),
-        ):
-            wait_until_told(system, user, second[user], why)
-            system.flux(user, "job", "wait-event", first[user], "start")
-            wait_until_told(system, user, second[user], why)
-        assert sum(burst["nodes"] for burst in system.bursts()) == 4
-        for user, job in first.items():
-            system.flux(user, "cancel", job)
-        for user, job in second.items():
-            assert system.wait_for_end(user, job).returncode == 0
-
-
-def test_what_guests_request_is_within_their_limits_too(
-    system: SystemInstance, accounting: RealAccounting
-) -> None:
-    system.write_settings(guests={"request_nodes": 4})
-    accounting.delete_user("ann", "physics")
-    with system.daemon():
-        # The daemon may not have asked flux-accounting yet.
-        wait_until(
-            lambda: "max_nodes 2 of bank art" in request(system, "bob", 3),
-            lambda: request(system, "bob", 3),
-        )
-        assert "no active account" in request(system, "ann", 1)
-        system.burst("bob", "request", "-N2")
-        assert "2 in use" in request(system, "bob", 1)
-        (burst,) = system.bursts("bob")
-        assert burst["nodes"] == 2
-
-
-def request(system: SystemInstance, user: str, nodes: int) -> str:
-    """Return why a guest may not have so many nodes."""
-    done = system.try_burst(user, "request", f"-N{nodes}")
-    assert done.returncode != 0, done.stdout
-    return done.stderr
-
-
 def wait_until_told(system: SystemInstance, user: str, job: str, why: str) -> None:
     said = f"it waits for flux-accounting: {why}"
     wait_until(

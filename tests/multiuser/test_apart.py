@@ -208,7 +208,9 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
         assert all(host.startswith("burst-") for host in done.stdout.split())
 
 
-@MODES
+@pytest.mark.parametrize(
+    ("extra", "mode"), [(TABLES[mode], mode) for mode in ("hold", "scheduler")]
+)
 def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
     system: SystemInstance, mode: str
 ) -> None:

@@ -109,17 +109,6 @@ def test_a_killed_daemon_leaves_a_guests_job_running(system: SystemInstance) -> 
         wait_for_nothing(system)
 
 
-def test_a_canceled_job_of_a_guest_leaves_no_process(system: SystemInstance) -> None:
-    with system.daemon():
-        job = start_job(system)
-        assert system.try_flux("bob", "cancel", job).returncode != 0
-        assert sleepers(system) == 2
-        system.flux("ann", "cancel", job)
-        assert system.wait_for_end("ann", job).returncode != 0
-        assert not sleepers(system)
-        wait_for_nothing(system)
-
-
 def kill_a_follower(instance: SystemInstance, job: str) -> None:
     """Kill one of the followers on which a job of ann's runs, and see the job end."""
     instance.kill_follower(instance.followers()[0])

@@ -309,19 +309,12 @@ def _rows(system: SystemInstance, guest: str) -> list[Any]:
     return list(json.loads(told[-1])["bursts"])
 
 
-def test_the_doctor_warns_where_guests_share_nodes_that_run_none_of_their_jobs(
+def test_root_starts_no_followers_in_the_owners_instance(
     system: SystemInstance,
 ) -> None:
-    pods = {
-        "type": "kube",
-        "kubeconfig": str(system.directory / "none"),
-        "image": "example.org/flux:1",
-        "offers": {"std": {"cores": 4, "max_nodes": 2}},
-    }
-    warning = "followers of pods/std run jobs of the owner alone, and users share"
-    for shared in (True, False):
-        plan = {"share_users": shared}
-        system.write_settings(plan=plan, providers={"pods": pods})
-        done = system.try_burst(OWNER, "doctor", "--json", "-c", str(system.settings))
-        found = [each["what"] for each in json.loads(done.stdout)["findings"]]
-        assert any(warning in what for what in found) == shared, "\n".join(found)
+    """They would be brokers of root, on which the owner could run anything as root."""
+    command = ("python", "-m", "burst", "daemon", "-c", str(system.settings))
+    done = system.lab.try_run("root", *command, "--uri", system.uri)
+    assert done.returncode == 1, done
+    assert "the instance is flux's, and this is uid 0" in done.stderr
+    assert not (system.directory / "p").exists()

@@ -22,7 +22,7 @@ from coverage import CoverageData
 from tests.mutants.sample import ROOMS, Mutant
 from tests.stages import PURE, of_stage
 
-_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site")
+_LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__")
 _SETTINGS = "[run]\nrelative_files = true\nconcurrency = thread\ninclude ="
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 # A loop without an end may fill a list: bytes.
@@ -39,6 +39,8 @@ class Copy:
     def __init__(self, tree: Path, root: Path) -> None:
         self.root = root
         shutil.copytree(tree, root, True, shutil.ignore_patterns(*_LEFT_OUT))
+        # What mkdocs has built; tests/site is another.
+        shutil.rmtree(root / "site", ignore_errors=True)
         # Two mutants of a second may be of one size: compiled code is known by a hash.
         words = ["compileall", "-q", "--invalidation-mode", "checked-hash", "burst"]
         self._run(words, seconds=0)

@@ -52,15 +52,6 @@ def test_a_job_runs_there_and_its_end_and_output_come_back(site: IsolatedSite) -
     site.gone()
 
 
-def test_an_exit_status_that_is_not_zero_comes_back(site: IsolatedSite) -> None:
-    # As flux submit --burst --burst-mode=isolated has it, so that it cannot start here.
-    held = ("--urgency=hold", "--setattr=burst.urgency=16")
-    words = ("-n1", *held, *ISOLATED, "sh", "-c", "echo no; exit 3")
-    job = site.flux("submit", *words)
-    assert site.ended(job).endswith(": exit status 3")
-    site.gone()
-
-
 def test_it_runs_once_though_its_daemon_dies(site: IsolatedSite) -> None:
     job = site.flux("submit", "-N2", *ISOLATED, "sh", "-c", "echo once; sleep 3")
     wait_until(lambda: site.objects("pods"), site.look)

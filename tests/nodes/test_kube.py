@@ -14,12 +14,9 @@ import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.config import Seconds, convert
-from burst.kits import certificate
 from burst.kits.pods import CommandsTable
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from burst.provider import Phase
-from burst.testing import example_spec
 from tests.e2e.programs import BURST, provider_table, run
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
@@ -97,23 +94,6 @@ def test_commands_run_around_the_broker(settings: KubeSettings) -> None:
         ]
         reap_all(provider, spec)
         wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
-
-
-def test_commands_that_fail_are_told(settings: KubeSettings) -> None:
-    commands = CommandsTable(pre="echo looks; cat /burst/secret/curve.cert; exit 3")
-    failing = msgspec.structs.replace(settings, commands=commands)
-    provider = KubeProvider("far", failing, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = example_spec(lead.identity(), 0, "nodes", 1)
-        provider.provision(spec)
-        words = "burst-0-0 commands.pre ended with exit status 3: "
-        wait_until(lambda: words in provider.observe()[0].why, provider.observe)
-        found = provider.observe()[0]
-        assert found.phase is Phase.FAILED
-        assert "(a line with the secret key)" in found.why
-        key = certificate.read(Path(lead.identity().certificate)).secret.decode()
-        assert key not in found.why
-        reap_all(provider, spec)
 
 
 def test_a_burst_grows_and_shrinks_while_a_job_runs(

@@ -81,13 +81,6 @@ def test_it_reaches_what_listens(
     assert found.what.endswith(f"reach tcp://{address}: nothing listens there")
 
 
-def test_it_tells_a_name_that_pods_do_not_know(
-    settings: KubeSettings, lead: LeadIdentity
-) -> None:
-    found = probe(settings, lead, "lead.invalid:8050")
-    assert found.what.endswith("its name cannot be resolved there")
-
-
 def test_it_tells_silence(
     settings: KubeSettings, lead: LeadIdentity, deaf: int
 ) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,25 @@ def run(
 def hours(outcome: ReplayOutcome) -> list[float]:
     """The waits in hours."""
     return [round(wait / HOUR, 3) for wait in outcome.waits]
+
+
+class Rule:
+    """Asks the same of all jobs, but for those of some numbers of cores."""
+
+    name = "rule"
+    by_hours = False
+
+    def __init__(
+        self,
+        asks: Asks,
+        by_cores: Mapping[int, Asks] | None = None,
+        *,
+        forecasts: bool = True,
+    ) -> None:
+        self._asks, self._by_cores, self.forecasts = asks, by_cores or {}, forecasts
+
+    def asks(self, job: TraceJob, now: float) -> Asks:
+        return self._by_cores.get(job.cores, self._asks)
 
 
 def test_backfill_on_own_nodes() -> None:
@@ -90,17 +110,8 @@ def test_it_is_judged_again_when_the_job_before_it_ends() -> None:
 def test_nodes_that_become_idle_serve_another_job_where_that_pays() -> None:
     jobs = [job(0, 10, 8), job(0, 4, 1), job(0, 2, 4), job(0.5, 3, 1)]
 
-    class Once:
-        """At once for the second job, then a worth."""
-
-        name = "once"
-        forecasts = True
-        by_hours = False
-
-        def asks(self, job: TraceJob, now: float) -> Asks:
-            return Asks(0.0 if job.cores == 4 else 3.3)
-
-    found = run(jobs, Once())
+    # At once for the second job, then a worth.
+    found = run(jobs, Rule(Asks(3.3), {4: Asks(0.0)}))
     # A burst of its own would save 7.4 hours for 2.3 node-hours. The third saves seven
     # for four hours of two nodes.
     assert hours(found) == [0, 0.1, 8.0, 0.6]
@@ -126,19 +137,10 @@ def test_without_sharing_a_burst_with_jobs_on_it_serves_no_others() -> None:
 
 
 def test_each_burst_has_the_price_and_the_time_to_boot_of_its_offer() -> None:
-    class Offers:
-        """Two nodes are there later, and cost less, than one."""
-
-        name = "offers"
-        forecasts = False
-        by_hours = False
-
-        def asks(self, job: TraceJob, now: float) -> Asks:
-            dear = Asks(0.0, price=5.0)
-            return Asks(0.0, price=2.0, boot=0.3 * HOUR) if job.cores == 4 else dear
-
+    # Two nodes are there later, and cost less, than one.
+    cheap = Asks(0.0, price=2.0, boot=0.3 * HOUR)
     jobs = [job(0, 10, 8), job(0, 4, 1), job(0, 2, 1)]
-    found = run(jobs, Offers())
+    found = run(jobs, Rule(Asks(0.0, price=5.0), {4: cheap}, forecasts=False))
     assert hours(found) == [0, 0.3, 0.1]
     by_price = {price: paid.total for price, paid in found.bought_at.items()}
     assert by_price == {2.0: pytest.approx(2 * 1.35), 5.0: pytest.approx(1.15)}
@@ -152,20 +154,11 @@ def test_each_burst_has_the_price_and_the_time_to_boot_of_its_offer() -> None:
 def test_those_behind_a_job_that_gets_a_burst_are_judged_without_it() -> None:
     """They are judged at once: 7.3 and 8.3 h saved for 5.75 and 8.25 node-hours."""
 
-    class Patient:
-        """One hour for each node-hour, after half an hour."""
-
-        name = "patient"
-        forecasts = True
-        by_hours = False
-
-        def asks(self, job: TraceJob, now: float) -> Asks:
-            return Asks(1.0, 0.5 * HOUR)
-
-    found = run([job(0, 10, 8), job(0.1, 10, 1), job(0.1, 10, 1.5)], Patient())
+    patient = Rule(Asks(1.0, 0.5 * HOUR))
+    found = run([job(0, 10, 8), job(0.1, 10, 1), job(0.1, 10, 1.5)], patient)
     # Without the second, the third would save 7.3 hours only.
     assert hours(found) == [0, 0.6, 7.9]
-    assert hours(run([job(0, 10, 9), job(0.1, 10, 1.5)], Patient())) == [0, 0.6]
+    assert hours(run([job(0, 10, 9), job(0.1, 10, 1.5)], patient)) == [0, 0.6]
 
 
 def test_where_nothing_happens_it_is_judged_again_after_an_hour() -> None:
@@ -196,18 +189,9 @@ def test_what_is_larger_than_the_machine_runs_on_bought_nodes_or_never() -> None
 
 
 def test_a_rule_may_try_own_nodes_first() -> None:
-    class Patient:
-        """At once, after half an hour."""
-
-        name = "patient"
-        forecasts = False
-        by_hours = False
-
-        def asks(self, job: TraceJob, now: float) -> Asks:
-            return Asks(0.0, 0.5 * HOUR)
-
+    patient = Rule(Asks(0.0, 0.5 * HOUR), forecasts=False)
     jobs = [job(0, 10, 1), job(0, 2, 1), job(0.8, 4, 1)]
-    assert hours(run(jobs, Patient())) == [0, 0.6, 0.2]
+    assert hours(run(jobs, patient)) == [0, 0.6, 0.2]
 
 
 def test_progress_is_told() -> None:

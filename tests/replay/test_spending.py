@@ -20,9 +20,9 @@ from burst.replay.simulator import ReplayOutcome, replay
 from burst.replay.spending import Spending
 from burst.replay.trace import Machine, TraceJob
 from tests.builders import offer, settings
+from tests.replay.test_simulator import Rule
 
 HOUR = 3600.0
-DAY = 24 * HOUR
 STARTED = datetime.datetime(2026, 10, 1, tzinfo=datetime.UTC).timestamp()
 # What the daemon reserves for beside a job's time limit: five minutes in all.
 DEADLINES = dict.fromkeys(("provision", "join", "release", "idle", "reap"), "1m")
@@ -51,27 +51,17 @@ def waits(outcome: ReplayOutcome) -> list[float]:
     return [round(wait / HOUR, 2) for wait in outcome.waits]
 
 
-class Rule:
-    """The same for all jobs, judged again whenever something happens."""
-
-    name = "rule"
-    forecasts = True
-    by_hours = False
-
-    def __init__(self, **asks: Any) -> None:
-        self._asks = Asks(0.0, **asks)
-
-    def asks(self, job: TraceJob, now: float) -> Asks:
-        """Return it."""
-        return self._asks
+EAGER = Rule(Asks(0.0))
+"""Judged again whenever something happens."""
 
 
-def sold(provider: str, price: float, boot: float, lease: float = 0.0) -> ProviderOffer:
-    """An offer of a provider."""
-    found = offer("n", price=price, join_time=boot)
-    return ProviderOffer(
+def sold(provider: str, lease: float = 0.0, fee: float = 0.0) -> Rule:
+    """A rule by which nodes of a provider are bought."""
+    found = offer("n", price=1.0, join_time=60.0, fee=fee)
+    sells = ProviderOffer(
         provider=provider, offer=found, lease_end=lease, run_time=math.inf, place=""
     )
+    return Rule(Asks(0.0, price=1.0, boot=60.0, sold=sells))
 
 
 def test_what_a_budget_has_no_money_for_waits_for_own_nodes() -> None:
@@ -85,7 +75,7 @@ def test_what_a_budget_has_no_money_for_waits_for_own_nodes() -> None:
 
 def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
     jobs = [job(0, 90), *(job(0, 1, limit=20, userid=user) for user in (1, 2))]
-    found = run(jobs, {"limit": 22}, policy=Rule())
+    found = run(jobs, {"limit": 22}, policy=EAGER)
     # The first was on for an hour and its minutes of boot; it is gone a minute later.
     assert waits(found) == [0, 0.02, 1.05]
     assert found.bursts == 2
@@ -95,25 +85,25 @@ def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
 def test_a_budget_begins_anew() -> None:
     budget = {"limit": 1.5, "per": "day"}
     jobs = [job(20, 90), *(job(20, 1, userid=user) for user in (1, 2))]
-    assert waits(run(jobs, budget, policy=Rule())) == [0, 0.02, 4.02]
+    assert waits(run(jobs, budget, policy=EAGER)) == [0, 0.02, 4.02]
     # At midnight the first burst lives, so it counts in the next day until it is gone.
     late = [job(23, 90), *(job(23, 1, userid=user) for user in (1, 2))]
-    assert waits(run(late, budget, policy=Rule())) == [0, 0.02, 1.05]
+    assert waits(run(late, budget, policy=EAGER)) == [0, 0.02, 1.05]
 
 
 def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
     large = [
         msgspec.structs.replace(each, cores=2) for each in (job(0, 1), job(0.5, 1))
     ]
-    found = run(large, {"limit": 2.5, "per": "day"}, policy=Rule())
+    found = run(large, {"limit": 2.5, "per": "day"}, policy=EAGER)
     assert waits(found) == [0.02, 23.52]
-    never = run(large, {"limit": 2.0, "per": "day"}, policy=Rule())
+    never = run(large, {"limit": 2.0, "per": "day"}, policy=EAGER)
     assert never.waits == [math.inf, math.inf]
 
 
 def test_after_its_last_day_a_budget_buys_nothing() -> None:
     jobs = [job(0, 90), job(1, 1), job(49, 1)]
-    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)}, policy=Rule())
+    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)}, policy=EAGER)
     assert waits(found) == [0, 0.02, 41.0]
 
 
@@ -128,19 +118,17 @@ def test_budgets_are_by_user_bank_queue_and_provider() -> None:
     matches = [{"user": 7}, {"bank": "a"}, {"queue": "q"}]
     found = run(jobs, *({"match": match, "limit": 1.0} for match in matches))
     assert waits(found) == [0, 9.0, 10.0, 11.0, 0.02]
-    there = sold("gke", 1.0, 60.0)
     budget = {"match": {"provider": "gke"}, "limit": 1.0}
     providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
     known = settings(budget=[budget], deadlines=DEADLINES, providers=providers)
-    for offered, bursts in ((there, 0), (sold("kube", 1.0, 60.0), 1)):
+    for policy, bursts in ((sold("gke"), 0), (sold("kube"), 1)):
         spending = Spending(known, {}, STARTED, 1.0)
-        policy = Rule(sold=offered, price=1.0, boot=60.0)
         assert replay(jobs[:2], SITE, policy, spending=spending).bursts == bursts
 
 
 def test_by_a_lease_all_of_it_is_reserved() -> None:
     jobs = [job(0, 9), job(0, 1)]
-    rule = Rule(sold=sold("kube", 1.0, 60.0, lease=3 * HOUR), price=1.0, boot=60.0)
+    rule = sold("kube", lease=3 * HOUR)
     # Three hours, and a minute to be deleted.
     assert run(jobs, {"limit": 3.01}, policy=rule).bursts == 0
     assert run(jobs, {"limit": 3.02}, policy=rule).bursts == 1
@@ -149,18 +137,14 @@ def test_by_a_lease_all_of_it_is_reserved() -> None:
 def test_a_burst_is_not_kept_for_a_job_without_money() -> None:
     site = msgspec.structs.replace(SITE, idle=HOUR)
     jobs = [job(0, 90), job(0, 1), job(1.5, 3)]
-    kept = run(jobs, {"limit": 9}, site=site, policy=Rule())
+    kept = run(jobs, {"limit": 9}, site=site, policy=EAGER)
     assert (waits(kept), kept.bursts) == ([0, 0.02, 0.0], 1)
-    dropped = run(jobs, {"limit": 2.5}, site=site, policy=Rule())
+    dropped = run(jobs, {"limit": 2.5}, site=site, policy=EAGER)
     assert (waits(dropped), dropped.bursts) == ([0, 0.02, 88.5], 1)
 
 
 def test_the_fee_of_a_burst_is_paid_and_reserved() -> None:
-    dear = offer("n", price=1.0, join_time=60.0, fee=0.5)
-    sells = ProviderOffer(
-        provider="gke", offer=dear, lease_end=0.0, run_time=math.inf, place=""
-    )
-    rule = Rule(sold=sells, price=1.0, boot=60.0)
+    rule = sold("gke", fee=0.5)
     jobs = [job(0, 9), msgspec.structs.replace(job(0, 1), cores=2)]
     found = run(jobs, policy=rule)
     # Two nodes and a burst for an hour, a minute of boot and one of tear-down.
@@ -191,7 +175,7 @@ def test_never_more_is_paid_than_the_budget_has(
 ) -> None:
     jobs = sorted(jobs, key=lambda each: each.submit)
     site = msgspec.structs.replace(SITE, idle=idle, share_users=True)
-    found = run(jobs, {"limit": limit}, site=site, policy=Rule())
+    found = run(jobs, {"limit": limit}, site=site, policy=EAGER)
     assert found.bought.total <= limit + 1e-5
     # Own nodes run what is not bought, at last.
     assert max(found.waits) < math.inf

@@ -20,6 +20,7 @@ from burst.errors import (
     Unreadable,
 )
 from burst.lead import admit_all
+from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
@@ -149,16 +150,15 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
     with pytest.raises(ServiceTaken):
         on(TakenLead()).run()
     assert "provider" not in said()
-    lead = LeadAtListen()
-    daemon = on(lead)
-    lead.at_listen = daemon.stop
-    daemon.run()
-    assert "no settings file was read; name one with -c" in said()
-    lead = LeadAtListen()
-    daemon = on(lead, "/x/burst.toml")
-    lead.at_listen = daemon.stop
-    daemon.run()
-    assert "no burst can be made: enable one in /x/burst.toml" in said()
+    for path, advice in (
+        (None, "no settings file was read; name one with -c"),
+        ("/x/burst.toml", "no burst can be made: enable one in /x/burst.toml"),
+    ):
+        lead = LeadAtListen()
+        daemon = on(lead, path)
+        lead.at_listen = daemon.stop
+        daemon.run()
+        assert advice in said()
 
 
 def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
@@ -208,10 +208,14 @@ def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
         daemon.run()
 
 
-def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) -> None:
-    lead = WatchedLead()
-    burst = run(*WHOLE_WAY[:4])
+def lead_with_a_burst() -> tuple[WatchedLead, Burst]:
+    lead, burst = WatchedLead(), run(*WHOLE_WAY[:4])
     lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    return lead, burst
+
+
+def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) -> None:
+    lead, burst = lead_with_a_burst()
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "0s"})
 
     def stop_once() -> None:
@@ -231,9 +235,7 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
 def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
     said: Callable[[], str],
 ) -> None:
-    lead = WatchedLead()
-    burst = run(*WHOLE_WAY[:4])
-    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    lead, burst = lead_with_a_burst()
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "1h"})
     looks = 0
 
@@ -254,9 +256,7 @@ def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
 def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(
     said: Callable[[], str],
 ) -> None:
-    lead = WatchedLead()
-    burst = run(*WHOLE_WAY[:4])
-    lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
+    lead, burst = lead_with_a_burst()
     daemon = on(lead, daemon={"on_stop": "reap"})
 
     def stop_together() -> None:

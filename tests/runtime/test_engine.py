@@ -87,18 +87,6 @@ def test_a_job_that_fits_what_is_up_is_left_to_flux():
     assert s.lead.memos == {}
 
 
-def test_a_job_that_waits_too_long_for_nodes_that_are_up_bursts():
-    s = sim(intake={"local_wait": "10s"})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(2))
-
-    s.tick(9)
-    assert s.bursts == []
-    s.tick(3)
-
-    assert s.burst.jobs == {job}
-
-
 def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
     """Before, its begin time was not there yet, or what it depends on ran."""
     s = sim(intake={"local_wait": "10s"})
@@ -358,17 +346,6 @@ def test_followers_that_never_join_end_by_the_join_deadline():
     assert s.lead.drained == {}
 
 
-def test_followers_that_never_start_end_by_the_provision_deadline():
-    s = sim()
-    s.provider.starts_only = 0
-    s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE), ticks=100)
-
-    assert s.burst.result is Result.TIMEOUT
-    (note,) = [e.context["note"] for e in s.burst.events if e.name == "exception"]
-    assert note == "not all followers were started within 1m: not up yet"
-
-
 @pytest.mark.parametrize("partial", ["fail", "keep"])
 def test_what_joins_in_part(partial):
     s = sim(plan={"partial": partial})
@@ -383,16 +360,6 @@ def test_what_joins_in_part(partial):
     s.until(lambda: s.lead.running() == [job])
     assert len(s.bursts) == 2
     assert s.bursts[1].lease.ranks == (6,)
-
-
-def test_what_joins_late_goes_online_late():
-    s = sim()
-    s.joins = False
-    job = s.lead.submit(whole(4))
-    s.tick(20)
-    assert s.state() is State.JOIN
-    s.joins = True
-    s.until(lambda: s.lead.running() == [job])
 
 
 def test_what_joins_after_the_deadline_gets_no_job():
@@ -549,21 +516,6 @@ def test_a_lead_that_cannot_be_read_is_not_acted_on():
     s.lead.gone = True
     with pytest.raises(LeadGone):
         s.tick()
-
-
-def test_what_cannot_be_stored_is_not_done():
-    s = sim()
-    s.tick(2)
-    s.lead.disk.full = True
-    job = s.lead.submit(whole(4))
-    for _ in range(3):
-        s.tick()
-
-    assert s.engine.snapshot.world.store_trouble
-    assert s.cloud.bursts == {}
-    assert s.lead.jobs[job].urgency == 16
-    s.lead.disk.full = False
-    s.until(lambda: s.lead.running() == [job])
 
 
 @pytest.mark.parametrize("crash", [False, True])

@@ -177,7 +177,9 @@ def test_what_the_lead_does_not_take_is_tried_again_and_told(
     assert len(site.sim.lead.jobs) == 1
 
 
-def test_an_algorithm_that_raises_leaves_its_member_as_it_is() -> None:
+def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     site = EnsembleSite()
     both = site.up(**TWO)
     site.step(3)
@@ -188,6 +190,7 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is() -> None:
     trouble = site.member("a").trouble
     assert trouble
     assert "ZeroDivisionError" in trouble.what
+    assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
     both["a"].error = None
     site.step(24)
     assert site.live("a") == 2

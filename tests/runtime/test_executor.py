@@ -29,14 +29,17 @@ class Reaping:
         self.reap = lambda _: do()
 
 
-def task(do, provider="p", burst="burst-1"):
-    providers: dict[str, Any] = {provider: Reaping(do)}
+def reaping(providers: dict[str, Any], provider="p", burst="burst-1"):
     return QueuedCall(
         provider=provider,
         verb=Verb.REAP,
-        burst=burst,
+        burst=BurstId(burst),
         providers=providers,
     )
+
+
+def task(do, provider="p", burst="burst-1"):
+    return reaping({provider: Reaping(do)}, provider, burst)
 
 
 def raising(error):
@@ -222,11 +225,8 @@ def reap(provider, *bursts):
     """Reap these bursts; return the results."""
     woken = threading.Semaphore(0)
     workers = ProviderWorkers(lambda: 0.0, woken.release)
-    providers: dict[str, Any] = {"p": provider}
     for burst in bursts:
-        workers.submit(
-            QueuedCall(provider="p", verb=Verb.REAP, burst=burst, providers=providers)
-        )
+        workers.submit(reaping({"p": provider}, burst=burst))
     assert workers.finish(1e9)
     return workers.collect()
 
@@ -279,21 +279,12 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
 
     providers: dict[str, Any] = {"p": Old()}
     workers = ProviderWorkers(lambda: 0.0, woken.release)
-    for burst in (BurstId("burst-1"), BurstId("burst-2")):
-        workers.submit(
-            QueuedCall(provider="p", verb=Verb.REAP, burst=burst, providers=providers)
-        )
+    for burst in ("burst-1", "burst-2"):
+        workers.submit(reaping(providers, burst=burst))
         assert under_way.acquire(timeout=HANG_S)
     assert workers.busy("p")
     providers["p"] = New()
-    workers.submit(
-        QueuedCall(
-            provider="p",
-            verb=Verb.REAP,
-            burst=BurstId("burst-3"),
-            providers=providers,
-        )
-    )
+    workers.submit(reaping(providers, burst="burst-3"))
     go.release()
     assert woken.acquire(timeout=HANG_S)
     assert order == ["old"]

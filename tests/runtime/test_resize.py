@@ -149,14 +149,14 @@ def test_what_it_costs_is_settled_by_the_size_that_it_had() -> None:
     assert grown.nodes == 4
     assert grown.reserved > entry.reserved
     sim.until(sized(sim, 4))
-    sim.tick(100)
+    sim.tick(20, seconds=5.0)
     ask(sim, 1)
     sim.until(sized(sim, 1))
     changed = sim.now
     shrunk = sim.engine.snapshot.records.entries[sim.burst.id]
     assert shrunk.nodes == 1
     assert shrunk.reserved < grown.reserved
-    sim.tick(200)
+    sim.tick(40, seconds=5.0)
     sim.lead.finish(job)
     sim.until(sim.in_state(State.INACTIVE), ticks=100)
     (row,) = sim.engine.snapshot.records.settled.values()

@@ -110,6 +110,10 @@ class Adopted:
         done = self.site.head.try_run(user, "flux", *asked, limit=2 * JOB_DEADLINE_S)
         assert done.returncode == 0, self.tell(user, job)
 
+    def explain(self, user: str, job: str) -> str:
+        """Return why a user's job waits."""
+        return self.site.head.try_run(user, "burst", "explain", job).stdout
+
     def tell(self, user: str, job: str) -> str:
         """Return all that is known of a job that does not go on."""
         head = self.site.head

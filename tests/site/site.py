@@ -52,6 +52,8 @@ class SiteShape(msgspec.Struct, frozen=True, kw_only=True):
     """flux-accounting decides about priorities; ann and bob have banks."""
     r_in_a_file: bool = False
     """R is in a file, in place of [[resource.config]], and conf.d has several files."""
+    head_excluded: bool = False
+    """The first host runs no jobs, as of a site whose users log in there."""
     tables: Mapping[str, Any] = {}
     """Of the configuration, in place of the usual ones."""
 
@@ -145,7 +147,7 @@ class Site:
                 "hosts": [{"host": ",".join(HOSTS)}],
             },
             "tbon": {"tcp_user_timeout": "20s"},
-            "resource": {"config": _resources()},
+            "resource": {"config": _resources(), **self._excluded()},
             "queues": {
                 "batch": {"requires": ["batch"]},
                 "debug": {
@@ -170,6 +172,14 @@ class Site:
         if self.shape.scheduler != SIMPLE:
             usual |= fluxion.tables(self.shape.scheduler)
         return {**usual, **self.shape.tables}
+
+    def _excluded(self) -> dict[str, str]:
+        return {"exclude": HOSTS[0]} if self.shape.head_excluded else {}
+
+    @property
+    def own_hosts(self) -> Sequence[str]:
+        """Those that run jobs."""
+        return HOSTS[1:] if self.shape.head_excluded else HOSTS
 
     def start(self) -> None:
         """Start the instance on all hosts, and return once they are online."""
@@ -203,7 +213,7 @@ class Site:
 
     def _is_up(self) -> bool:
         done = self.try_flux("ann", "resource", "list", "-s", "up", "-no", "{nodelist}")
-        return done.stdout.strip() == f"{HOSTS[0]},{HOSTS[1]}"
+        return done.stdout.strip() == ",".join(self.own_hosts)
 
     def log(self) -> str:
         """Return what the brokers and the daemon printed."""

@@ -10,14 +10,17 @@ import pytest
 
 from tests.multiuser.lab import OWNER, UIDS
 from tests.site.adopted import LENT, Adopted
+from tests.site.flux_host import CONFIG
 from tests.site.site import HOSTS
 from tests.site.workload import Answers, run_workload
-from tests.site.worlds import World
+from tests.site.worlds import World, named
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.site, pytest.mark.timeout(280)]
 
 _ID = ("sh", "-c", "id -u; hostname")
+_NIGHT = CONFIG / "night.toml"
+_SLEEP = ("sleep", "inf")
 # More than the site has itself.
 _NODES = len(HOSTS) + 1
 
@@ -25,7 +28,10 @@ _NODES = len(HOSTS) + 1
 def test_ordinary_jobs_get_the_answers_that_they_got_before(
     adopted: Adopted, before: Answers
 ) -> None:
-    assert "wrong" not in adopted.doctor()
+    told = adopted.doctor()
+    assert "wrong" not in told
+    for words in ("flux-imp run prolog", "the lead has [systemd] enable"):
+        assert words in told
     for job in adopted.waited:
         assert adopted.wait_for_end("bob", job).returncode == 0, "it waited meanwhile"
     assert str(run_workload(adopted.site)) == str(before)
@@ -66,6 +72,62 @@ def test_a_burst_job_may_name_the_default_queue(adopted: Adopted, world: World) 
     assert "submit it with flux submit --burst, without --queue" in done.stderr
 
 
+@pytest.mark.parametrize("world", named("simple-hold"), indirect=True)
+def test_a_queue_that_comes_while_the_daemon_runs(adopted: Adopted) -> None:
+    site, night = adopted.site, ("--queue=night", f"-N{LENT}", "true")
+    site.head.write(_NIGHT, "[queues.night]\n")
+    try:
+        site.flux(OWNER, "config", "reload")
+        job = adopted.submit("ann", *night)
+        wait_until(
+            lambda: "its queue night is stopped" in adopted.explain("ann", job),
+            lambda: adopted.tell("ann", job),
+            pause=0.3,
+        )
+        assert set(adopted.states().values()) <= {"inactive"}, "for a stopped queue"
+        assert "queue night is stopped" in adopted.doctor()
+        site.flux(OWNER, "queue", "start", "--quiet", "night")
+        done = adopted.wait_for_end("ann", job)
+        assert done.returncode == 0, adopted.tell("ann", job)
+    finally:
+        site.root("rm", "-f", str(_NIGHT))
+        site.flux(OWNER, "config", "reload")
+
+
+@pytest.mark.parametrize("world", named("simple-queue"), indirect=True)
+def test_followers_that_wait_for_a_job_on_their_host_say_so(adopted: Adopted) -> None:
+    assert "come online only once no job runs on this host" in adopted.doctor()
+    own = adopted.site.flux("bob", "submit", f"--requires=host:{HOSTS[0]}", *_SLEEP)
+    adopted.wait_for_event("bob", own, "start")
+    job = adopted.submit("ann", f"-N{LENT}", "true")
+    wait_until(
+        lambda: "of a job, runs on its host" in adopted.explain("ann", job),
+        lambda: adopted.tell("ann", job),
+        pause=0.3,
+    )
+    adopted.site.flux("bob", "cancel", own)
+    assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)
+
+
+@pytest.mark.parametrize("world", named("conservative-queue"), indirect=True)
+def test_small_jobs_have_as_many_nodes_as_fluxion_gives(adopted: Adopted) -> None:
+    assert "gives each job whole nodes" in adopted.doctor()
+    # All on one burst: others come online once no job runs on this host.
+    whole = adopted.submit("ann", f"-N{LENT}", *_SLEEP)
+    adopted.wait_for_event("ann", whole, "start")
+    jobs = [adopted.submit("ann", "-n1", *_SLEEP) for _ in range(LENT)]
+    adopted.site.flux("ann", "cancel", whole)
+    for job in jobs:
+        adopted.wait_for_event("ann", job, "start")
+    ranks = adopted.site.flux("ann", "jobs", "-no{ranks}", *jobs).split()
+    assert len(set(ranks)) == LENT
+
+
+@pytest.mark.parametrize("world", named("easy-queue"), indirect=True)
+def test_one_queue_with_fcfs_is_told(adopted: Adopted) -> None:
+    assert "Fluxion's policy fcfs denies a job with a constraint" in adopted.doctor()
+
+
 def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     # On lent nodes only, so that any follower is one of the job's.
     job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
@@ -73,6 +135,8 @@ def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     adopted.site.root("kill", "-9", str(adopted.followers()[-1]))
     assert adopted.wait_for_end("ann", job).returncode
     adopted.wait_until_reaped()
+    # It was a unit of the systemd that followers share with the lead's broker.
+    assert adopted.site.head.try_run("root", "pgrep", "-u", "ann").stdout == ""
     after = adopted.submit("bob", f"-N{LENT}", "true")
     assert adopted.wait_for_end("bob", after).returncode == 0
 
@@ -104,6 +168,8 @@ def test_after_a_restart_of_the_lead_nothing_is_left_and_the_next_burst_works(
     adopted.wait_until_reaped()
 
 
+# What is on record of a drain has no part in how jobs come in.
+@pytest.mark.parametrize("world", named("simple-hold", "easy-queue"), indirect=True)
 def test_a_burst_that_drains_as_the_lead_is_restarted_is_reaped(
     adopted: Adopted,
 ) -> None:

@@ -43,6 +43,8 @@ _MAY_WAIT = {
     *("held", "no-such-property", "more-than-there-are", "debug-queue-too-large"),
     "over-the-size-limit",
 }
+# Where the first host runs no jobs, each of these is too large or for that host.
+_ON_FIRST = ("all-nodes", "tasks", "not-a-property")
 _FORM = "{name} {status} {ranks} {returncode} {exception.type}"
 
 
@@ -66,6 +68,7 @@ def run_workload(site: Site) -> Answers:
     jobs of a queue again as nodes are freed by those of another queue.
     """
     told: dict[str, tuple[int, str]] = {}
+    may_wait = _MAY_WAIT | set(_ON_FIRST if site.shape.head_excluded else ())
     for debug in (False, True):
         told |= _submit(site, debug)
         jobs = {name: said for name, (status, said) in told.items() if not status}
@@ -73,7 +76,7 @@ def run_workload(site: Site) -> Answers:
             site.flux("bob", "job", "wait-event", jobs["canceled"], "start")
             site.flux("bob", "cancel", jobs["canceled"])
         wait_until(
-            lambda: not set(site.active_jobs()) - _MAY_WAIT,
+            lambda: not set(site.active_jobs()) - may_wait,
             lambda: _tell(site),
             JOB_DEADLINE_S,
             0.2,
@@ -84,7 +87,11 @@ def run_workload(site: Site) -> Answers:
     lines = site.flux("root", "jobs", "-ano", _FORM, *jobs.values()).splitlines()
     ended = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
     refused = {name: said for name, (status, said) in told.items() if status}
-    return Answers(refused, {name: _where(name, ended[name]) for name in ended})
+    told_of = {
+        name: _where(how, name in may_wait, name in _ON_ONE_NODE)
+        for name, how in ended.items()
+    }
+    return Answers(refused, told_of)
 
 
 def _tell(site: Site) -> str:
@@ -116,15 +123,14 @@ def _submit(site: Site, debug: bool) -> dict[str, tuple[int, str]]:
     return told
 
 
-def _where(name: str, how: str) -> str:
+def _where(how: str, may_wait: bool, named: bool) -> str:
     """Leave out of an answer what is chance: which of several nodes it was.
 
     And of a job that can never start, whether Fluxion had denied it when what waits is
     canceled: it does so once no other job is ahead.
     """
     status, ranks, *rest = how.split(" ")
-    if name in _MAY_WAIT and not ranks and status in ("FAILED", "CANCELED"):
+    if may_wait and not ranks and status in ("FAILED", "CANCELED"):
         return "never started"
-    own = {str(rank) for rank in range(len(HOSTS))}
-    is_chance = ranks in own and name not in _ON_ONE_NODE
+    is_chance = not named and ranks in {str(rank) for rank in range(len(HOSTS))}
     return " ".join([status, "own" if is_chance else ranks, *rest])

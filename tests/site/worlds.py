@@ -7,6 +7,7 @@ They differ in more than that, so that each shape of a configuration is met by s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,8 +17,12 @@ from tests.site import fluxion
 from tests.site.adopted import Adopted
 from tests.site.site import SIMPLE, Site, SiteShape
 from tests.site.workload import Answers, run_workload
-from tests.support.fluxion import MISSING
+from tests.support.fluxion import MISSING, QMANAGER, RESOURCE
 
+_FCFS_IN_DEBUG = {
+    QMANAGER: {"queue-policy": "easy", "queue-policy-per-queue": "debug:fcfs"}
+}
+_WHOLE_NODES = {RESOURCE: {"match-format": "rv1_nosched", "match-policy": "lonodex"}}
 _BY_SITE = {"ingest": {"validator": {"plugins": ["jobspec"]}}}
 """Without `feasibility`: in mode hold it would refuse what is for lent nodes."""
 
@@ -34,7 +39,17 @@ class World(msgspec.Struct, frozen=True):
         """The modes that its scheduler does not allow."""
         if self.shape.scheduler == SIMPLE:
             return ()
-        return ("scheduler", *(("hold",) if self.shape.scheduler == "fcfs" else ()))
+        return ("scheduler", *(("hold",) if self.has_fcfs else ()))
+
+    @property
+    def has_fcfs(self) -> bool:
+        """Whether Fluxion serves a queue by fcfs."""
+        return self.shape.scheduler == "fcfs" or self.shape.tables is _FCFS_IN_DEBUG
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether Fluxion gives jobs no less than nodes."""
+        return self.shape.tables is _WHOLE_NODES
 
 
 WORLDS = (
@@ -42,10 +57,20 @@ WORLDS = (
     World("simple-queue", "queue", SiteShape(r_in_a_file=True)),
     World("simple-hold", "hold", SiteShape(tables=_BY_SITE)),
     World(
-        "easy-queue", "queue", SiteShape(scheduler="easy", accounting=HAS_ACCOUNTING)
+        "easy-queue",
+        "queue",
+        SiteShape(scheduler="easy", accounting=HAS_ACCOUNTING, tables=_FCFS_IN_DEBUG),
     ),
-    World("easy-hold", "hold", SiteShape(scheduler="easy", tables=_BY_SITE)),
-    World("conservative-queue", "queue", SiteShape(scheduler="conservative")),
+    World(
+        "easy-hold",
+        "hold",
+        SiteShape(scheduler="easy", head_excluded=True, tables=_BY_SITE),
+    ),
+    World(
+        "conservative-queue",
+        "queue",
+        SiteShape(scheduler="conservative", tables=_WHOLE_NODES),
+    ),
     World(
         "conservative-hold",
         "hold",
@@ -55,7 +80,7 @@ WORLDS = (
 )
 
 
-def parameters() -> Iterator[object]:
+def parameters() -> Iterator[Any]:
     """Yield the worlds as pytest's parameters; tests of one stay in one worker."""
     for world in WORLDS:
         lacks = world.shape.scheduler != SIMPLE and not fluxion.INSTALLED
@@ -63,6 +88,11 @@ def parameters() -> Iterator[object]:
         if lacks:
             marks.append(pytest.mark.skip(reason=f"want of Fluxion: {MISSING}"))
         yield pytest.param(world, id=world.name, marks=marks)
+
+
+def named(*names: str) -> list[object]:
+    """Return some of them, as parameters of a test that is for these alone."""
+    return [each for each in parameters() if each.id in names]
 
 
 class Kept:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -174,9 +173,3 @@ def loses_and_doubles_nothing(story: AgentStory) -> None:
                 story.each_ran_once(12)
                 tally = story.row["members"]["md"]["member"]
                 assert "12 jobs have succeeded" in tally["why"]
-
-
-def stops_cleanly(agent: AgentProcess) -> None:
-    agent.process.send_signal(signal.SIGTERM)
-    assert agent.ends() == 0
-    assert "the agent of sweep/md ends" in agent.log

@@ -72,25 +72,3 @@ def run_to_its_end(cli: CliHarness, directory: Path) -> dict[str, Any]:
 def nodes_up(cli: CliHarness) -> int:
     found: int = ensemble(cli)["members"]["md"].get("nodes", {}).get("node_up_count", 0)
     return found
-
-
-def lives_through_a_kill(cli: CliHarness, directory: Path) -> None:
-    """The daemon is killed while a job runs; the next one goes on to the end."""
-    file = directory / "sweep.toml"
-    file.write_text(FILE.replace("sleep 1", "sleep 2"))
-    with cli.daemon() as daemon:
-        assert cli.run("ensemble", "up", str(file)).status == 0
-        wait_until(
-            lambda: ensemble(cli)["members"]["md"].get("queue", {}).get("run", 0) > 0,
-            lambda: f"a job to run: {ensemble(cli)}",
-        )
-        daemon.process.kill()
-        daemon.process.wait()
-    with cli.daemon():
-        wait_until(
-            lambda: ensemble(cli)["state"] == "ended",
-            lambda: f"its end: {ensemble(cli)}",
-            limit=120.0,
-        )
-        why = ensemble(cli)["members"]["md"]["member"]["why"]
-        assert "6 jobs have succeeded" in why

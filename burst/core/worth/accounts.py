@@ -105,12 +105,13 @@ class _Accounts:
             after = self._count_ended(entry, burst, use)
         if burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
-        # Flux may start a job there by itself: the nodes are there.
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
-        new = self._tx.new_jobs(burst) - begun
+        given = self._tx.new_jobs(burst)
+        # Flux may start a job there by itself: the nodes are there.
+        new = frozenset(job for job in given if not self._has_started(job))
         if new:
             after = ledger.extend(after, self._until(burst, new), self._payers(new))
-        after = ledger.extend(after, after.until, self._payers(begun))
+        after = ledger.extend(after, after.until, self._payers(begun | given))
         # A program may begin and end between two looks.
         ended = burst.exit_status is not None
         joined = burst.state in (State.ONLINE, State.DRAIN) or ended
@@ -122,6 +123,10 @@ class _Accounts:
             self._tx.record(burst.id, "outlived", {"note": note})
         if grown is not entry:
             self._tx.entries[burst.id] = grown
+
+    def _has_started(self, job: JobId) -> bool:
+        view = self._jobs.get(job)
+        return view is not None and bool(view.ranks or view.ran_on)
 
     def _count_ended(self, entry: Entry, burst: Burst, use: Use) -> Entry:
         """Return the entry with no work counted for jobs beyond their end.

@@ -99,11 +99,11 @@ class BurstPlugin(CLIPlugin):
                 "--burst-mode=isolated: flux alloc needs nodes of this instance; for a"
                 " shell in an isolated instance: burst request --isolated"
             )
-        site = self._site()
+        # Kept there, as Flux calls modify_jobspec of another plugin for each job.
+        site = args.burst_site = self._site()
         provider = _given(args, "burst_provider")
         _check_provider(provider, site)
         if _given(args, "burst_mode") != "isolated":
-            # Here, as Flux calls modify_jobspec of another plugin for each job.
             self._warn_of_directory(_given(args, "cwd") or os.getcwd(), provider, site)
         if site["mode"] == "queue":
             self._into_queue(args, site)
@@ -127,7 +127,7 @@ class BurstPlugin(CLIPlugin):
         preferences = {
             key: value for key, value in preferences.items() if value is not None
         }
-        site = self._site()
+        site = _given(args, "burst_site") or self._site()
         jobspec.setattr(site["attribute"], True)
         jobspec.setattr("burst", preferences)
         if preferences.get("wait") == 0 and site["mode"] != "queue":

@@ -47,7 +47,7 @@ def read_samples(state: DaemonState) -> Samples:
     """
     samples = Samples()
     samples.put("build_info", 1, __version__)
-    samples.put("lead_up", not state.why_not_ready())
+    samples.put("lead_up", not state.why_lead_away())
     served = state.served
     snapshot = served.snapshot() if served is not None else None
     add_tally(samples, state.tally, snapshot.world if snapshot else None)

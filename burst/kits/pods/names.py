@@ -22,7 +22,9 @@ PROGRAM = "burst.flux-framework.org/program"
 HOSTS = "burst.flux-framework.org/hosts"
 LEAVING = "burst.flux-framework.org/leaving"
 """An annotation: hosts of the object of which a shrink has not deleted all yet."""
-LEASE_END = "burst.flux-framework.org/lease-end"
+LEASE = "burst.flux-framework.org/lease"
+"""An annotation: seconds from its creation, which the API server notes, to the end of
+its lease. The daemon's clock may be wrong."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of Jobs that Kueue starts, which it may set by itself."""
 STARTED = "burst.flux-framework.org/started"
@@ -101,18 +103,18 @@ def spec_hash(spec: BurstSpec, *more: object) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
 
-def describe_spec(spec: BurstSpec) -> dict[str, str]:
-    """Return the annotations of each object of the burst."""
+def describe_spec(spec: BurstSpec, now: float) -> dict[str, str]:
+    """Return the annotations of each object of the burst that is made now."""
     said = {SPEC: spec_hash(spec), HOSTS: format_hostlist(spec.hosts)}
     if spec.program:
         said[PROGRAM] = spec.program.kind
-    return {**said, LEASE_END: f"{spec.lease_end:.0f}"} if spec.lease_end else said
+    return {**said, LEASE: f"{spec.lease_end - now:.0f}"} if spec.lease_end else said
 
 
-def parse_lease_end(text: str) -> float:
-    """Return the end of a lease, in seconds since the epoch; 0 if the text names none.
+def parse_seconds(text: str) -> float:
+    """Return seconds that an annotation or a label has; 0 if it has none.
 
-    Of an annotation or a label, which somebody may have edited.
+    Somebody may have edited it.
     """
     try:
         return float(text)

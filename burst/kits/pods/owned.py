@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
-from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, parse_lease_end
+from burst.kits.pods.names import ID, LEASE, OWNER, PROVIDER, parse_seconds
+from burst.kits.pods.pod_status import seconds_of
 from burst.kits.pods.reaper import find_ours
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
@@ -46,11 +47,16 @@ def group_by_owner(objects: Iterable[Manifest]) -> list[OwnedBurst]:
     for item in objects:
         labels = labels_of(item)
         key = labels[OWNER], labels[PROVIDER], labels[ID]
-        end = parse_lease_end(annotations_of(item).get(LEASE_END, ""))
-        ends[key] = max(ends.get(key, 0.0), end)
+        ends[key] = max(ends.get(key, 0.0), _lease_end(item))
     return [
         OwnedBurst(
             owner=owner, provider=provider, burst_id=BurstId(burst), lease_end=end
         )
         for (owner, provider, burst), end in sorted(ends.items())
     ]
+
+
+def _lease_end(item: Manifest) -> float:
+    """Return the end of its lease, in seconds since the epoch; 0 where it has none."""
+    lasts = parse_seconds(annotations_of(item).get(LEASE, ""))
+    return seconds_of(item["metadata"]["creationTimestamp"]) + lasts if lasts else 0.0

@@ -7,7 +7,7 @@ import os
 
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import OWNER
+from burst.kits.pods.names import LEASE, OWNER
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
 from burst.provider import BurstSpec
@@ -27,8 +27,12 @@ LEFT_ALONE = {
 
 
 def pod_annotations(meta: Manifest) -> dict[str, str]:
-    """Return the annotations of a follower's pod."""
-    return {**meta["annotations"], **LEFT_ALONE}
+    """Return the annotations of a follower's pod.
+
+    Without its lease, which began with the first pod in its place.
+    """
+    noted = {key: text for key, text in meta["annotations"].items() if key != LEASE}
+    return {**noted, **LEFT_ALONE}
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:

@@ -66,7 +66,7 @@ def render(
         "name": name,
         "namespace": settings.namespace,
         "labels": tags.labels(spec.burst_id),
-        "annotations": {**describe_spec(spec), **noted},
+        "annotations": {**describe_spec(spec, now), **noted},
     }
     if spec.program is not None:
         made = render_isolated(meta, spec, settings, seconds)

@@ -15,7 +15,7 @@ from burst.core.ensemble.agent_member import AgentMember
 from burst.core.ensemble.controller import end_all, new_record
 from burst.core.ensemble.intents import JobRef
 from burst.core.ensemble.statistics import GroupStatistics
-from burst.core.ensemble.stored import KnownJob, MemberBook
+from burst.core.ensemble.stored import KnownJob
 from burst.core.ensemble.views import fresh_view, make_views, take_in
 from burst.errors import BurstError, ConfigError
 from burst.model.active_job import JobOutcome
@@ -218,12 +218,6 @@ def test_no_two_members_have_one_rank_slot() -> None:
     new = commands.NewEnsemble(spec=spec, userid=100, environment={})
     with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
         commands.begin_ensemble(records, world, new, NOW)
-
-
-def test_the_book_keeps_the_instance() -> None:
-    kept = MemberBook(instance="flux-1")
-    encoded = msgspec.json.encode(kept)
-    assert msgspec.json.decode(encoded, type=MemberBook) == kept
 
 
 def test_jobs_of_others_in_its_instance_reach_no_target() -> None:

@@ -61,6 +61,7 @@ WAITED = {"waiting_since": NOW - 1000, "waiting": 1}
     ],
 )
 def test_it_grows_by_the_job_of_its_strategy(strategy: str, size: int) -> None:
+    """To its most, and of no job that has no node: the operator's did neither."""
     seen = view(4, **queued(1, 3, 1))
     found = decided("workload-demand", seen, WAITED, scaleUpStrategy=strategy)
     assert found.nodes == size
@@ -262,12 +263,6 @@ def test_a_condition_that_does_not_hold_ends_nothing(
     options: dict[str, Any], seen: MemberView
 ) -> None:
     assert not decided("stop", seen, **options).end
-
-
-def test_stop_ends_what_is_idle() -> None:
-    found = decided("stop", view(2, 2), {"idle_since": NOW - 100})
-    assert found.end
-    assert found.why == "it was idle for 100 s"
 
 
 # -- more-jobs

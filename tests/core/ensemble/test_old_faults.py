@@ -44,13 +44,6 @@ def last_size(algorithm: Any, views: list[MemberView]) -> int | None:
     return looked_at(algorithm, views)[-1].nodes
 
 
-def test_the_smallest_job_is_not_0() -> None:
-    """GetSmallestWaitingSize began at 0, than which no job is smaller."""
-    waits = view(4, **queued(3, 2, 4))
-    algorithm = demand(scaleUpStrategy="smallestJob")
-    assert last_size(algorithm, [waits] * 6) == 6
-
-
 def test_progress_begins_the_wait_anew() -> None:
     """The number of jobs was compared with a mapping, and never stored before."""
     many, fewer = view(4, **queued(2, 2, 2)), view(4, **queued(2, 2))
@@ -110,11 +103,6 @@ def test_the_next_jobs_are_the_first_of_the_queue() -> None:
     """The listing was cut at eleven before it was put in order."""
     jobs = [(n, JobState.SCHED, n, 31 if n > 25 else 16) for n in range(1, 31)]
     assert read(*jobs).next_jobs == (26, 27, 28, 29, 30, 1, 2, 3, 4, 5, 6)
-
-
-def test_beyond_the_most_it_grows_to_the_most() -> None:
-    """What was above the maximum was ignored, so that nothing was done."""
-    assert last_size(demand(), [view(6, **queued(4))] * 6) == 8
 
 
 def test_it_does_not_shrink_below_the_least() -> None:

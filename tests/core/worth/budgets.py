@@ -7,7 +7,7 @@ import datetime
 
 from burst.config import BudgetMatch, BudgetSettings
 from burst.core.worth.budget import Accounts, Budgets, Commitment
-from burst.core.worth.ledger import Costs, Entry, Payer, Share
+from burst.core.worth.ledger import Costs, Entry, Payer, SettledBurst, Share
 from burst.core.worth.money import UNIT, Money
 from burst.core.worth.periods import Group, Period
 from burst.model.burst import BurstId
@@ -57,6 +57,23 @@ def entry(amount, payer=ANN, provider="gke", made=NOON, name="burst-0-aaaaaa"):
 def settled(amount, payer=ANN, provider="gke"):
     """A day in which so much was settled."""
     return Period(((Group(payer, provider, "n2"), Costs(work=units(amount))),), 1)
+
+
+def settled_burst(name, made=NOON, **changes):
+    """A burst that was settled a minute after it was made."""
+    fields = {
+        "burst": BurstId(name),
+        "provider": "gke",
+        "offer": "n2",
+        "nodes": 1,
+        "price": units(1),
+        "made": made,
+        "ended": made + 60,
+        "reserved": units(9),
+        "costs": Costs(),
+        "shares": (),
+    }
+    return SettledBurst(**{**fields, **changes})
 
 
 def budgets(*each, entries=(), now=NOON, userids=(), unreadable=(), **periods):

@@ -34,9 +34,9 @@ def submit(its, nodes=1, duration=100.0, **fields):
 
 
 def used(its):
-    return sum(e.reserved for e in its.engine.snapshot.records.entries.values()) / UNIT
+    return sum(e.reserved for e in its.records.entries.values()) / UNIT
 
 
 def refusal(its, job):
-    (found,) = its.engine.snapshot.decisions[job].refusals
+    (found,) = its.decision(job).refusals
     return found

@@ -16,14 +16,14 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth import accounts, periods
-from burst.core.worth.ledger import Costs, Payer, SettledBurst
+from burst.core.worth.ledger import Costs, Payer
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.money import UNIT, from_price
 from burst.errors import InsufficientCapacity
-from burst.model.burst import BurstId, State
+from burst.model.burst import State
 from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, settings, whole
-from tests.core.worth.budgets import units
+from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
 
 PRICES = {"local.nodes": 3600.0}
@@ -38,11 +38,11 @@ def sim():
 
 
 def entries(sim):
-    return sim.engine.snapshot.records.entries
+    return sim.records.entries
 
 
 def settled(sim):
-    return list(sim.engine.snapshot.records.settled.values())
+    return list(sim.records.settled.values())
 
 
 def on_disk(sim, kind):
@@ -116,7 +116,7 @@ def test_a_burst_is_settled_once_with_what_its_nodes_did(sim):
     assert done.costs.idle >= 3 * 290 * UNIT
     assert done.costs.never_joined == 0
     sim.tick(5)
-    (period,) = sim.engine.snapshot.records.periods.values()
+    (period,) = sim.records.periods.values()
     assert period.total == done.costs
     assert period.bursts == 1
 
@@ -151,14 +151,8 @@ def test_what_never_joins_costs_what_its_provider_showed(sim):
 
 
 def test_a_request_ahead_of_jobs_is_paid_by_whose_job_comes(sim):
-    demand = commands.request_nodes(3)
     sim.tick(2)
-    sim.engine.post(
-        lambda records, world, its_settings, now: commands.make_requested_burst(
-            records, world, its_settings, demand, now
-        )
-    )
-    sim.tick()
+    sim.request(commands.request_nodes(3))
     (entry,) = entries(sim).values()
     assert entry.payers == {Payer()}
     sim.until(sim.in_state(State.ONLINE))
@@ -216,7 +210,7 @@ def test_an_entry_that_cannot_be_read_is_left_as_it_is(sim):
     sim.boot()
     sim.tick(3)
     assert sim.lead.disk.records[key] == "{"
-    assert key in sim.engine.snapshot.records.unreadable
+    assert key in sim.records.unreadable
 
 
 def test_a_burst_whose_record_cannot_be_read_stays_reserved_for(sim):
@@ -227,11 +221,7 @@ def test_a_burst_whose_record_cannot_be_read_stays_reserved_for(sim):
     sim.boot()
     sim.tick(3)
     assert entries(sim).keys() == {name}
-    sim.engine.post(
-        lambda records, world, _, now: commands.take_down_any(
-            records, world, commands.TakeDown(name), now
-        )
-    )
+    sim.take_down(name)
     sim.lead.finish(job)
     sim.until(lambda: not entries(sim), ticks=60)
     assert [each.burst for each in settled(sim)] == [name]
@@ -272,7 +262,7 @@ def test_nothing_is_settled_into_a_record_that_cannot_be_read(sim):
 def test_of_settled_bursts_the_last_are_known_one_by_one(sim):
     sim.lead.submit(LENT)
     sim.until(sim.in_state(State.ONLINE))
-    records = sim.engine.snapshot.records
+    records = sim.records
     (entry,) = records.entries.values()
     many = {
         f"burst-0-{n:06}": msgspec.structs.replace(entry, burst=f"burst-0-{n:06}")
@@ -283,24 +273,13 @@ def test_of_settled_bursts_the_last_are_known_one_by_one(sim):
     sim.boot()
     sim.tick()
     assert len(settled(sim)) == accounts.KEPT_SETTLED
-    (period,) = sim.engine.snapshot.records.periods.values()
+    (period,) = sim.records.periods.values()
     assert period.bursts == len(many)
 
 
 def row(number):
     """A burst that was settled, the later the higher its number."""
-    return SettledBurst(
-        burst=BurstId(f"burst-0-{number:06}"),
-        provider="local",
-        offer="nodes",
-        nodes=1,
-        price=units(1),
-        made=T0 + number,
-        ended=T0 + number,
-        reserved=units(1),
-        costs=Costs(),
-        shares=(),
-    )
+    return settled_burst(f"burst-0-{number:06}", T0 + number, ended=T0 + number)
 
 
 def rows_left(count, archived):
@@ -343,7 +322,7 @@ def test_days_become_months(sim):
     sim.boot()
     sim.tick()
     assert on_disk(sim, "ledger").keys() == {"1969-11", *kept}
-    assert sim.engine.snapshot.records.periods["1969-11"].bursts == 6
+    assert sim.records.periods["1969-11"].bursts == 6
 
 
 def test_an_isolated_burst_works_as_long_as_its_program_runs():

@@ -41,33 +41,23 @@ def of_bank(name, limit):
     return {"limit": limit, "match": {"bank": name}}
 
 
-def decision(its, job):
-    return its.engine.snapshot.decisions[job]
-
-
 def payers(its):
-    entries = its.engine.snapshot.records.entries.values()
+    entries = its.records.entries.values()
     return {payer for entry in entries for payer in entry.payers}
 
 
-def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told():
+@pytest.mark.parametrize(("user", "whose"), [(BEN, "maths"), (7, "none")])
+def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told(user, whose):
     its = sim(VERIFIED)
-    job = submit(its, userid=BEN, bank="physics")
+    job = submit(its, userid=user, bank="physics")
     its.tick(5)
     assert its.bursts == []
-    assert decision(its, job).reason is Reason.BANK_REFUSED
+    assert its.decision(job).reason is Reason.BANK_REFUSED
     assert its.lead.memos[job]["state"] == "waiting"
-    assert its.lead.memos[job]["why"] == (
-        "bank physics is not its user's by flux-accounting (whose are: maths), so no"
+    assert its.told(job) == (
+        f"bank physics is not its user's by flux-accounting (whose are: {whose}), so no"
         " nodes are bought for it; submit it with another --bank"
     )
-
-
-def test_a_user_without_banks_is_told_so():
-    its = sim(VERIFIED)
-    job = submit(its, userid=7, bank="physics")
-    its.tick(2)
-    assert "(whose are: none)" in decision(its, job).text()
 
 
 def test_a_job_of_another_s_bank_still_runs_on_own_nodes():
@@ -75,7 +65,7 @@ def test_a_job_of_another_s_bank_still_runs_on_own_nodes():
     its.lead.submit(whole(2), userid=BEN)
     job = its.lead.submit(whole(2), userid=BEN, bank="physics", duration=9.0)
     its.tick(2)
-    assert decision(its, job).reason is Reason.BANK_REFUSED
+    assert its.decision(job).reason is Reason.BANK_REFUSED
     its.lead.finish(its.lead.running()[0])
     its.until(lambda: its.lead.running() == [job])
     assert its.bursts == []
@@ -102,7 +92,7 @@ def test_a_budget_is_not_evaded_by_naming_another_bank():
     job = submit(its, userid=BEN, bank="physics")
     its.tick(3)
     assert its.bursts == []
-    assert decision(its, job).reason is Reason.BANK_REFUSED
+    assert its.decision(job).reason is Reason.BANK_REFUSED
 
 
 def test_without_flux_accounting_banks_are_as_jobs_name_them():
@@ -116,7 +106,7 @@ def test_who_gets_a_bank_gets_a_burst():
     its = sim(VERIFIED)
     job = submit(its, userid=BEN, bank="physics")
     its.tick(3)
-    assert decision(its, job).reason is Reason.BANK_REFUSED
+    assert its.decision(job).reason is Reason.BANK_REFUSED
     both = ASSOCIATIONS.banks[ANN]
     more = Associations({**ASSOCIATIONS.banks, BEN: both}, ASSOCIATIONS.defaults)
     its.engine._beside.banks.banks = Banks(more)
@@ -147,8 +137,8 @@ def test_jobs_wait_for_the_first_answer_where_it_matters(bank, budgets, waits):
     its.tick(3)
     assert (its.bursts == []) is waits
     if waits:
-        assert decision(its, job).reason is Reason.BANK_UNREAD
-        assert decision(its, job).text().endswith("([deadlines] accounting)")
+        assert its.decision(job).reason is Reason.BANK_UNREAD
+        assert its.decision(job).text().endswith("([deadlines] accounting)")
         its.until(lambda: its.now >= T0 + 8)
         its.tick()
         assert its.bursts

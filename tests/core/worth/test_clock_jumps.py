@@ -57,7 +57,7 @@ def test_what_is_settled_is_as_it_was_once_the_clock_is_right_again(seconds):
     its.until(its.in_state(State.ONLINE), ticks=30)
     its.lead.finish(job)
     its.until(its.in_state(State.INACTIVE), ticks=200)
-    before = its.engine.snapshot.records
+    before = its.records
     (spent,) = (each.costs.total for each in before.settled.values())
     assert spent
     right = its.now
@@ -65,7 +65,7 @@ def test_what_is_settled_is_as_it_was_once_the_clock_is_right_again(seconds):
         its.now = now
         its.boot()
         its.tick(3)
-    after = its.engine.snapshot.records
+    after = its.records
     assert after.periods == before.periods
     assert budgets_at(after, its.settings, {}, its.now).states()[0].settled == spent
 

@@ -10,27 +10,20 @@ from hypothesis import strategies as st
 
 from burst.core.records import Records
 from burst.core.worth.cost_report import DIMENSIONS, CostReport
-from burst.core.worth.ledger import OTHERS, Costs, Payer, SettledBurst, Share
+from burst.core.worth.ledger import OTHERS, Costs, Payer, Share
 from burst.core.worth.money import Money
 from burst.core.worth.periods import Period, day_of, groups_of
-from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
-from tests.core.worth.budgets import ANN, BEN, NOON, entry, units
+from tests.core.worth.budgets import ANN, BEN, NOON, entry, settled_burst, units
 
 DAY = 86400.0
 
 
 def burst(number, made=NOON, shares=((ANN, 1),), **costs):
     costs = costs or {"work": units(3), "idle": units(1)}
-    return SettledBurst(
-        burst=BurstId(f"burst-0-{number:06}"),
-        provider="gke",
-        offer="n2",
-        nodes=1,
-        price=units(1),
-        made=made,
-        ended=made + 60,
-        reserved=units(9),
+    return settled_burst(
+        f"burst-0-{number:06}",
+        made,
         costs=Costs(**costs),
         shares=tuple(Share(payer, JobId(job), 1.0) for payer, job in shares),
     )

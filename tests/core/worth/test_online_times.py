@@ -94,14 +94,14 @@ def test_a_burst_teaches_how_long_it_took_and_a_restart_forgets_nothing():
     sim.until(sim.in_state(State.ONLINE))
     events = {e.name: e.timestamp for e in sim.burst.events}
     took = events["online"] - events["provision-start"]
-    found = online(sim.engine.snapshot.records.times, 3, "local", "nodes")
+    found = online(sim.records.times, 3, "local", "nodes")
     assert found.p50 == took > 0
     assert found.bursts == 1
     sim.lead.finish(job)
     sim.until(sim.in_state(State.INACTIVE), ticks=600)
     sim.boot()
     events = {e.name: e.timestamp for e in sim.burst.events}
-    known = sim.engine.snapshot.records.times
+    known = sim.records.times
     teardown = OnlineTimes(known).teardown("local", "nodes", 3)
     assert teardown == events["reaped"] - events["drained"]
     assert online(known, 3, "local", "nodes").bursts == 1
@@ -112,7 +112,7 @@ def test_nothing_is_learnt_of_a_burst_that_never_came_online():
     sim.joins = False
     sim.lead.submit(LENT)
     sim.until(sim.in_state(State.INACTIVE), ticks=900)
-    assert sim.engine.snapshot.records.times == {}
+    assert sim.records.times == {}
 
 
 def test_times_that_cannot_be_read_are_left_as_they_are():

@@ -8,7 +8,6 @@ import datetime
 import pytest
 
 from burst.core import commands
-from burst.core.worth.ledger import Payer
 from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -16,21 +15,15 @@ from tests.builders import whole
 from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
 
 
-def test_a_job_within_the_budget_gets_a_burst():
-    its = sim(BOUND + 100)
-    submit(its)
-    its.until(its.in_state(State.ONLINE))
-    assert used(its) == BOUND + 100
-
-
 def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when():
     its = sim(2 * BOUND)
     submit(its)
     its.until(its.in_state(State.ONLINE))
+    assert used(its) == BOUND + 100
     job = submit(its, userid=2)
     its.tick(5)
     assert len(its.bursts) == 1
-    decision = its.engine.snapshot.decisions[job]
+    decision = its.decision(job)
     assert decision.reason is Reason.TURNED_DOWN
     assert refusal(its, job).reason is Reason.OVER_BUDGET
     text = refusal(its, job).text()
@@ -45,7 +38,7 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     job = submit(its)
     its.tick(5)
     assert its.bursts == []
-    assert its.engine.snapshot.decisions[job].reason is Reason.TURNED_DOWN
+    assert its.decision(job).reason is Reason.TURNED_DOWN
     assert refusal(its, job).text() == (
         "budget everything, per month: 399.00 of 399.00 is left, and 400.00 would be"
         " reserved; its limit is less than that, which is for 1 node and 6.67m:"
@@ -113,16 +106,6 @@ def test_a_live_burst_is_kept_for_a_further_job_only_within_the_budget(
     assert used(its) <= BOUND + 100 + 400
 
 
-def test_a_budget_of_a_bank_is_for_its_jobs():
-    its = sim(0, match={"bank": "physics"})
-    poor = submit(its, bank="physics", userid=1)
-    submit(its, bank="maths", userid=1)
-    its.until(its.in_state(State.ONLINE))
-    assert refusal(its, poor).reason is Reason.OVER_BUDGET
-    (entry,) = its.engine.snapshot.records.entries.values()
-    assert entry.payers == {Payer(1, "maths")}
-
-
 def test_an_isolated_burst_is_bought_within_the_budget():
     alone = BurstPreferences(mode="isolated", wait=0)
     its = sim(3 * (BOUND + 100), modes=("joined", "isolated"))
@@ -175,13 +158,6 @@ def test_what_cannot_be_read_keeps_everything_from_being_bought():
 def test_nodes_requested_ahead_of_jobs_are_bought_within_the_budget(limit, bought):
     its = sim(limit + 60)
     its.tick(2)
-    demand = commands.request_nodes(1)
-    answer = its.engine.post(
-        lambda records, world, its_settings, now: commands.make_requested_burst(
-            records, world, its_settings, demand, now
-        )
-    )
-    its.tick()
+    answer = its.request(commands.request_nodes(1))
     assert bool(its.bursts) is bought
-    decision = answer.result(0)
-    assert bool(decision.refusals) is not bought
+    assert bool(answer.refusals) is not bought

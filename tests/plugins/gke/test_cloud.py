@@ -18,7 +18,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 from burst.errors import BurstError, Refused, Transient
 from burst.provider import Furnished
 from tests.plugins.gke import build
-from tests.plugins.gke.gke import Denied, Gke
+from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.server import Token, connect, serve
 from tests.support.waiting import HANG_S
 
@@ -103,21 +103,6 @@ def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
         cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         with pytest.raises(Transient):
             cloud.clusters()
-
-
-def test_retry_info_is_heeded(gke: Gke, client: ClusterManagerClient) -> None:
-    denial = Denied("RESOURCE_EXHAUSTED", "limit per minute", 33.0)
-    gke.denials = {"list_operations": [denial]}
-    cloud = Cloud(PARENT, client=client, credentials=Token())
-    with pytest.raises(Transient) as caught:
-        cloud.operations("clusters/x")
-    assert caught.value.retry_after == 33.0
-
-
-def test_without_rights_the_permission_is_named(client: ClusterManagerClient) -> None:
-    cloud = Cloud("projects/theirs/locations/x", client=client, credentials=Token())
-    with pytest.raises(Refused, match=r"container\.clusters\.list"):
-        cloud.clusters()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""What Google says when it does not, and the decision that follows."""
+"""What Google answered to others, as they reported it, and the class of each."""
 
 from __future__ import annotations
 
 import pytest
 from burst_gke.failures import CloudFailure
 
-from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from tests.plugins.gke.answers import (
+    CUSTOM,
+    DELETING,
+    EXTERNAL_IP,
+    NO_BILLING,
+    NOT_ENABLED,
+    OPERATIONS,
+    POOL,
+    RATE,
+    REGIONS_GET,
+    STOCKOUT,
+    igm,
+    quota_exceeded,
+    regional,
+)
 
 DENIED = 'Required "container.clusters.create" permission(s) for "projects/p".'
 ACT_AS = "No access to the service account: ask for iam.serviceAccounts.actAs"
@@ -24,78 +39,238 @@ NO_BLOCK = (
     " reserve a /14 block for containers for cluster x, which is currently made"
 )
 
+Case = tuple[str, str, type[ProviderError], str]
+CASES: list[Case] = [
+    (
+        "PERMISSION_DENIED",
+        DENIED,
+        Refused,
+        "grant container.clusters.create to this account, as roles/container.admin",
+    ),
+    ("PERMISSION_DENIED", ACT_AS, Refused, "roles/iam.serviceAccountUser"),
+    ("PERMISSION_DENIED", DISABLED, Refused, "enable container.googleapis.com"),
+    (
+        "PERMISSION_DENIED",
+        "The API requires a quota project, which is not set by default.",
+        Refused,
+        "grant",
+    ),
+    (
+        "PERMISSION_DENIED",
+        "Request had insufficient authentication scopes.",
+        Refused,
+        "grant",
+    ),
+    (
+        "PERMISSION_DENIED",
+        "Insufficient regional quota to satisfy request: resource CPUS",
+        InsufficientCapacity,
+        "raise the quota",
+    ),
+    ("RESOURCE_EXHAUSTED", "quota CPUS_ALL_REGIONS", InsufficientCapacity, ""),
+    ("RESOURCE_EXHAUSTED", "", InsufficientCapacity, "RESOURCE_EXHAUSTED"),
+    ("INVALID_ARGUMENT", NO_NODES, InsufficientCapacity, "a /24 of the pods' range"),
+    ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "subnetwork"),
+    ("FAILED_PRECONDITION", "The network is in legacy mode", Refused, "correct"),
+    ("INVALID_ARGUMENT", "machine type x does not exist", Refused, "correct"),
+    ("UNAUTHENTICATED", "invalid credentials", Refused, "gcloud auth"),
+    ("UNAVAILABLE", "Socket closed", Transient, "Socket closed"),
+    ("DEADLINE_EXCEEDED", "Deadline Exceeded", Transient, ""),
+    ("ABORTED", "conflict", Transient, ""),
+    ("INTERNAL", "Internal error", Transient, ""),
+    ("UNKNOWN", "", Transient, "UNKNOWN"),
+    ("INTERNAL", STOCKOUT, InsufficientCapacity, "another zone or machine type"),
+    ("UNKNOWN", STOCKOUT, InsufficientCapacity, "running 2"),
+    ("RESOURCE_EXHAUSTED", POOL, InsufficientCapacity, "another zone"),
+    (
+        "RESOURCE_EXHAUSTED",
+        quota_exceeded("SSD_TOTAL_GB", "250.0 in region us-central1"),
+        InsufficientCapacity,
+        "raise the quota SSD_TOTAL_GB, or set disk_gb to less or try another region",
+    ),
+    ("PERMISSION_DENIED", regional("SSD_TOTAL_GB"), InsufficientCapacity, "disk_gb"),
+    ("PERMISSION_DENIED", regional("CPUS"), InsufficientCapacity, "the quota CPUS,"),
+    (
+        "PERMISSION_DENIED",
+        "Insufficient regional quota to satisfy request for resource:"
+        " \"IN_USE_ADDRESSES\". The request requires '2.0' and is short '1.0'.",
+        InsufficientCapacity,
+        "raise the quota IN_USE_ADDRESSES, or set private_nodes",
+    ),
+    (
+        "UNKNOWN",
+        "Quota 'CPUS_PER_VM_FAMILY' exceeded. Limit: 0.0 in region us-west1 dimensions"
+        " = map[region:us-west1 vm_family:C4]",
+        InsufficientCapacity,
+        "CPUS_PER_VM_FAMILY, or use another family of machines or try another region",
+    ),
+    (
+        "RESOURCE_EXHAUSTED",
+        quota_exceeded("CPUS_ALL_REGIONS", "32.0 globally"),
+        InsufficientCapacity,
+        "CPUS_ALL_REGIONS, or burst less: it is the project's, no other region helps",
+    ),
+    (
+        "RESOURCE_EXHAUSTED",
+        quota_exceeded("GPUS_ALL_REGIONS", "0.0 globally"),
+        InsufficientCapacity,
+        "no other region helps",
+    ),
+    ("FAILED_PRECONDITION", DELETING, Transient, "deleting a node pool"),
+    (
+        "FAILED_PRECONDITION",
+        "Cluster is running incompatible operation operation-1691.",
+        Transient,
+        "operation-1691",
+    ),
+    ("RESOURCE_EXHAUSTED", RATE, Transient, "per minute"),
+    ("RESOURCE_EXHAUSTED", OPERATIONS, Transient, "concurrent operations quota 5"),
+    (
+        "UNKNOWN",
+        igm("CONDITION_NOT_MET", EXTERNAL_IP),
+        Refused,
+        "constraints/compute.vmExternalIpAccess holds",
+    ),
+    ("FAILED_PRECONDITION", EXTERNAL_IP, Refused, "private_nodes = true"),
+    (
+        "FAILED_PRECONDITION",
+        CUSTOM,
+        Refused,
+        "so that customConstraints/custom.enforceNodePoolAutoRepair holds",
+    ),
+    ("UNKNOWN", CUSTOM, Refused, "an administrator of the organization"),
+    ("INTERNAL", EXTERNAL_IP, Refused, "vmExternalIpAccess"),
+    ("INVALID_ARGUMENT", "Operation denied by org policy.", Refused, "policy"),
+    (
+        "PERMISSION_DENIED",
+        REGIONS_GET,
+        Refused,
+        "grant compute.regions.get to this account, or to GKE's service agent",
+    ),
+    ("UNKNOWN", REGIONS_GET, Refused, "grant compute.regions.get"),
+    ("PERMISSION_DENIED", NO_BILLING, Refused, "gcloud billing projects link"),
+    (
+        "PERMISSION_DENIED",
+        NOT_ENABLED,
+        Refused,
+        "gcloud services enable compute.googleapis.com",
+    ),
+    (
+        "UNKNOWN",
+        "Constraint compute.requireShieldedVm violated for project 1",
+        Refused,
+        "so that compute.requireShieldedVm holds",
+    ),
+    (
+        "UNKNOWN",
+        "code: ZONE_RESOURCE_POOL_EXHAUSTED message: try later",
+        InsufficientCapacity,
+        "another zone",
+    ),
+    ("INTERNAL", "QUOTA_EXCEEDED: Quota 'CPUS' exceeded", InsufficientCapacity, "CPUS"),
+    # What none of the rules explains may work later.
+    ("FAILED_PRECONDITION", "the flux capacitor is cold", Transient, "is cold"),
+    ("UNKNOWN", "the flux capacitor is cold", Transient, ""),
+    ("DATA_LOSS", "quota of words", Transient, ""),
+    # A condition without a constraint says nothing that lasts.
+    ("UNKNOWN", igm("CONDITION_NOT_MET", "etag differs"), Transient, "etag"),
+]
+
+
+@pytest.mark.parametrize(("code", "message", "kind", "says"), CASES)
+def test_each_has_its_class_and_names_its_rule(
+    code: str, message: str, kind: type[ProviderError], says: str
+) -> None:
+    error = CloudFailure(code, message).error("to make x")
+    assert type(error) is kind
+    assert "declined to make x" in error.what
+    assert says in str(error)
+    assert message.split(". ", maxsplit=1)[0] in error.what
+
 
 @pytest.mark.parametrize(
-    ("code", "message", "kind", "says"),
+    ("code", "reason", "metadata", "kind", "says"),
     [
-        ("PERMISSION_DENIED", DENIED, Refused, "grant container.clusters.create"),
-        ("PERMISSION_DENIED", DENIED, Refused, "roles/container.admin"),
-        ("PERMISSION_DENIED", ACT_AS, Refused, "roles/iam.serviceAccountUser"),
-        ("PERMISSION_DENIED", DISABLED, Refused, "gcloud services enable"),
         (
             "PERMISSION_DENIED",
-            "The API requires a quota project, which is not set by default.",
+            "SERVICE_DISABLED",
+            {"service": "compute.googleapis.com", "consumer": "projects/1"},
             Refused,
-            "grant",
+            "gcloud services enable compute.googleapis.com",
         ),
-        (
-            "PERMISSION_DENIED",
-            "Request had insufficient authentication scopes.",
-            Refused,
-            "grant",
-        ),
-        (
-            "PERMISSION_DENIED",
-            "Insufficient regional quota to satisfy request: resource CPUS",
-            InsufficientCapacity,
-            "raise the quota",
-        ),
-        (
-            "RESOURCE_EXHAUSTED",
-            "Quota exceeded for quota metric 'Requests' and limit 'per minute'",
-            Transient,
-            "declined to",
-        ),
-        ("RESOURCE_EXHAUSTED", "concurrent operations quota", Transient, ""),
-        ("RESOURCE_EXHAUSTED", "quota CPUS_ALL_REGIONS", InsufficientCapacity, ""),
-        ("RESOURCE_EXHAUSTED", "", InsufficientCapacity, "RESOURCE_EXHAUSTED"),
+        ("PERMISSION_DENIED", "BILLING_DISABLED", {}, Refused, "open billing account"),
         (
             "FAILED_PRECONDITION",
-            "Operation operation-1 is currently creating cluster x. Please wait.",
-            Transient,
-            "operation-1",
+            "UREQ_PROJECT_BILLING_NOT_FOUND",
+            {},
+            Refused,
+            "open billing account",
         ),
         (
-            "INVALID_ARGUMENT",
-            NO_NODES,
-            InsufficientCapacity,
-            "a /24 of the pods' range",
+            "PERMISSION_DENIED",
+            "IAM_PERMISSION_DENIED",
+            {"permission": "container.nodes.list", "resource": "projects/p"},
+            Refused,
+            "grant container.nodes.list",
         ),
-        ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "subnetwork"),
-        ("FAILED_PRECONDITION", "The network is in legacy mode", Refused, "correct"),
-        ("INVALID_ARGUMENT", "machine type x does not exist", Refused, "correct"),
-        ("UNAUTHENTICATED", "invalid credentials", Refused, "gcloud auth"),
-        ("UNAVAILABLE", "Socket closed", Transient, "Socket closed"),
-        ("DEADLINE_EXCEEDED", "Deadline Exceeded", Transient, ""),
-        ("ABORTED", "conflict", Transient, ""),
-        ("INTERNAL", "Internal error", Transient, ""),
-        ("UNKNOWN", "", Transient, "UNKNOWN"),
+        (
+            "FAILED_PRECONDITION",
+            "CUSTOM_ORG_POLICY_VIOLATION",
+            {"customConstraints": "customConstraints/custom.x"},
+            Refused,
+            "customConstraints/custom.x holds",
+        ),
+        ("PERMISSION_DENIED", "LOCATION_ORG_POLICY_VIOLATED", {}, Refused, "policy"),
+        ("FAILED_PRECONDITION", "CLUSTER_ALREADY_HAS_OPERATION", {}, Transient, ""),
+        (
+            "RESOURCE_EXHAUSTED",
+            "RATE_LIMIT_EXCEEDED",
+            {"quota_limit_value": "120", "quota_location": "global"},
+            Transient,
+            "RATE_LIMIT_EXCEEDED",
+        ),
+        (
+            "PERMISSION_DENIED",
+            "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED",
+            {},
+            Transient,
+            "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED",
+        ),
+        ("PERMISSION_DENIED", "rateLimitExceeded", {}, Transient, ""),
+        ("UNKNOWN", "resource_availability", {}, InsufficientCapacity, "another zone"),
+        ("PERMISSION_DENIED", "quotaExceeded", {}, InsufficientCapacity, "the quota"),
+        (
+            "RESOURCE_EXHAUSTED",
+            "RESOURCE_QUOTA_EXCEEDED",
+            {"quota_location": "global"},
+            InsufficientCapacity,
+            "no other region helps",
+        ),
     ],
 )
-def test_each_has_its_class(
-    code: str, message: str, kind: type[Exception], says: str
+def test_a_reason_decides_whatever_the_words_are(
+    code: str,
+    reason: str,
+    metadata: dict[str, str],
+    kind: type[ProviderError],
+    says: str,
 ) -> None:
-    error = CloudFailure(code=code, message=message).error("to make x")
-    assert type(error) is kind
-    assert "declined to make x" in str(error)
-    assert says in str(error)
+    for words in ("so it is", "please wait, an operation is in progress", ""):
+        fault = CloudFailure(code, words, reasons=(reason,), metadata=metadata)
+        error = fault.error("to make x")
+        assert type(error) is kind
+        assert says in str(error)
 
 
-def test_when_to_come_back_is_as_the_service_says() -> None:
-    fault = CloudFailure(
-        code="RESOURCE_EXHAUSTED", message="per minute", retry_after=7.0
-    )
-    error = fault.error("to list")
+def test_one_that_lasts_counts_before_one_that_ends() -> None:
+    both = CloudFailure("UNKNOWN", f"{STOCKOUT}; [CONDITION_NOT_MET]: {EXTERNAL_IP}")
+    assert type(both.error("to make x")) is Refused
+
+
+def test_what_the_service_says_of_the_time_counts() -> None:
+    # Retry-After says by itself that the same call may work.
+    fault = CloudFailure("RESOURCE_EXHAUSTED", "", retry_after=7.0)
+    error = fault.error("to make x")
     assert isinstance(error, Transient)
     assert error.retry_after == 7.0
 
@@ -119,10 +294,11 @@ def test_where_it_does_not_say_we_are_in_no_hurry(code: str, message: str) -> No
     [
         ("INTERNAL", InsufficientCapacity),
         ("RESOURCE_EXHAUSTED", InsufficientCapacity),
+        ("UNKNOWN", InsufficientCapacity),
         ("INVALID_ARGUMENT", Refused),
     ],
 )
-def test_work_that_failed_is_not_ordered_again(
+def test_an_operation_that_failed_is_not_ordered_again(
     code: str, kind: type[Exception]
 ) -> None:
     assert (

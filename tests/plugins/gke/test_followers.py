@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,11 +16,10 @@ from burst_gke.followers import (
     Placement,
 )
 
-from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import Tags
 from burst.kits.pods.names import HOSTS, INDEX
 from burst.model.burst import BurstId
-from tests.kits.kubeserver import Said, api_server, kubeconfig
+from tests.kits.kubeserver import ABSENT, Said, api_server, cluster_of
 from tests.plugins.gke.build import settings
 
 BURST = BurstId("burst-0-aaaaaa")
@@ -37,12 +36,10 @@ def said() -> Iterator[Said]:
 
 
 @pytest.fixture
-def pods(said: Said, tmp_path: Path) -> Iterator[GkePods]:
-    path = kubeconfig(tmp_path / "config", said.url, {"token": "t"})
-    cluster = Cluster(Kubeconfig(path, "here"))
+def pods(said: Said) -> Iterator[GkePods]:
     found = settings(cluster="shared", namespace="flux-burst")
-    yield GkePods(cluster, found, TAGS)
-    cluster.close()
+    with closing(cluster_of(said)) as cluster:
+        yield GkePods(cluster, found, TAGS)
 
 
 def job(annotations: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -69,15 +66,10 @@ def pod(index: int, node: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def listed(*items: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    return 200, {"metadata": {"resourceVersion": "1"}, "items": list(items)}
-
-
 def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) -> None:
-    said.answer("GET", JOBS, listed(job({HOSTS: "b-[0-1]"})))
+    said.serve(JOBS, job({HOSTS: "b-[0-1]"}))
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    found = listed(pod(0, "n-0"), pod(1, ""), pod(2, "n-2", **ending))
-    said.answer("GET", PODS, found)
+    said.serve(PODS, pod(0, "n-0"), pod(1, ""), pod(2, "n-2", **ending))
     members = pods.members(BURST)
     assert members is not None
     assert members.hosts == ("b-0", "b-1")
@@ -91,9 +83,9 @@ def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) 
 
 def test_a_pod_that_ended_has_no_node_any_more(said: Said, pods: GkePods) -> None:
     """A spot VM that is taken back leaves one, and then it would hold VMs for ever."""
-    said.answer("GET", JOBS, listed(job({HOSTS: "b-0"})))
+    said.serve(JOBS, job({HOSTS: "b-0"}))
     ended = {**pod(0, "n-gone"), "status": {"phase": "Failed"}}
-    said.answer("GET", PODS, listed(ended, pod(0, "n-0"), pod(1, "n-1")))
+    said.serve(PODS, ended, pod(0, "n-0"), pod(1, "n-1"))
     members = pods.members(BURST)
     assert members is not None
     assert members.pods == (
@@ -105,8 +97,8 @@ def test_a_pod_that_ended_has_no_node_any_more(said: Said, pods: GkePods) -> Non
 
 def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    said.answer("GET", JOBS, listed(job({HOSTS: "b-0"}, **gone)))
-    said.answer("GET", PODS, listed())
+    said.serve(JOBS, job({HOSTS: "b-0"}, **gone))
+    said.serve(PODS)
     members = pods.members(BURST)
     assert members is not None
     assert members.ending
@@ -115,11 +107,9 @@ def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
 def test_without_what_makes_pods_there_are_no_members(
     said: Said, pods: GkePods
 ) -> None:
-    said.answer("GET", JOBS, listed())
-    said.answer("GET", PODS, listed(pod(0, "n-0")))
-    details = {"name": BURST, "group": "batch", "kind": "jobs"}
-    absent = {"kind": "Status", "code": 404, "reason": "NotFound", "details": details}
-    said.answer("GET", JOB, (404, absent))
+    said.serve(JOBS)
+    said.serve(PODS, pod(0, "n-0"))
+    said.answer("GET", JOB, ABSENT)
     assert pods.members(BURST) is None
     assert pods.leaving(BURST) == LeavingHosts()
     pods.note(BURST, LeavingHosts(("b-1",), 5.0))

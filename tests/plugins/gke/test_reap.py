@@ -7,10 +7,10 @@ import pytest
 from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
-from burst.errors import InsufficientCapacity, Refused, Transient
+from burst.errors import Refused, Transient
 from burst.provider import Forced, Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
-from tests.plugins.gke.gke import STOCKOUT, Denied, Fate
+from tests.plugins.gke.gke import Denied, Fate
 
 DELETE = "delete_cluster", "delete_node_pool"
 
@@ -105,14 +105,6 @@ def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
     world.reap()
     assert world.gke.clusters == {}
     assert orders(world) == 1
-
-
-def test_the_remains_of_a_stockout_are_deleted(form: World) -> None:
-    form.gke.fates = [Fate(looks=5, conditions=[STOCKOUT], remains="ERROR")]
-    with pytest.raises(InsufficientCapacity):
-        form.provision()
-    form.reap()
-    assert form.gke.things() == {}
 
 
 def test_an_answer_that_is_lost_does_no_harm(form: World) -> None:

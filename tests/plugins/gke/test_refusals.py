@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
+from tests.plugins.gke import gke
 from tests.plugins.gke.answers import (
     CUSTOM,
     DELETING,
@@ -24,7 +26,6 @@ from tests.plugins.gke.build import OFFER, POOL, World, orders, spec
 from tests.plugins.gke.gke import Denied, Fate
 
 CREATE = "create_cluster", "create_node_pool"
-UNKNOWN, INTERNAL = "UNKNOWN", int(Code.INTERNAL)
 
 
 def deny(world: World, *answers: Denied) -> None:
@@ -59,6 +60,12 @@ def deny(world: World, *answers: Denied) -> None:
             "RATE_LIMIT_EXCEEDED",
         ),
         (Denied("FAILED_PRECONDITION", DELETING), Transient, "deleting a node pool"),
+        (
+            Denied("PERMISSION_DENIED", "Insufficient regional quota"),
+            InsufficientCapacity,
+            "raise the quota",
+        ),
+        (Denied("NOT_FOUND", "network net not found"), Refused, "network net"),
     ],
 )
 def test_what_a_request_is_answered(
@@ -68,49 +75,47 @@ def test_what_a_request_is_answered(
     with pytest.raises(kind, match=says) as caught:
         form.provider.provision(form.spec)
     assert caught.type is kind
+    assert form.gke.things() == {}
     if isinstance(caught.value, Transient):
         assert caught.value.retry_after in (10.0, 12.0)
         form.provision()
     assert orders(form) == (1 if kind is Transient else 0)
 
 
-@pytest.mark.parametrize("code", [int(Code.UNKNOWN), INTERNAL])
-def test_an_operation_that_a_constraint_ended_is_refused_for_good(
-    form: World, code: int
-) -> None:
-    words = igm("CONDITION_NOT_MET", EXTERNAL_IP)
-    form.gke.fates = [Fate(error=(code, words), remains="")]
-    for _ in range(2):
-        with pytest.raises(Refused, match="vmExternalIpAccess") as caught:
-            form.provision()
-        assert caught.type is Refused
-    assert orders(form) == 1
-
-
 def test_the_details_of_an_operation_decide(form: World) -> None:
     info: tuple[str, dict[str, str]] = ("BILLING_DISABLED", {})
-    form.gke.fates = [Fate(error=(INTERNAL, "no"), info=info, remains="")]
+    form.gke.fates = [Fate(error=(int(Code.INTERNAL), "no"), info=info, remains="")]
     with pytest.raises(Refused, match="open billing account"):
         form.provision()
 
 
 @pytest.mark.parametrize("looks", [3, 100])
 @pytest.mark.parametrize(
-    ("said", "kind", "failure"),
+    ("condition", "kind", "failure"),
     [
-        (igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused, Failure.REFUSED),
         (
-            quota_exceeded("SSD_TOTAL_GB", "250.0"),
+            ("UNKNOWN", igm("CONDITION_NOT_MET", EXTERNAL_IP)),
+            Refused,
+            Failure.REFUSED,
+        ),
+        (
+            ("UNKNOWN", quota_exceeded("SSD_TOTAL_GB", "250.0")),
             InsufficientCapacity,
             Failure.CAPACITY,
         ),
+        (gke.STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
+        (gke.NO_ADDRESSES, InsufficientCapacity, Failure.CAPACITY),
     ],
 )
 def test_a_condition_is_heeded_while_it_is_made(
-    form: World, looks: int, said: str, kind: type[ProviderError], failure: Failure
+    form: World,
+    looks: int,
+    condition: tuple[str, str],
+    kind: type[ProviderError],
+    failure: Failure,
 ) -> None:
-    form.gke.fates = [Fate(looks=looks, conditions=[(UNKNOWN, said)], remains="ERROR")]
-    with pytest.raises(kind) as caught:
+    form.gke.fates = [Fate(looks=looks, conditions=[condition], remains="ERROR")]
+    with pytest.raises(kind, match=re.escape(condition[1])) as caught:
         form.provision()
     assert caught.type is kind
     status = form.status()

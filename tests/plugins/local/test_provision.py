@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,9 @@ from burst_local.launch import follower_command
 from burst.config import convert
 from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, Offer, Phase, Provider
+from burst.provider import BurstSpec, Offer, Phase
 from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.waiting import wait_until
-
-
-def test_it_is_a_provider() -> None:
-    assert isinstance(LocalProvider("a", LocalSettings(), "o"), Provider)
 
 
 def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
@@ -178,16 +173,6 @@ def test_after_a_crash_before_a_second_start_was_recorded_there_is_no_third(
     assert local.status(restarted).phase is Phase.RUNNING
     restarted.provision(spec)
     assert local.pids(spec.burst_id) == {second}
-
-
-def test_at_the_end_of_its_lease_a_follower_ends_by_itself(local: LocalHarness) -> None:
-    provider = local.provider()
-    began = time.monotonic()
-    # It is over already; a follower that is started lives for a second at least.
-    provider.provision(local.spec(lease_end=1.0))
-    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
-    assert time.monotonic() - began >= 1.0
-    assert "at the end of its lease" in local.status(provider).why
 
 
 def test_the_host_carries_so_many_followers_and_no_more(local: LocalHarness) -> None:

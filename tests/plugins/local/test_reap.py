@@ -23,16 +23,6 @@ from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness, wait_said
 from tests.support.waiting import wait_until
 
 
-def test_what_heeds_sigterm_is_gone_with_its_directory(local: LocalHarness) -> None:
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
-    provider.reap(spec.burst_id)
-    local.reap_all(provider, spec.burst_id)
-    assert local.pids(spec.burst_id) == set()
-    assert not local.home.path.exists()
-    assert provider.observe() == []
-
-
 def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
     local: LocalHarness,
 ) -> None:
@@ -173,14 +163,6 @@ def test_who_looks_at_a_follower_is_not_a_part_of_it(local: LocalHarness) -> Non
     socket = local.home.burst(spec.burst_id).follower(spec.hosts[0]).path / "local"
     with bystander(FLUX_URI=f"local://{socket}"):
         local.reap_all(provider, spec.burst_id)
-
-
-def test_another_owners_or_providers_process_is_not_ours(local: LocalHarness) -> None:
-    for changed in ("BURST_OWNER", "BURST_PROVIDER"):
-        tags = {"BURST_OWNER": local.owner, "BURST_PROVIDER": "here"}
-        tags |= {"BURST_ID": "burst-0-1", "BURST_HOST": "a", changed: "other"}
-        with bystander(**tags):
-            assert local.provider().observe() == []
 
 
 @pytest.mark.parametrize("tags", [{"BURST_ID": "../x"}, {"BURST_HOST": ".."}, {}])

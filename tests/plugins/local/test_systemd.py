@@ -55,7 +55,7 @@ def test_followers_are_told_where_the_bus_is(
     wait_until(lambda: local.logs(spec) == expected, lambda: local.logs(spec))
     [found] = [each for each in provider.examine(spec.lead) if "[systemd]" in each.what]
     assert found.level is Level.NOTE
-    assert "only once no job of the lead runs on this host" in found.what
+    assert "only once no job runs on this host" in found.what
     assert "drain the host's own node where housekeeping" in found.what
     local.reap_all(provider, spec.burst_id)
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Says which scripts of the site Flux is going to run on lent nodes.
+
+Sources: flux-config-job-manager(5), perilog.c and housekeeping.c of flux-core's job
+manager.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from burst.model.finding import Finding, note
+
+_PLUGIN = "perilog.so"
+"""Of the job manager: without it there is neither prolog nor epilog."""
+
+
+def check_job_scripts(config: Mapping[str, Any]) -> Iterator[Finding]:
+    """Name what runs on each node of a job, so on lent ones, too.
+
+    `config` is that of the lead.
+    """
+    imp = str(config.get("exec", {}).get("imp", ""))
+    table = config.get("job-manager", {})
+    found = [
+        f"{name} ({_command(name, table[name], imp)})"
+        for name in _names(table)
+        if name in table
+    ]
+    if found:
+        yield note(
+            "on each lent node Flux runs, for each job, what it runs on the site's own:"
+            f" {', '.join(found)}. A node on which one fails or cannot be started may"
+            " be drained, and a burst whose prolog fails runs no job",
+            "have on lent nodes what these need, or have them do nothing there"
+            " (docs/lent-nodes.md)",
+        )
+
+
+def _names(table: Mapping[str, Any]) -> Iterator[str]:
+    """Name those that run where the job does; others run beside the lead's broker."""
+    loaded = {
+        os.path.basename(str(plugin.get("load", "")))
+        for plugin in table.get("plugins", ())
+    }
+    for name in ("prolog", "epilog"):
+        if _PLUGIN in loaded and table.get(name, {}).get("per-rank") is True:
+            yield name
+    yield "housekeeping"
+
+
+def _command(name: str, table: Mapping[str, Any], imp: str) -> str:
+    """Return a command as Flux runs it; without one, the IMP runs the site's own."""
+    return shlex.join(map(str, table.get("command") or (imp, "run", name)))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""The story of a burst, as `burst explain` prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burst.cli.explain_text import story_lines
+from burst.model.decision import clock_time, time_after
+
+DAY = 86_400.0
+NOON = 1_800_014_400.0
+
+
+def times(*seconds: float) -> list[str]:
+    """Return the times that are printed of a job's burst with such events."""
+    events = [{"timestamp": at, "text": "it"} for at in seconds]
+    burst = {"id": "b", "provider": "p", "state": "online", "result": ""}
+    job: dict[str, Any] = dict.fromkeys(("id", "state", "result", "why", "held"), "")
+    job |= {"needs": "1 node", "refusals": (), "bursts": [{**burst, "events": events}]}
+    lines = [text for line in story_lines(job) for text in line[:1]][2:]
+    return [str(text[0]).strip() for text in lines]
+
+
+@pytest.mark.parametrize("days", [0, 1, 9])
+def test_events_of_another_day_are_told_with_their_day(days: int) -> None:
+    last = NOON + days * DAY
+    begun, told = time_after(NOON, last), time_after(last, NOON)
+    assert times(NOON, NOON + 5, last, last + 5) == [
+        *(begun, clock_time(NOON + 5), told, clock_time(last + 5))
+    ]
+    assert (" " in begun, " " in told) == (days > 0, days > 0)
+
+
+def test_a_burst_without_events_has_no_times() -> None:
+    assert times() == []
