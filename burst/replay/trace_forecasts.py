@@ -17,7 +17,7 @@ from burst.replay.trace import TraceJob
 
 
 class Cores:
-    """Own nodes as one pool of cores, as traces do not tell of nodes: a `Room`."""
+    """Own nodes as one pool of cores, as traces do not tell of nodes: a `OwnRoom`."""
 
     def __init__(self, cores: int) -> None:
         self.cores = cores
@@ -27,19 +27,19 @@ class Cores:
         return cores if cores <= self.cores else 0
 
     def take_shares(self, share: int, /) -> None:
-        """See `Room`."""
+        """See `OwnRoom`."""
         self.cores -= share
 
     def give_shares(self, share: int, /) -> None:
-        """See `Room`."""
+        """See `OwnRoom`."""
         self.cores += share
 
     def copy(self) -> Cores:
-        """See `Room`."""
+        """See `OwnRoom`."""
         return Cores(self.cores)
 
     def within(self, other: Cores, /) -> Cores:
-        """See `Room`."""
+        """See `OwnRoom`."""
         return Cores(min(self.cores, other.cores))
 
 

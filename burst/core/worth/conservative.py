@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from burst.core.worth.own_room import NEVER, NO_JOB, End, Room, Start, Waiting
+from burst.core.worth.own_room import NEVER, NO_JOB, End, OwnRoom, Start, Waiting
 from burst.model.jobid import JobId
 
 
 class Profile:
     """What is free over time; run times are exact in it."""
 
-    def __init__(self, now: float, room: Room, ends: Sequence[End]) -> None:
+    def __init__(self, now: float, room: OwnRoom, ends: Sequence[End]) -> None:
         """Begin with what running jobs leave. `ends` are sorted."""
         self._times = [now]
         self._rooms = [room.copy()]

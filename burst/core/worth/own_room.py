@@ -14,7 +14,7 @@ Start = tuple[float, JobId]
 NEVER: Start = (float("inf"), NO_JOB)
 
 
-class Room(Protocol):
+class OwnRoom(Protocol):
     """What is free at one time. `NodePool` is one, node by node.
 
     What a job needs, and the share that it gets, are what its room says they are: in

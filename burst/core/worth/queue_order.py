@@ -17,7 +17,7 @@ import msgspec
 from burst.core.worth.conservative import Profile, simulate_conservative
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
-from burst.core.worth.own_room import NEVER, NO_JOB, End, Room, Start, Waiting
+from burst.core.worth.own_room import NEVER, NO_JOB, End, OwnRoom, Start, Waiting
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 
@@ -59,7 +59,7 @@ class PendingJob(msgspec.Struct, frozen=True, gc=False):
 
 def estimate_starts(
     now: float,
-    room: Room,
+    room: OwnRoom,
     running: Sequence[RunningJob],
     waiting: Sequence[PendingJob],
     scheduling: Scheduling,
@@ -118,7 +118,7 @@ def _longest(run_time: RunTime) -> float:
 
 def simulate_queue(
     now: float,
-    room: Room,
+    room: OwnRoom,
     ends: Sequence[End],
     queue: Sequence[Waiting],
     scheduling: Scheduling,
@@ -145,7 +145,7 @@ class _Simulation:
     def __init__(
         self,
         now: float,
-        room: Room,
+        room: OwnRoom,
         ends: Sequence[End],
         queue: Sequence[Waiting],
         depth: int,
@@ -200,7 +200,7 @@ class _Simulation:
         self.starts[index] = start
         return self._leaves is not None and self._leaves(index, start[0])
 
-    def _look_ahead(self, job: Waiting) -> tuple[Start, Room]:
+    def _look_ahead(self, job: Waiting) -> tuple[Start, OwnRoom]:
         """Return when a job that does not fit now will, and what is free then."""
         # Where none can pass it or leave, time goes on to its start in any case.
         in_turn = self._leaves is None and not self._depth
@@ -216,7 +216,9 @@ class _Simulation:
                 return (at, after), later
         return NEVER, later
 
-    def _backfill(self, shadow: float, later: Room, window: Sequence[int]) -> list[int]:
+    def _backfill(
+        self, shadow: float, later: OwnRoom, window: Sequence[int]
+    ) -> list[int]:
         """Start jobs that do not delay the first one; return which, and which left.
 
         That one starts at `shadow`, when what is free beside it is `later`. Time goes
@@ -269,7 +271,7 @@ class _Simulation:
         self._room.give_shares(share)
         self._next_end += 1
 
-    def _skip_to(self, start: Start, later: Room) -> None:
+    def _skip_to(self, start: Start, later: OwnRoom) -> None:
         """Go on from a time at which all that ends until then has ended."""
         self._room = later
         self._now, self._after = start
