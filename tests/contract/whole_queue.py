@@ -22,8 +22,8 @@ from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
-from tests.contract.watching import DEADLINE_S, Watch
-from tests.support.waiting import wait_until
+from tests.contract.watching import Watch
+from tests.support.waiting import HANG_S, wait_until
 
 
 class QueueReader:
@@ -49,7 +49,7 @@ class QueueReader:
 
     def until(self, holds: Callable[[QueuePicture], bool], what: str) -> QueuePicture:
         """Return the first picture for which it holds; fail at the deadline."""
-        ends = time.monotonic() + DEADLINE_S
+        ends = time.monotonic() + HANG_S
         while True:
             self._news.clear()
             picture = self.lead.queue_picture()
