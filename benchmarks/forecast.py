@@ -20,11 +20,12 @@ from typing import Any
 from benchmarks.table import Goal, Measure, main_of
 from benchmarks.waiting import Still, waiting
 from burst.core.records import Records
-from burst.core.worth.forecast import CoreNeeds, forecast, own_cores
+from burst.core.worth.forecast import forecast, own_nodes_queue
 from burst.core.worth.history import JobKind, RunHistory
 from burst.model.active_job import ActiveJob, picture_of
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.model.shape import Shape
 from tests.builders import T0, slots, view, world
 from tests.sim import Sim
 
@@ -52,7 +53,7 @@ def queue() -> list[ActiveJob]:
     runs: dict[str, Any] = {
         "state": JobState.RUN,
         "t_start": T0 - 5.0,
-        "cores": {0: 2, 1: 2},
+        "taken": {0: Shape(2), 1: Shape(2)},
     }
     return [
         ActiveJob(id=JobId(1), name="first", request=slots(4), **asks, **runs),
@@ -74,9 +75,8 @@ def passes() -> Callable[[], None]:
     jobs, known, seen = queue(), history(), world(view())
 
     def one() -> None:
-        own = own_cores(Records(), seen)
-        needs = CoreNeeds(seen, own.by_rank)
-        made = forecast(picture_of(jobs), own, needs, known, T0)
+        own = own_nodes_queue(Records(), seen)
+        made = forecast(picture_of(jobs), own, known, T0)
         assert len(made.starts) == JOBS
 
     return one

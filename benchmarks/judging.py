@@ -22,7 +22,7 @@ from benchmarks.forecast import PASSES, history, queue
 from benchmarks.table import Goal, Measure, main_of
 from benchmarks.waiting import Still
 from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.forecast import CoreNeeds, forecast, own_cores
+from burst.core.worth.forecast import forecast, own_nodes_queue
 from burst.model.active_job import picture_of
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -136,10 +136,9 @@ class Waiting:
             inputs = PassInputs(seen.records, seen.world, seen.decisions, set())
             leaving = leaving_of(inputs, seen.settings, {}, now)
             assert leaving is not None
-            own = own_cores(seen.records, seen.world)
+            own = own_nodes_queue(seen.records, seen.world)
             own = msgspec.structs.replace(own, leaves=leaving.leaves)
-            needs = CoreNeeds(seen.world, own.by_rank)
-            made = forecast(picture, own, needs, known, now)
+            made = forecast(picture, own, known, now)
             assert len(made.starts) == JOBS
             times.append(time.process_time() - began)
         return min(times)

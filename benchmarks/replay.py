@@ -23,16 +23,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.table import Goal, Measure, main_of
+from burst.core.plan.fit import NodePool
 from burst.core.worth.history import RunTime
-from burst.core.worth.queue_model import QueueJob, Scheduling, estimate_starts
+from burst.core.worth.queue_order import (
+    PendingJob,
+    RunningJob,
+    Scheduling,
+    estimate_starts,
+)
 from burst.model.jobid import JobId
+from burst.model.request import ResourceRequest
 from burst.model.scheduler import Order
+from burst.model.shape import Shape
 from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
 from burst.replay.replay_bursts import Site
 from burst.replay.simulator import replay
 from burst.replay.trace import Machine, TraceJob
 
 _MACHINE = Machine(nodes=128, cores=8)
+_NODES = dict.fromkeys(range(_MACHINE.nodes), Shape(_MACHINE.cores))
 _SIZES = (1, 1, 2, 4, 8, 8, 16, 32, 64)
 _ACCASIM_JOBS = 3_000
 
@@ -59,21 +68,30 @@ def rate(trace: Sequence[TraceJob], policy: Policy, order: Order = Order.EASY) -
     return len(trace) / _seconds(lambda: replay(trace, Site(_MACHINE, order), policy))
 
 
-def forecast_seconds(count: int) -> float:
+def forecast_seconds(count: int, order: Order) -> float:
     """Return the CPU time of one forecast of so many pending jobs."""
     draw = random.Random(2)
 
-    def job(number: int) -> QueueJob:
+    def run_time() -> RunTime:
         hours = draw.expovariate(1 / 3600)
-        run_time = RunTime(hours / 2, hours, hours * 4)
-        return QueueJob(JobId(number), draw.choice(_SIZES), run_time)
+        return RunTime(hours / 2, hours, hours * 4)
 
-    running = [job(number) for number in range(1, 70)]
-    waiting = [job(number) for number in range(100, 100 + count)]
+    needs: dict[int, tuple[ResourceRequest, None]] = {
+        cores: (ResourceRequest(nodes=0, slots=cores, cores_per_slot=1), None)
+        for cores in _SIZES
+    }
+    room = NodePool(_NODES, _NODES)
+    running: list[RunningJob] = []
+    while share := room.fit(*needs[draw.choice(_SIZES)]):
+        room.take_shares(share)
+        running.append(RunningJob(JobId(1 + len(running)), share, run_time()))
+    waiting = [
+        PendingJob(JobId(1000 + number), needs[cores], cores, run_time())
+        for number, cores in enumerate(draw.choices(_SIZES, k=count))
+    ]
+    scheduling = Scheduling(order)
     return min(
-        _seconds(
-            lambda: estimate_starts(0.0, 0, running, waiting, Scheduling(Order.EASY))
-        )
+        _seconds(lambda: estimate_starts(0.0, room, running, waiting, scheduling))
         for _ in range(3)
     )
 
@@ -130,8 +148,10 @@ def measure() -> list[Measure]:
         found.append(
             Measure(f"100,000 jobs, {policy.name}", spent, "s", Goal("<", goal))
         )
-    spent = forecast_seconds(10_000)
-    found.append(Measure("10,000 pending jobs forecast", spent, "s", Goal("<", 0.5)))
+    for order, most in ((Order.FIFO, 0.5), (Order.EASY, 1.0)):
+        spent = forecast_seconds(10_000, order)
+        name = f"10,000 pending jobs forecast, {order}"
+        found.append(Measure(name, spent, "s", Goal("<", most)))
     if importlib.util.find_spec("accasim") is None:
         print("not compared with AccaSim: pip install accasim", file=sys.stderr)
         return found

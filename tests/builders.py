@@ -23,6 +23,8 @@ from burst.provider import Offer
 OWN = Shape(2)
 NODE = Shape(4, 1)
 T0 = 1_000_000.0
+LENT = '{"properties":["burst"]}'
+"""The constraint of a job for lent nodes alone."""
 
 
 def identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]", **changes):

@@ -35,8 +35,8 @@ from burst.model.jobid import JobId
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
 from tests.support.forked import Forked
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
-DEADLINE_S = 90.0
 _LOOK_S = 0.02
 
 BROKER = """\
@@ -234,7 +234,7 @@ class EmbeddedInstance(LastingInstance):
         self._brokers[name] = Forked(command, files, os.environ, os.getcwd())
 
     def _wait_for_lead(self) -> None:
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + HANG_S
         while True:
             try:
                 EmbeddedClient(self.uri).close()
@@ -249,7 +249,7 @@ class EmbeddedInstance(LastingInstance):
         process = self._brokers.pop(host)
         process.send_signal(number)
         try:
-            process.wait(DEADLINE_S)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -30,11 +30,10 @@ from burst.model.jobid import JobId, format_f58
 from tests.contract.instance import LastingInstance, SharedInstance, Submission, rank_of
 from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
 FLUX = shutil.which("flux") or ""
 MISSING = "no flux on PATH"
-UP_DEADLINE_S = 90.0
-END_DEADLINE_S = 90.0
 
 _GUEST = {"FLUX_HANDLE_ROLEMASK": "0x2", "FLUX_HANDLE_USERID": "1234"}
 _HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")
@@ -102,7 +101,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         """What brokers read: a file, or a directory of files."""
         return self.directory / "broker.toml"
 
-    def start(self, within: float = UP_DEADLINE_S) -> None:
+    def start(self, within: float = HANG_S) -> None:
         """Start the lead, and return once it takes jobs, within so many seconds."""
         state = self.directory / "state"
         state.mkdir(exist_ok=True)
@@ -225,7 +224,7 @@ class FluxInstance(LastingInstance, SharedInstance):
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, as the owner."""
         asked = self._handle.rpc(topic, dict(payload))
-        return asked.wait_for(UP_DEADLINE_S).get()
+        return asked.wait_for(HANG_S).get()
 
     def submit_job(self, job: Submission) -> JobId:
         bindings = flux_bindings().job
@@ -295,7 +294,7 @@ class FluxInstance(LastingInstance, SharedInstance):
         broker = self._brokers.pop(host)
         broker.send_signal(how)
         try:
-            broker.wait(END_DEADLINE_S)
+            broker.wait(HANG_S)
         finally:
             broker.kill()
             broker.wait()
@@ -303,7 +302,7 @@ class FluxInstance(LastingInstance, SharedInstance):
     def _is_up(self) -> bool:
         try:
             self._handle = flux_bindings().Flux(self.uri)
-            self._handle.rpc("state-machine.wait", {}).wait_for(UP_DEADLINE_S).get()
+            self._handle.rpc("state-machine.wait", {}).wait_for(HANG_S).get()
         except OSError:
             return False
         return True

@@ -7,12 +7,13 @@ from burst.core import commands, timeline
 from burst.core.job_report import explain
 from burst.core.plan.slots import find_slots
 from burst.model.burst import State
+from burst.model.request import BurstPreferences
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import NO_SIDE_THREADS
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
-from tests.builders import NODE, T0, settings
+from tests.builders import LENT, NODE, T0, settings, whole
 from tests.fakes import FakeLead, HandExecutor
 
 
@@ -113,6 +114,15 @@ class Sim:
 
     def in_state(self, state: State):
         return lambda: bool(self.bursts) and self.bursts[-1].state is state
+
+    def submit_lent(self, nodes, **changes):
+        """Submit a job that runs on lent nodes only, as `flux submit --burst` does."""
+        return self.lead.submit(
+            whole(nodes, constraint=LENT),
+            urgency=0,
+            preferences=BurstPreferences(urgency=16),
+            **changes,
+        )
 
     def decision(self, job):
         """What the last tick decided about a job."""

@@ -126,9 +126,11 @@ def _label(row: Row, now: float) -> str:
         return _WITHOUT_BURST[row["holder"]]
     if row["holder"] == "closed":
         return f"closed: {row['burst']} is quarantined"
+    if row["holder"] == "ending":
+        return f"free soon: {row['burst']} shrinks"
     if row["holder"] == "promised":
         return f"kept for {jobs} from {_told(row['from'], now)}"
-    made = "" if row["holder"] == "burst" else " would be made"
+    made = "" if row["holder"] == "burst" else " would have them"
     if row["until"] == row["from"]:
         return f"{row['burst']}{made}, without jobs"
     until = "without a known end"

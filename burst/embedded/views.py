@@ -23,6 +23,7 @@ from burst.model.request import (
     parse_name,
     parse_preferences,
 )
+from burst.model.shape import Shape
 
 RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""
@@ -68,7 +69,10 @@ def active_work(job: EmbeddedJob) -> ActiveWork:
         duration=job.duration,
         t_start=job.t_start,
         t_finish=job.t_finish or job.t_inactive,
-        cores={rank: len(taken.cores) for rank, taken in job.allocation.items()},
+        taken={
+            rank: Shape(len(share.cores), len(share.gpus))
+            for rank, share in job.allocation.items()
+        },
     )
     over = job.state is JobState.INACTIVE
     return ActiveWork(active, over, job.jobspec, tuple(job.events))

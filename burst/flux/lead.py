@@ -203,7 +203,7 @@ class FluxLead:
                 "the jobs of the lead are not read yet", "call listen first"
             )
         jobs = self._journal.active_jobs()
-        return picture_of(jobs, order=self._scheduler.last.order)
+        return picture_of(jobs)
 
     def associations(self, timeout: float) -> Associations | None:
         """See `burst.lead.Accounting`. Over a connection of its own."""

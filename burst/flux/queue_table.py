@@ -23,6 +23,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.resource_set import ResourceSet
+from burst.model.shape import Shape
 
 # Parsed requests are kept for other jobs with the same text, unless it is longer.
 _LONGEST_TEXT = 2048
@@ -88,7 +89,7 @@ class QueueTable:
             job = _new_job(JobId(number), bytes(jobspec))
         change = _change(job, events)
         if allocation is not None and change.get("state") is JobState.RUN:
-            change["cores"] = _cores(allocation)
+            change["taken"] = _shapes(allocation)
         after = msgspec.structs.replace(job, **change) if change else job
         if any(event.name in _OVER for event in events):
             self._jobs.pop(number, None)
@@ -160,11 +161,11 @@ def _shared_name(name: str) -> str:
     return name
 
 
-def _cores(allocation: ResourceSet) -> dict[int, int]:
-    """Return the cores of each rank of an allocation, none if it is malformed."""
+def _shapes(allocation: ResourceSet) -> dict[int, Shape]:
+    """Return what an allocation has of each rank, nothing if it is malformed."""
     try:
         return {
-            rank: len(group.ids("core"))
+            rank: Shape(len(group.ids("core")), len(group.ids("gpu")))
             for group in allocation.groups
             for rank in group.ranks
         }

@@ -151,11 +151,10 @@ def _open_queues(
     Such is `^burst`, too, which `burst setup` has its queue of ordinary jobs require.
     """
     queues: Mapping[str, Any] = config.get("queues", {})
-    ours_alone = ([], [f"^{LENT}"])
     kept = {
         name
         for name, table in queues.items()
-        if list(table.get("requires", ())) not in ours_alone
+        if set(table.get("requires", ())) - {f"^{LENT}"}
     }
     ours = {intake.queue, intake.ready}
     some = sorted(set(scheduler.fcfs_queues) - kept - ours)

@@ -14,7 +14,7 @@ import msgspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
-from burst.model.scheduler import Order
+from burst.model.shape import Shape
 
 LONGEST_NAME = 64
 """Of a job's name, in characters; its user may give it any."""
@@ -39,8 +39,8 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """0 as long as it has no allocation."""
     t_finish: float = 0.0
     """When its tasks ended, or when it did if they never began; 0 before."""
-    cores: Mapping[int, int] = {}
-    """How many cores of which ranks are allocated to it."""
+    taken: Mapping[int, Shape] = {}
+    """What of which ranks is allocated to it."""
 
 
 class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +51,6 @@ class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[ActiveJob, ...] = ()
     """Jobs in state SCHED in the scheduler's order, by priority and then by id. Those
     that are held (priority 0) are the last of them."""
-    order: Order = Order.FIFO
-    """In which order the scheduler starts them."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -65,11 +63,11 @@ class JobOutcome(msgspec.Struct, frozen=True):
     t_finish: float
 
 
-def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> QueuePicture:
+def picture_of(jobs: Iterable[ActiveJob]) -> QueuePicture:
     """Return the picture of these jobs."""
     running, pending = [], []
     for job in jobs:
-        if job.cores:
+        if job.taken:
             running.append(job)
         elif job.state is JobState.SCHED:
             pending.append(job)
@@ -77,4 +75,4 @@ def picture_of(jobs: Iterable[ActiveJob], *, order: Order = Order.FIFO) -> Queue
     # Two stable sorts: most jobs have one priority, and come in the order of ids.
     pending.sort(key=lambda job: job.id)
     pending.sort(key=lambda job: -job.priority)
-    return QueuePicture(running=tuple(running), pending=tuple(pending), order=order)
+    return QueuePicture(running=tuple(running), pending=tuple(pending))

@@ -21,7 +21,6 @@ from burst.core.worth.estimate import (
     StartEstimate,
     judge,
 )
-from burst.model.jobid import JobId
 from burst.replay.bought_nodes import NodeHours
 from burst.replay.events import Due, EventQueue
 from burst.replay.own_scheduler import OwnScheduler
@@ -201,7 +200,7 @@ class _Replay:
         else:
             waiting = tuple(own.waiting)
 
-            def leaves(place: int, at: float, after: JobId) -> bool:  # noqa: ARG001
+            def leaves(place: int, at: float) -> bool:
                 if at <= now or not self._leaves(waiting[place], at, now):
                     return False
                 left.append(waiting[place])

@@ -9,16 +9,38 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.queue_model import (
-    End,
-    Leaves,
-    Scheduling,
-    Start,
-    simulate_queue,
-)
+from burst.core.worth.own_room import End, Start, Waiting
+from burst.core.worth.queue_order import Leaves, Scheduling, simulate_queue
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst.replay.trace import TraceJob
+
+
+class Cores:
+    """Own nodes as one pool of cores, as traces do not tell of nodes: a `OwnRoom`."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+
+    def fit(self, cores: int) -> int:
+        """Return so many cores, 0 where they are not free."""
+        return cores if cores <= self.cores else 0
+
+    def take_shares(self, share: int, /) -> None:
+        """See `OwnRoom`."""
+        self.cores -= share
+
+    def give_shares(self, share: int, /) -> None:
+        """See `OwnRoom`."""
+        self.cores += share
+
+    def copy(self) -> Cores:
+        """See `OwnRoom`."""
+        return Cores(self.cores)
+
+    def within(self, other: Cores, /) -> Cores:
+        """See `OwnRoom`."""
+        return Cores(min(self.cores, other.cores))
 
 
 class TraceForecasts:
@@ -33,6 +55,7 @@ class TraceForecasts:
     def __init__(self, jobs: Sequence[TraceJob], order: Order) -> None:
         self._jobs = jobs
         self._order = order
+        self._needs = [(job.cores,) for job in jobs]
         self._kinds = [JobKind(job.userid, job.name, job.cores) for job in jobs]
         self._history = RunHistory()
         self._started: dict[int, float] = {}
@@ -65,9 +88,9 @@ class TraceForecasts:
         self, waiting: Sequence[int], free: int, now: float, leaves: Leaves
     ) -> list[Start]:
         """Return when each waiting job starts; `leaves` as of `simulate_queue`."""
-        while self._ends and self._ends[0][0] <= now:
+        while self._ends and self._ends[0].at <= now:
             # It runs longer than was expected.
-            self._stale.discard(job := int(self._ends[0][2]) - 1)
+            self._stale.discard(job := self._ends[0].number - 1)
             self._forget(job)
             self._expect(job, now)
         for job in self._stale | self._longest:
@@ -76,14 +99,15 @@ class TraceForecasts:
         self._stale.clear()
         jobs = self._jobs
         queue = [
-            (
+            Waiting(
+                self._needs[job],
                 jobs[job].cores,
                 self._history.expect(self._kinds[job], jobs[job].limit).expected,
             )
             for job in waiting
         ]
         scheduling = Scheduling(self._order, leaves)
-        return simulate_queue(now, free, self._ends, queue, scheduling)
+        return simulate_queue(now, Cores(free), self._ends, queue, scheduling)
 
     def _expect(self, job: int, now: float) -> None:
         elapsed = now - self._started[job]
@@ -96,7 +120,7 @@ class TraceForecasts:
             self._longest.discard(job)
         # Later than now, so that it is asked about once at a time.
         at = max(now + run_time.expected, math.nextafter(now, math.inf))
-        end = (at, self._jobs[job].cores, JobId(job + 1))
+        end = End(at, job + 1, JobId(job + 1), self._jobs[job].cores)
         self._end_of[job] = end
         insort(self._ends, end)
 

@@ -14,7 +14,7 @@ from burst.core.select.job_policy import policy_for_job
 from burst.core.select.leaving import Leaving
 from burst.core.world import World
 from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
-from burst.core.worth.forecast import OwnCores
+from burst.core.worth.forecast import OwnNodesQueue
 from burst.core.worth.grades import Grade
 from burst.core.worth.rules import RuleSet
 from burst.model.active_job import ActiveJob, QueuePicture
@@ -32,11 +32,11 @@ class Line(msgspec.Struct, frozen=True):
     rules: tuple[PolicyRule, ...]
 
     @classmethod
-    def of(cls, picture: QueuePicture, own: OwnCores, settings: Settings) -> Line:
+    def of(cls, picture: QueuePicture, own: OwnNodesQueue, settings: Settings) -> Line:
         """Return it as of now."""
         jobs = (*picture.running, *picture.pending)
         return cls(
-            frozenset(job.id for job in jobs), frozenset(own.by_rank), settings.rules
+            frozenset(job.id for job in jobs), frozenset(own.ranks), settings.rules
         )
 
 

@@ -29,7 +29,7 @@ from burst.core.records import Records
 from burst.core.select.leaving import stay_after_all
 from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.core.worth.forecast import CoreNeeds, OwnCores, forecast, own_cores
+from burst.core.worth.forecast import forecast, own_nodes_queue
 from burst.errors import LeadError
 from burst.lead import WholeQueue
 from burst.model.active_job import ActiveJob
@@ -221,9 +221,9 @@ class Forecaster:
         picture = self._lead.queue_picture()
         now = self._clock()
         records, world = inputs.records, inputs.world
-        own: OwnCores = own_cores(records, world)
+        own = own_nodes_queue(records, world)
         while not self._ended.empty():
-            self._runs.ended(self._ended.get(), own.by_rank)
+            self._runs.ended(self._ended.get(), own.ranks)
         line = Line.of(picture, own, settings)
         judged = before.judged if before is not None else None
         leaving = None
@@ -235,9 +235,8 @@ class Forecaster:
             judged, leaving = None, leaving_of(inputs, settings, self._left, now)
         if leaving is not None:
             own = msgspec.structs.replace(own, leaves=leaving.leaves)
-        needs = CoreNeeds(world, own.by_rank)
-        made = forecast(picture, own, needs, self._runs.history, now)
-        self._runs.forecast(picture, made.starts, own.by_rank)
+        made = forecast(picture, own, self._runs.history, now)
+        self._runs.forecast(picture, made.starts, own.ranks)
         texts = self._runs.texts_due(now)
         with self._news:
             self._texts |= texts

@@ -97,7 +97,7 @@ class RunLog:
             kinds = kinds[-(len(kinds) * MOST_BYTES // len(text)) :]
 
     def _grade(self, job: ActiveJob, own: Container[int]) -> None:
-        if job.cores and all(rank in own for rank in job.cores):
+        if job.taken and all(rank in own for rank in job.taken):
             late = self.grades.started(job.id, job.t_start)
             if late is not None:
                 self._tell_error(late)

@@ -327,19 +327,19 @@ def plan(snapshot: Snapshot) -> Row:
             job_report.job_row(jobs[job], decision)
             for job, decision in made.decisions.items()
         ],
-        "timeline": _timeline(made, snapshot, frozenset(b.id for b in new)),
+        "timeline": _timeline(made, snapshot),
         "trouble": snapshot.world.trouble,
     }
 
 
-def _timeline(
-    made: TickResult, snapshot: Snapshot, planned: frozenset[BurstId]
-) -> list[Row]:
+def _timeline(made: TickResult, snapshot: Snapshot) -> list[Row]:
     """Return who has the ranks of each slot, and who gets them next."""
     if made.refusal_cache is None:
         return []
     promises = made.refusal_cache.promises
-    spans = outlook(made.records, snapshot.world, promises, planned, snapshot.now)
+    before = {rank for b in snapshot.records.live for rank in b.lease.ranks}
+    given = {rank for b in made.records.live for rank in b.lease.ranks} - before
+    spans = outlook(made.records, snapshot.world, promises, given, snapshot.now)
     return [
         {
             "slot": span.slot,

@@ -35,7 +35,6 @@ from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
 BURST = str(Path(sys.executable).with_name("burst"))
-DEADLINE_S = HANG_S
 _LOOK_S = 0.05
 # Bursts stay until they are taken down, and the daemon is quick.
 TABLES: dict[str, Any] = {
@@ -129,7 +128,7 @@ class DaemonProcess:
     def wait(self) -> int:
         """Return its exit status once it has ended."""
         try:
-            return self.process.wait(DEADLINE_S)
+            return self.process.wait(HANG_S)
         finally:
             self.process.kill()
             self.process.wait()

@@ -11,8 +11,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.cli.cli_harness import BURST, DEADLINE_S, CliHarness
-from tests.support.waiting import wait_until
+from tests.cli.cli_harness import BURST, CliHarness
+from tests.support.waiting import HANG_S, wait_until
 
 _SET = """\
 import time
@@ -55,4 +55,4 @@ def test_a_lease_has_as_long_to_run_after_the_clock_was_set(
         assert cli.row(before)["state"] == "online"
     finally:
         daemon.terminate()
-        daemon.wait(DEADLINE_S)
+        daemon.wait(HANG_S)

@@ -52,7 +52,7 @@ def test_a_command_that_asks_the_daemon_imports_little(
         check=False,
     )
     imported = set(done.stderr.split("imported:")[1].split())
-    assert f"burst.served.{command}" in imported, done.stderr
+    assert f"burst.cli.{command}" in imported, done.stderr
     assert not imported & UNUSED
 
 

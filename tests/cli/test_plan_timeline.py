@@ -39,6 +39,7 @@ ROWS = [
     row("burst", until=0.0, ranks="8", burst="burst-1-ef56", **LATER),
     row("burst", ranks="9", burst="burst-1-ab78", **LATER),
     row("ending", ranks="10", **LATER),
+    row("ending", ranks="10", burst="burst-1-ab78", **LATER),
     row("closed", ranks="11", **{**BURST, **LATER}),
     row("burst", ranks="12", burst="b", jobs=["f1", "f2", "f3", "f4"], **LATER),
 ]
@@ -53,16 +54,17 @@ def test_each_row_is_a_bar_and_who_has_it() -> None:
         f"kept for f3 from {clock(NOW + HOUR)}",
         "free",
         "closed: drained, excluded or not known whose",
-        "burst-1-cd34 would be made for f4, without a known end",
+        "burst-1-cd34 would have them for f4, without a known end",
         "burst-1-ef56, without jobs",
         "burst-1-ab78, without a known end",
         "free soon: a burst that had them has ended",
+        "free soon: burst-1-ab78 shrinks",
         "closed: burst-0-ab12 is quarantined",
         "b for f1 f2 and 2 more, without a known end",
     ]
     bars = [line[16 : -len(label)] for line, label in zip(lines, labels, strict=True)]
-    assert [bar.strip()[:1] for bar in bars] == [*"#:.x+##-x#"]
-    assert [bar.rstrip()[-1] for bar in bars] == [*"#>.x>#>-x>"]
+    assert [bar.strip()[:1] for bar in bars] == [*"#:.x+##--x#"]
+    assert [bar.rstrip()[-1] for bar in bars] == [*"#>.x>#>--x>"]
     # A bar begins where the one before it ends; what is over is one mark.
     assert bars[0].rindex("#") + 1 == bars[1].index(":")
     assert bars[5].count("#") == 1

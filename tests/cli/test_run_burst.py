@@ -17,14 +17,13 @@ from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (
     BURST,
-    DEADLINE_S,
     CliHarness,
     CommandResult,
     invoke,
 )
 from tests.cli.conftest import Quiet
 from tests.support.unmeasured import unmeasured
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
@@ -48,7 +47,7 @@ def begin(
 def end(process: subprocess.Popen[str]) -> CommandResult:
     with process:
         try:
-            stdout, stderr = process.communicate(timeout=DEADLINE_S)
+            stdout, stderr = process.communicate(timeout=HANG_S)
         finally:
             process.kill()
     return CommandResult(process.returncode, stdout, stderr)

@@ -15,12 +15,13 @@ from burst.model.jobid import JobId
 from tests.contract.base import WithInstance
 from tests.contract.instance import LastingInstance
 from tests.contract.serving import HOLDER, answer
-from tests.contract.watching import DEADLINE_S, Watch
+from tests.contract.watching import Watch
+from tests.support.waiting import HANG_S
 
 
 def until_gone(lead: Lead) -> None:
     """Return once observe raises LeadGone; fail at the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
         try:
             lead.observe()
@@ -96,5 +97,5 @@ class LossContract(WithInstance):
         instance.kill()
         closing_thread = threading.Thread(target=lead.close, daemon=True)
         closing_thread.start()
-        closing_thread.join(DEADLINE_S)
+        closing_thread.join(HANG_S)
         assert not closing_thread.is_alive()

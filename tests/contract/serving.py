@@ -20,7 +20,7 @@ from burst.errors import BurstError, Denied, LeadError, NoDaemon, ServiceTaken
 from burst.lead import Lead, ServiceRequest
 from tests.contract.base import WithInstance
 from tests.contract.instance import Instance, SharedInstance
-from tests.contract.watching import DEADLINE_S
+from tests.support.waiting import HANG_S
 
 HOLDER = {"pid": 4711, "host": "lead-0", "since": 1700000000.0}
 
@@ -62,7 +62,7 @@ def serving_process(instance: Instance) -> Iterator[subprocess.Popen[str]]:
 
 def until_no_daemon(lead: Lead) -> None:
     """Return once nobody serves; fail at the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             lead.call("echo", {})
@@ -159,7 +159,7 @@ class ServiceContract(WithInstance):
         def slow(request: ServiceRequest) -> dict[str, Any]:
             if request.method == "slow":
                 begun.set()
-                assert go_on.wait(DEADLINE_S)
+                assert go_on.wait(HANG_S)
             return {"method": request.method}
 
         lead.serve(slow, HOLDER)
@@ -168,8 +168,8 @@ class ServiceContract(WithInstance):
             closing(instance.lead()) as second,
             ThreadPoolExecutor(1) as pool,
         ):
-            waiting = pool.submit(first.call, "slow", {}, DEADLINE_S)
-            assert begun.wait(DEADLINE_S)
+            waiting = pool.submit(first.call, "slow", {}, HANG_S)
+            assert begun.wait(HANG_S)
             assert second.call("quick", {}) == {"method": "quick"}
             assert not waiting.done()
             go_on.set()
@@ -179,7 +179,7 @@ class ServiceContract(WithInstance):
         go_on = threading.Event()
 
         def slow(request: ServiceRequest) -> dict[str, Any]:
-            assert go_on.wait(DEADLINE_S)
+            assert go_on.wait(HANG_S)
             return {}
 
         lead.serve(slow, HOLDER)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
+from tests.support.waiting import HANG_S
 
-DEADLINE_S = 90.0
 # What no wake-up tells of (the end of an allocation) is looked at this often.
 _LOOK_S = 0.2
 
@@ -27,7 +27,7 @@ class Watch:
 
     def until(self, holds: Callable[[LeadView], bool], what: str) -> LeadView:
         """Return the first picture for which it holds; fail at the deadline."""
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + HANG_S
         while True:
             self._woken.clear()
             view = self.lead.observe()
@@ -62,4 +62,4 @@ class Watch:
         """Fail unless what happens inside the block wakes the engine."""
         self.settle()
         yield
-        assert self._woken.wait(DEADLINE_S), f"not woken by {what}"
+        assert self._woken.wait(HANG_S), f"not woken by {what}"

@@ -19,10 +19,11 @@ from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
+from burst.model.shape import Shape
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
-from tests.contract.watching import DEADLINE_S, Watch
-from tests.support.waiting import wait_until
+from tests.contract.watching import Watch
+from tests.support.waiting import HANG_S, wait_until
 
 
 class QueueReader:
@@ -48,7 +49,7 @@ class QueueReader:
 
     def until(self, holds: Callable[[QueuePicture], bool], what: str) -> QueuePicture:
         """Return the first picture for which it holds; fail at the deadline."""
-        ends = time.monotonic() + DEADLINE_S
+        ends = time.monotonic() + HANG_S
         while True:
             self._news.clear()
             picture = self.lead.queue_picture()
@@ -95,7 +96,7 @@ class WholeQueueContract(WithInstance):
         assert found.name == "a" * 64
         assert (found.duration, found.priority) == (90.0, 16)
         assert found.request == ResourceRequest(nodes=2, slots=2, cores_per_slot=2)
-        assert (found.t_start, found.t_finish, found.cores) == (0.0, 0.0, {})
+        assert (found.t_start, found.t_finish, found.taken) == (0.0, 0.0, {})
 
     def test_the_scheduler_order_is_by_priority_then_id_and_held_last(
         self, instance: Instance, reader: QueueReader
@@ -116,7 +117,7 @@ class WholeQueueContract(WithInstance):
         before = time.time()
         job = instance.submit(slots=2, command=SLEEP, burstable=False)
         (found,) = reader.until(lambda p: len(p.running) == 1, "it runs").running
-        assert (found.id, found.cores) == (job, {0: 2})
+        assert (found.id, found.taken) == (job, {0: Shape(2)})
         assert before - 1 <= found.t_start <= time.time() + 1
         instance.cancel(job)
         # It may end between the picture and what is told of ends: look again then.

@@ -17,6 +17,14 @@ def submit(sim, nodes=3, **changes):
     return sim.lead.submit(whole(nodes), **{"preferences": ALONE, **changes})
 
 
+def running(sim):
+    """Return a job that runs in an isolated burst, and does not end."""
+    sim.provider.ends_with = None
+    job = submit(sim)
+    sim.until(sim.in_state(State.ONLINE))
+    return job
+
+
 def over(sim):
     return sim.in_state(State.INACTIVE)
 

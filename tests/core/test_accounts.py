@@ -11,7 +11,7 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.subuid_file import SubuidFile
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
 
@@ -96,8 +96,7 @@ def test_its_jobs_take_nobody_the_time_for_constraints(beside):
         its.lead.submit(whole(1, constraint=text), userid=SUBUID + number)
         for number, text in enumerate(texts)
     ]
-    burst = '{"properties":["burst"]}'
-    other = its.lead.submit(whole(2, constraint=burst), userid=OTHER)
+    other = its.lead.submit(whole(2, constraint=LENT), userid=OTHER)
     its.now += 1.0
     its.engine.tick(its.now)
     assert its.decision(other).reason is Reason.PROPOSED

@@ -11,12 +11,11 @@ from burst.model.hold import HoldState
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, view, whole, world
+from tests.builders import LENT, T0, view, whole, world
 from tests.lifecycles import run
 from tests.sim import Sim
 
 LIMIT = {"release": "5m", "idle": "1m"}
-LENT = '{"properties":["burst"]}'
 
 
 def sim(**tables):

@@ -16,7 +16,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import GuestAccess, JobState
 from burst.model.reason import Reason
-from tests.builders import T0, identity, job, settings, view, whole, world
+from tests.builders import LENT, T0, identity, job, settings, view, whole, world
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ONE = JobId(1)
@@ -29,7 +29,6 @@ UP = run(*WHOLE_WAY[:4])
 """A burst of two nodes for job 1, on ranks 2 and 3."""
 COMING = run(*WHOLE_WAY[:3])
 HELD = Hold(urgency=16, state=HoldState.HELD, since=T0)
-LENT = '{"properties":["burst"]}'
 
 
 def tick(waiting, *bursts, hold=None, lead=LEAD, online=(0, 1), mode="hold", **plan):

@@ -22,7 +22,7 @@ from burst.core.provider_health import (
 from burst.core.records import Records, Transaction
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
-from tests.builders import T0, identity, settings, view, whole, world
+from tests.builders import LENT, T0, identity, settings, view, whole, world
 from tests.sim import Sim
 
 TABLES = {
@@ -39,7 +39,7 @@ def s() -> Sim:
 
 def begin(s: Sim, nodes: int = 3):
     """Return a job whose prolog runs on a burst that is made for it."""
-    job = s.lead.submit(whole(nodes, constraint='{"properties":["burst"]}'))
+    job = s.lead.submit(whole(nodes, constraint=LENT))
     count = len(s.bursts)
     s.until(lambda: len(s.bursts) > count and bool(s.lead.jobs[job].ranks))
     s.lead.change(job, t_start=0.0)
@@ -68,7 +68,7 @@ def test_a_burst_whose_prolog_failed_goes_down_at_once_and_its_slot_is_whole(s):
 
 
 def test_jobs_on_other_nodes_of_it_run_to_their_end(s):
-    other = s.lead.submit(whole(2, constraint='{"properties":["burst"]}'))
+    other = s.lead.submit(whole(2, constraint=LENT))
     s.until(lambda: bool(s.lead.jobs[other].t_start))
     rank = min(s.lead.jobs[other].ranks)
     s.lead.drained[rank] = "sdexec reports lost contact for job f9"
@@ -101,7 +101,7 @@ def test_a_persons_drain_alone_does_not_end_a_burst(s):
 def test_no_third_burst_is_made_after_two_and_the_reason_names_the_prolog(s):
     fail_prolog(s)
     fail_prolog(s)
-    job = s.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    job = s.lead.submit(whole(3, constraint=LENT))
     s.tick(20)
     assert len(s.bursts) == 2
     (refusal,) = s.decision(job).refusals

@@ -88,7 +88,11 @@ TEXTS = st.lists(st.one_of(JOBS.map(format_f58), st.text(max_size=9))).map(" ".j
 
 
 @given(
-    st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
+    st.recursive(
+        TEXTS,
+        lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+        max_leaves=9,
+    )
 )
 def test_no_text_has_the_id_of_a_job_that_is_not_his(row):
     seen = GuestView(GUEST, Records(), WORLD)

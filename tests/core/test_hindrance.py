@@ -11,7 +11,7 @@ from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, job, view, whole, world
+from tests.builders import LENT, NODE, T0, identity, job, view, whole, world
 from tests.builders import slots as cores
 from tests.fakes import FakeLead
 from tests.lifecycles import LEASE, run
@@ -116,9 +116,6 @@ def test_jobs_ahead_of_it():
     assert told.reason is Reason.JOBS_AHEAD
     names = " ".join(format_f58(each.id) for each in ahead)
     assert f"Flux looks first at jobs {names}" in told.text()
-
-
-LENT = '{"properties":["burst"]}'
 
 
 class StuckLead(FakeLead):

@@ -13,7 +13,7 @@ from burst.errors import BurstError
 from burst.model.burst import BurstId, Result, State
 from burst.model.decision import clock_time
 from burst.model.lead import JobState
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
 
@@ -25,20 +25,20 @@ TABLES = {
         "housekeeping": "50s",
     }
 }
-LENT = tuple(range(2, 10))
+LENT_RANKS = tuple(range(2, 10))
 TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
 
 
 @pytest.fixture
 def s() -> Sim:
     sim = Sim(**TABLES)
-    sim.lead.cleans = LENT
+    sim.lead.cleans = LENT_RANKS
     return sim
 
 
 def clean_after_a_job(s: Sim, nodes: int = 3) -> None:
     """Have housekeeping run on all nodes of a burst."""
-    job = s.lead.submit(whole(nodes, constraint='{"properties":["burst"]}'))
+    job = s.lead.submit(whole(nodes, constraint=LENT))
     s.until(lambda: bool(s.lead.jobs[job].ranks))
     s.tick()
     s.lead.finish(job)
@@ -94,7 +94,7 @@ def test_what_no_signal_ends_is_waited_for_no_longer(s):
 
 
 def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(s):
-    job = s.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    job = s.lead.submit(whole(3, constraint=LENT))
     s.until(lambda: bool(s.lead.jobs[job].ranks))
     s.tick()
     began = s.now
@@ -136,7 +136,7 @@ def test_on_an_own_node_it_is_left_alone(s):
 
 def test_a_job_beside_it_makes_the_burst_busy(s):
     clean_after_a_job(s)
-    job = s.lead.submit(whole(1, constraint='{"properties":["burst"]}'))
+    job = s.lead.submit(whole(1, constraint=LENT))
     s.lead.housekeeping.pop(2)
     s.until(lambda: bool(s.lead.jobs[job].ranks))
     s.tick(2)
@@ -175,7 +175,7 @@ def test_force_is_refused_where_there_is_none():
 
 def test_nothing_is_known_of_a_lead_that_cannot_be_read():
     sim = Sim(**TABLES)
-    sim.lead.submit(whole(3, constraint='{"properties":["burst"]}'))
+    sim.lead.submit(whole(3, constraint=LENT))
     sim.until(sim.in_state(State.ONLINE))
     sim.lead.unreadable = True
     sim.tick()

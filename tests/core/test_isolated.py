@@ -15,12 +15,7 @@ from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.core.isolation import (
-    BOTH,
-    over,
-    reason,
-    submit,
-)
+from tests.core.isolation import BOTH, over, reason, running, submit
 from tests.sim import Sim
 
 
@@ -222,9 +217,7 @@ def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
 
 
 def test_a_job_that_is_gone_ends_its_burst(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.lead.finish(job, "canceled")
     sim.until(over(sim))
     assert sim.burst.result is Result.CANCELED
@@ -240,9 +233,7 @@ def test_a_job_that_is_gone_at_once_has_nothing_begun(sim):
 
 
 def test_a_job_that_its_user_takes_back_runs_here_alone(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.lead.change(job, urgency=16)
     sim.joins = False
     sim.meet = lambda: sim.lead.online.add(2)
@@ -255,9 +246,7 @@ def test_a_job_that_its_user_takes_back_runs_here_alone(sim):
 
 
 def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.lead.change(job, urgency=16)
     sim.until(over(sim))
     sim.tick(5)
@@ -266,9 +255,7 @@ def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
 
 
 def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.lead.change(job, state=JobState.RUN, t_start=sim.now)
     sim.until(over(sim))
     assert sim.burst.exception == "not-held"

@@ -18,13 +18,7 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import OUTPUT_MOST
 from tests.builders import NODE, identity, whole
-from tests.core.isolation import (
-    ALONE,
-    BOTH,
-    over,
-    reason,
-    submit,
-)
+from tests.core.isolation import ALONE, BOTH, over, reason, submit
 from tests.fakes import FakeLead
 from tests.sim import Sim
 

@@ -14,7 +14,7 @@ from burst.model.event import Event
 from burst.model.lead import JobState
 from burst.provider import Failure
 from burst.testing import FakeProvider
-from tests.core.isolation import BOTH, over, reason, submit
+from tests.core.isolation import BOTH, over, reason, running, submit
 from tests.sim import Sim
 
 
@@ -51,9 +51,7 @@ def test_what_failed_is_not_known_not_to_have_run(sim):
 
 @pytest.mark.parametrize("capacity", [False, True])
 def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     failure = Failure.CAPACITY if capacity else Failure.OTHER
     sim.provider.fail(sim.burst.id, "node lost", failure)
     sim.until(over(sim))
@@ -64,36 +62,24 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
 
 
 def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     context = {"type": "capacity", "severity": 0, "note": "none to be had"}
     assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).may_have_run
     assert job in sim.burst.jobs
 
 
-def test_a_job_that_is_ending_is_not_ended_again(sim):
-    job = submit(sim)
-    sim.until(sim.in_state(State.PROVISION))
-    sim.lead.unreadable = True
-    sim.until(sim.in_state(State.REAP))
-    sim.lead.change(job, state=JobState.CLEANUP)
-    sim.lead.unreadable = False
-    sim.until(over(sim))
-    assert sim.lead.log == []
-
-
-def test_a_job_that_flux_started_meanwhile_is_not_ended(sim):
+@pytest.mark.parametrize("state", [JobState.CLEANUP, JobState.RUN])
+def test_a_job_that_is_ending_or_that_flux_started_meanwhile_is_not_ended(sim, state):
     """It was released by its user while the lead could not be read."""
     job = submit(sim)
     sim.until(sim.in_state(State.PROVISION))
     sim.lead.unreadable = True
     sim.until(sim.in_state(State.REAP))
-    sim.lead.change(job, state=JobState.RUN, ranks=frozenset({0}), t_start=sim.now)
+    sim.lead.change(job, state=state, ranks=frozenset({0}), t_start=sim.now)
     sim.lead.unreadable = False
     sim.tick(3)
     assert sim.lead.log == []
-    assert sim.lead.jobs[job].state is JobState.RUN
+    assert sim.lead.jobs[job].state is state
 
 
 def test_failed_before_it_is_up_counts_against_its_offer(sim):
@@ -109,9 +95,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
 
 
 def test_vanished_it_is_not_run_again(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     sim.provider.lose(sim.burst.id)
     sim.until(over(sim))
     sim.tick()

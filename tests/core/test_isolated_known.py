@@ -21,13 +21,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import T0, whole
-from tests.core.isolation import (
-    BOTH,
-    over,
-    reason,
-    spec_of,
-    submit,
-)
+from tests.core.isolation import BOTH, over, reason, running, spec_of, submit
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -57,9 +51,7 @@ def spoil_job(sim, job):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_its_job_is_known_by_the_lease_where_its_own_record_is_lost(sim, restarted):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     spoil_job(sim, job)
     if restarted:
         fail_job, sim.lead.fail_job = sim.lead.fail_job, lambda job, reason: None
@@ -120,9 +112,7 @@ def test_its_job_is_known_by_its_key_where_the_record_of_the_burst_is_lost(text)
 
 
 def test_a_job_that_is_gone_is_no_job_of_one_that_is_lost(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     name = sim.burst.id
     sim.lead.disk.records[f"burst/{name}"] = "{"
     del sim.lead.jobs[job]
@@ -151,9 +141,7 @@ def test_a_restart_goes_on_with_it_wherever_it_was():
 
 
 def test_one_that_is_quarantined_keeps_its_job(sim):
-    sim.provider.ends_with = None
-    job = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    job = running(sim)
     records = sim.records
     made = msgspec.structs.replace(sim.burst, quarantined="odd")
     verdict = decision.decide(made)
@@ -253,9 +241,7 @@ def test_an_event_without_a_status_quarantines():
 
 def test_what_no_record_explains_is_not_deleted_by_itself():
     sim = Sim(modes=BOTH, daemon={"orphans": "reap"})
-    sim.provider.ends_with = None
-    submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
+    running(sim)
     for key in list(sim.lead.disk.records):
         if key.startswith("burst/"):
             del sim.lead.disk.records[key]

@@ -15,7 +15,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
-from tests.builders import T0, whole
+from tests.builders import LENT, T0, whole
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
@@ -31,7 +31,7 @@ def running():
     first = sim.lead.submit(whole(4), userid=1)
     sim.until(lambda: sim.lead.jobs[first].state is JobState.RUN)
     sim.lead.finish(first)
-    lent = whole(2, constraint='{"properties":["burst"]}')
+    lent = whole(2, constraint=LENT)
     jobs = [sim.lead.submit(lent, userid=1) for _ in range(2)]
     sim.until(lambda: all(sim.lead.jobs[j].state is JobState.RUN for j in jobs))
     return sim, jobs
@@ -170,7 +170,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim.boot()
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
-    assert the_loss(sim).context["note"].endswith(words)
+    assert the_loss(sim).context["note"] == f"burst-0-[1-3] {words}"
     assert any(words in sim.explained(job)["why"] for job in jobs)
     # What the provider knows of it counts more.
     sim.provider.evict(burst, hosts[0], WHY)

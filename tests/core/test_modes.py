@@ -13,13 +13,12 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, identity, job, offer, settings, view, whole, world
+from tests.builders import LENT, T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ID = LEASE.id
 ONE = JobId(1)
-LENT = '{"properties":["burst"]}'
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",), "batch": ()}
 LEAD = identity(queues=QUEUES)
 UP = run(*WHOLE_WAY[:4])

@@ -13,7 +13,7 @@ from tests.builders import T0, job, view, whole, world
 from tests.lifecycles import LEASE, run
 
 
-def spans(records=None, *jobs, promises=(), planned=(), **lead):
+def spans(records=None, *jobs, promises=(), planned=frozenset(), **lead):
     seen = world(view(*jobs, **lead))
     found = outlook(records or Records(), seen, promises, planned, T0)
     return [(s.slot, s.holder, s.ranks, s.begins, s.ends, s.jobs) for s in found]
@@ -35,7 +35,7 @@ def test_each_rank_is_free_closed_or_has_a_burst():
         ("burst-1", "closed", (6, 7, 8, 9), T0, math.inf, ()),
     ]
     # One that would be made now, one of which nobody knows the end, and an idle one.
-    planned = spans(records, planned={burst.id})
+    planned = spans(records, planned={2, 3})
     assert planned[0][1:5] == ("planned", (2, 3), T0, math.inf)
     stuck = msgspec.structs.replace(burst, quarantined="why")
     assert spans(Records(bursts={LEASE.id: stuck}))[:2] == [
@@ -50,6 +50,21 @@ def test_each_rank_is_free_closed_or_has_a_burst():
     ]
     idle = msgspec.structs.replace(burst, jobs=frozenset())
     assert spans(Records(bursts={LEASE.id: idle}))[0][4] == T0
+
+
+def test_what_a_burst_gets_and_gives_up_is_told_beside_what_it_has():
+    def rows(*events, **more):
+        burst = run(*events)
+        found = spans(Records(bursts={burst.id: burst}), **more)
+        return [(holder, ranks, jobs) for _, holder, ranks, _, _, jobs in found[:3]]
+
+    up = ("provision-start", "provision-finish", "joined", "online")
+    grown = rows(*up, "grow", planned={4})
+    assert grown[:2] == [("burst", (2, 3), (1,)), ("planned", (4,), (1,))]
+    # Once that has begun it has them.
+    assert rows(*up, "grow")[0] == ("burst", (2, 3, 4), (1,))
+    shrinks = rows(*up, "shrink")
+    assert shrinks[:2] == [("burst", (2,), (1,)), ("ending", (3,), ())]
 
 
 def test_promised_ranks_are_those_of_a_job_from_its_start_on():

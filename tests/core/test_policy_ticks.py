@@ -24,7 +24,18 @@ from burst.model.lead import JobView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, identity, job, offer, settings, slots, view, whole, world
+from tests.builders import (
+    LENT,
+    T0,
+    identity,
+    job,
+    offer,
+    settings,
+    slots,
+    view,
+    whole,
+    world,
+)
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE
 
@@ -32,7 +43,6 @@ NOW = T0 + 1000
 HOUR = 3600.0
 ONE, TWO = JobId(1), JobId(2)
 FRUGAL: dict[str, Any] = {"plan": {"worth": 0.1}}
-LENT = '{"properties":["burst"]}'
 
 
 def starts(

@@ -9,7 +9,7 @@ from burst.core.actions import ProvisionBurst
 from burst.model.job_limits import JobLimits
 from burst.model.lead import QueueView
 from burst.model.reason import Reason
-from tests.builders import T0, identity, job, slots, view, whole, world
+from tests.builders import LENT, T0, identity, job, slots, view, whole, world
 from tests.core.ticks import tick_once
 
 FOUR = whole(4)
@@ -23,7 +23,7 @@ def decided(request, queue="batch", mode="hold", limits=None, now=100, **queues)
     lead = identity(
         queues={"burst": ("burst",), "burst-ready": ("burst",)}, limits=limits or {}
     )
-    constraint = '{"properties":["burst"]}' if queue == "burst" else ""
+    constraint = LENT if queue == "burst" else ""
     asked = type(request)(
         **{
             **{name: getattr(request, name) for name in request.__struct_fields__},

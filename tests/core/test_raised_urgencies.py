@@ -7,18 +7,25 @@ from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import NODE, identity, whole
+from tests.builders import LENT, NODE, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
 OWN = '{"properties":["local"]}'
 
 
-LENT = '{"properties":["burst"]}'
+def released(**tables):
+    """A job that is released to a burst, and that Flux does not start."""
+    s = Sim(**tables)
+    s.lead.schedule = lambda: None  # type: ignore[method-assign]
+    return s, s.lead.submit(whole(4))
 
 
-def sim(**tables):
-    return Sim(**tables)
+def put_ahead(**tables):
+    """One that has been put ahead of others."""
+    s, job = released(**tables)
+    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    return s, job
 
 
 def behind_another(**tables):
@@ -53,7 +60,7 @@ def test_a_job_starts_on_its_nodes_although_another_waits_ahead_of_it():
 
 
 def test_what_flux_starts_by_itself_keeps_its_urgency():
-    s = sim()
+    s = Sim()
     job = s.lead.submit(whole(4))
     s.until(lambda: job in s.lead.running())
     assert urgency(s, job) == 16
@@ -68,8 +75,8 @@ def test_what_flux_starts_by_itself_keeps_its_urgency():
     ],
 )
 def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, shown):
-    s = sim(intake=intake)
-    s.lead.schedule = lambda: None
+    s = Sim(intake=intake)
+    s.lead.schedule = lambda: None  # type: ignore[method-assign]
     job = s.lead.submit(whole(4), urgency=submitted)
     s.until(s.in_state(State.ONLINE))
     s.tick(6)
@@ -77,16 +84,14 @@ def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, sho
 
 
 def test_in_mode_scheduler_no_urgency_is_changed():
-    s = sim(intake={"mode": "scheduler"})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
+    s, job = released(intake={"mode": "scheduler"})
     s.until(s.in_state(State.ONLINE))
     s.tick(6)
     assert urgency(s, job) == 16
 
 
 def test_in_mode_queue_a_moved_job_starts_ahead_of_others_too():
-    s = sim(intake={"mode": "queue"})
+    s = Sim(intake={"mode": "queue"})
     s.lead.submit(whole(2))
     s.tick(2)
     s.lead.submit(whole(2, constraint=OWN))
@@ -96,10 +101,7 @@ def test_in_mode_queue_a_moved_job_starts_ahead_of_others_too():
 
 
 def test_what_does_not_start_although_it_is_first_blocks_nobody():
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s, job = put_ahead()
     s.tick(12)
     assert urgency(s, job) == 16
     s.tick(40)
@@ -109,9 +111,7 @@ def test_what_does_not_start_although_it_is_first_blocks_nobody():
 
 
 def test_it_still_leaves_its_burst_in_time_and_has_its_own_urgency_then():
-    s = sim(deadlines={"release": "2m"})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
+    s, job = released(deadlines={"release": "2m"})
     s.until(s.in_state(State.ONLINE))
     s.until(s.in_state(State.INACTIVE), ticks=250)
     assert s.decision(job).reason is Reason.NOT_STARTED
@@ -136,7 +136,7 @@ def test_what_takes_its_nodes_takes_its_place_ahead_too():
 def test_own_nodes_that_another_waits_for_are_not_taken():
     """Flux would give it an own node that is free beside lent ones."""
     shapes = (NODE,) * 10
-    s = sim(lead=FakeLead(identity(shapes=shapes)))
+    s = Sim(lead=FakeLead(identity(shapes=shapes)))
     busy = s.lead.submit(whole(1))
     s.tick(2)
     s.lead.submit(whole(2, constraint=OWN))
@@ -148,17 +148,17 @@ def test_own_nodes_that_another_waits_for_are_not_taken():
 
 
 def test_of_the_jobs_of_one_burst_one_is_ahead_at_a_time():
-    s = sim()
+    s = Sim()
     s.lead.submit(whole(2))
     s.tick(2)
     s.lead.submit(whole(2, constraint=OWN))
     first, second = (s.lead.submit(whole(2, constraint=LENT)) for _ in range(2))
-    s.lead.schedule, schedule = (lambda: None), s.lead.schedule
+    s.lead.schedule, schedule = (lambda: None), s.lead.schedule  # type: ignore[method-assign]
     s.until(lambda: 31 in (urgency(s, first), urgency(s, second)))
     assert s.burst.jobs == {first, second}
     s.tick(3)
     assert [urgency(s, job) for job in (first, second)] == [31, 16]
-    s.lead.schedule = schedule
+    s.lead.schedule = schedule  # type: ignore[method-assign]
     s.until(lambda: first in s.lead.running())
     s.lead.finish(first)
     s.until(lambda: second in s.lead.running())
@@ -166,10 +166,7 @@ def test_of_the_jobs_of_one_burst_one_is_ahead_at_a_time():
 
 @pytest.mark.parametrize("given", [8, 20])
 def test_the_urgency_that_others_give_it_stays(given):
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s, job = put_ahead()
     s.lead.change(job, urgency=given)
     s.tick(80)
     assert urgency(s, job) == given
@@ -177,10 +174,7 @@ def test_the_urgency_that_others_give_it_stays(given):
 
 
 def test_a_request_that_was_lost_is_made_again():
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s, job = put_ahead()
     s.tick(9)
     s.lead.deaf = True
     s.until(lambda: not hold_of(s, job).is_raised)
@@ -191,10 +185,7 @@ def test_a_request_that_was_lost_is_made_again():
 
 
 def test_a_job_whose_nodes_are_lost_is_held_and_loses_its_place_ahead():
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.jobs[job].urgency == 31)
+    s, job = put_ahead()
     s.provider.lose(s.bursts[0].id)
     s.joins = False
     s.until(lambda: s.lead.jobs[job].urgency == 0, ticks=200)

@@ -12,6 +12,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
+from burst.model.shape import Shape
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, job, view, whole, world
 from tests.lifecycles import LEASE
@@ -219,9 +220,9 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
 
 def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():
     jobs = [
-        ActiveJob(id=JobId(number), userid=7, name="", state=state, cores=cores)
-        for number, state, cores in (
-            (1, JobState.RUN, {0: 4}),
+        ActiveJob(id=JobId(number), userid=7, name="", state=state, taken=taken)
+        for number, state, taken in (
+            (1, JobState.RUN, {0: Shape(4)}),
             (2, JobState.SCHED, {}),
             (3, JobState.DEPEND, {}),
         )

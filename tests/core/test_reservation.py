@@ -7,12 +7,10 @@ from burst.core.plan.slots import find_slots
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
 from burst.runtime.engine_config import EngineConfig
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 HOUR = 3600.0
 
 
@@ -22,18 +20,8 @@ def sim(**tables):
     return s
 
 
-def lent(s, nodes, **changes):
-    """A job that runs on lent nodes only, and was submitted held."""
-    return s.lead.submit(
-        whole(nodes, constraint=LENT),
-        urgency=0,
-        preferences=BurstPreferences(urgency=16),
-        **changes,
-    )
-
-
 def running(s, nodes, **changes):
-    job = lent(s, nodes, **changes)
+    job = s.submit_lent(nodes, **changes)
     s.until(lambda: job in s.lead.running())
     return job
 
@@ -41,10 +29,10 @@ def running(s, nodes, **changes):
 def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
     s = sim()
     first = running(s, 1)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     since: dict[JobId, int] = {}
     for minute in range(24 * 60):
-        lent(s, 1)
+        s.submit_lent(1)
         s.tick(seconds=60)
         assert minute < 30
         if big in s.lead.running():
@@ -76,10 +64,10 @@ def test_slots_are_kept_that_a_burst_has_under_names_of_before():
     s = sim(deadlines={"reservation": "1d"})
     running(s, 4)
     declare(s, "burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     since: dict[JobId, int] = {}
     for minute in range(30):
-        lent(s, 1)
+        s.submit_lent(1)
         s.tick(seconds=60)
         for job in s.lead.running():
             if minute - since.setdefault(job, minute) >= 3 and job != big:
@@ -90,9 +78,9 @@ def test_slots_are_kept_that_a_burst_has_under_names_of_before():
 def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
     s = sim()
     running(s, 1, duration=HOUR)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick()
-    small = lent(s, 1)
+    small = s.submit_lent(1)
     s.tick(2)
 
     assert s.decision(big).text().endswith("ends; ranks 2-9 are kept for it")
@@ -106,10 +94,10 @@ def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
 def test_a_job_that_ends_before_the_slots_are_free_runs_beside():
     s = sim()
     running(s, 1, duration=2 * HOUR)
-    lent(s, 8)
+    s.submit_lent(8)
     s.tick()
-    brief = lent(s, 2, duration=HOUR)
-    long = lent(s, 2, duration=3 * HOUR)
+    brief = s.submit_lent(2, duration=HOUR)
+    long = s.submit_lent(2, duration=3 * HOUR)
     s.tick(4)
 
     assert s.lead.jobs[brief].ranks == {6, 7}
@@ -119,13 +107,13 @@ def test_a_job_that_ends_before_the_slots_are_free_runs_beside():
 def test_a_job_that_ends_before_those_of_a_burst_runs_on_it():
     s = sim()
     a = running(s, 1, duration=2 * HOUR)
-    other = lent(s, 3)
+    other = s.submit_lent(3)
     s.until(lambda: other in s.lead.running())
     s.lead.finish(other)
-    lent(s, 8)
+    s.submit_lent(8)
     s.tick()
-    brief = lent(s, 1, duration=HOUR)
-    long = lent(s, 1, duration=3 * HOUR)
+    brief = s.submit_lent(1, duration=HOUR)
+    long = s.submit_lent(1, duration=3 * HOUR)
     s.tick(6)
     assert s.lead.jobs[brief].ranks
     assert not s.lead.jobs[long].ranks
@@ -137,7 +125,7 @@ def test_an_idle_burst_on_a_slot_that_is_kept_makes_way():
     first = running(s, 2)
     s.lead.finish(first)
     s.tick(2)
-    big = lent(s, 8, userid=200)
+    big = s.submit_lent(8, userid=200)
     s.until(lambda: big in s.lead.running())
     assert s.bursts[0].state is State.INACTIVE
 
@@ -147,7 +135,7 @@ def test_an_idle_burst_that_the_job_can_have_stays_for_it():
     first, other = running(s, 2), running(s, 4)
     s.lead.finish(first)
     s.tick(2)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick(5)
     assert s.decision(big).reason is Reason.RESERVED
     s.lead.finish(other)
@@ -163,11 +151,11 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     other = running(s, 7)
     s.lead.finish(other)
     s.tick(2)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick(2)
     overtaken = []
     for _ in range(6):
-        small = lent(s, 2)
+        small = s.submit_lent(2)
         s.tick(3)
         if small in s.lead.running():
             overtaken.append(small)
@@ -175,7 +163,7 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
         s.tick(2)
     assert len(overtaken) == 4
     # Not counted are those that end before the first is given up.
-    brief = lent(s, 2, duration=HOUR)
+    brief = s.submit_lent(2, duration=HOUR)
     s.tick(5)
     assert brief in s.lead.running()
     assert s.decision(big).reason is Reason.RESERVED
@@ -184,9 +172,9 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
 def test_those_behind_are_served_once_the_first_is_canceled():
     s = sim()
     running(s, 1)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick()
-    small = lent(s, 4)
+    small = s.submit_lent(4)
     s.tick(5)
     assert not s.lead.jobs[small].ranks
     s.lead.finish(big, "canceled")
@@ -196,7 +184,7 @@ def test_those_behind_are_served_once_the_first_is_canceled():
 def test_a_more_urgent_job_goes_first():
     s = sim()
     running(s, 1)
-    lent(s, 8)
+    s.submit_lent(8)
     s.tick()
     urgent = s.lead.submit(whole(4), urgency=20)
     s.until(lambda: urgent in s.lead.running())
@@ -207,7 +195,7 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
     running(s, 1)
     big = s.lead.submit(whole(8, constraint=LENT))
     s.until(lambda: s.lead.jobs[big].urgency == 0)
-    small = lent(s, 4)
+    small = s.submit_lent(4)
     s.tick(5)
     assert not s.lead.jobs[small].ranks
     s.lead.change(big, urgency=5)
@@ -219,9 +207,9 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
 def test_a_promise_that_rests_on_no_time_limit_is_given_up():
     s = sim(deadlines={"reservation": "10m"})
     running(s, 1)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick()
-    small = lent(s, 4)
+    small = s.submit_lent(4)
     s.tick(9, seconds=60)
     assert s.decision(big).reason is Reason.RESERVED
     assert not s.lead.jobs[small].ranks
@@ -233,7 +221,7 @@ def test_a_promise_that_rests_on_no_time_limit_is_given_up():
 def test_while_it_is_known_when_slots_are_free_they_are_waited_for():
     s = sim(deadlines={"reservation": "10m"})
     running(s, 1, duration=HOUR)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick(30, seconds=60)
     assert s.decision(big).reason is Reason.RESERVED
 
@@ -242,10 +230,10 @@ def test_brief_jobs_have_one_burst_and_not_one_each():
     """An idle burst on a kept slot stays until the others could be free."""
     s = sim(deadlines={"idle": "1h"})
     long = running(s, 1, duration=2 * HOUR)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick()
     for _ in range(5):
-        brief = lent(s, 2, duration=HOUR / 4)
+        brief = s.submit_lent(2, duration=HOUR / 4)
         s.until(lambda brief=brief: brief in s.lead.running(), ticks=9)
         s.lead.finish(brief)
         s.tick(3)
@@ -266,6 +254,6 @@ def test_brief_jobs_have_one_burst_and_not_one_each():
 def test_no_slots_are_kept_for_what_limits_would_not_allow(limits, reason):
     s = sim(limits=limits)
     running(s, 1)
-    big = lent(s, 8)
+    big = s.submit_lent(8)
     s.tick(3)
     assert s.decision(big).reason is reason

@@ -22,14 +22,13 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import T0, identity, job, offer, settings, view, whole, world
+from tests.builders import LENT, T0, identity, job, offer, settings, view, whole, world
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
 NOW = T0 + 100
 UP = ("provision-start", "provision-finish", "joined", "online")
-BURSTS = '{"properties":["burst"]}'
 
 
 def idle(**lease: Any) -> Burst:
@@ -54,7 +53,7 @@ def decide(*jobs, records: Records | None = None, seen=None, now=NOW, **tables):
 
 
 def large(**changes):
-    return job(7, whole(4, constraint=BURSTS), burstable=True, **changes)
+    return job(7, whole(4, constraint=LENT), burstable=True, **changes)
 
 
 def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
@@ -144,20 +143,20 @@ def test_a_job_that_shares_no_nodes_with_a_burst_gets_one_of_its_own():
     """Its nodes may be idle while the others work, and cannot leave then."""
     burst = leased(run(*UP, "job-start"), userids=(100,))
     runs = job(1, whole(2), state=JobState.RUN, ranks=frozenset({2, 3}), t_start=T0)
-    lead = view(runs, job(7, whole(2, constraint=BURSTS)), online=range(4), busy=(2, 3))
+    lead = view(runs, job(7, whole(2, constraint=LENT)), online=range(4), busy=(2, 3))
     made = decide(records=recorded(burst), seen=seen_by(lead))
     assert made.records.bursts[ID].resize is None
     assert len(made.records.bursts) == 2
 
 
 def test_what_several_jobs_share_is_a_burst_of_its_own():
-    made = decide(large(), job(8, whole(2, constraint=BURSTS), burstable=True))
+    made = decide(large(), job(8, whole(2, constraint=LENT), burstable=True))
     assert not made.records.bursts[ID].coming
     assert len(made.records.bursts) == 2
 
 
 def test_a_job_that_gets_several_bursts_gets_them():
-    asked = job(7, whole(8, constraint=BURSTS), burstable=True)
+    asked = job(7, whole(8, constraint=LENT), burstable=True)
     made = decide(asked)
     assert not made.records.bursts[ID].coming
     assert len(made.records.bursts) == 3
@@ -253,7 +252,7 @@ def test_nodes_that_work_now_and_then_stay():
 
 def test_a_burst_on_which_a_job_counts_or_nothing_runs_does_not_shrink():
     site = Works()
-    waits = job(7, whole(4, constraint=BURSTS), burstable=True)
+    waits = job(7, whole(4, constraint=LENT), burstable=True)
     site.tick(2)
     context = {"jobs": {"7": T0}}
     burst = apply(site.records.bursts[ID], Event(site.now, "assign", context))

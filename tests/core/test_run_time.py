@@ -13,11 +13,9 @@ from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from tests.builders import T0, job, offer, settings, view, whole, world
-from tests.core.test_reservation import lent
 from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 HOUR = 3600.0
 ONE = JobId(1)
 
@@ -103,7 +101,7 @@ def old_burst(hours, **tables):
     """A burst of one node that is idle, and so many hours old."""
     s = Sim(deadlines={"lease": "24h", "drain": "30m", "idle": "5m"}, **tables)
     s.tick(2)
-    first = lent(s, 1, duration=23 * HOUR)
+    first = s.submit_lent(1, duration=23 * HOUR)
     s.until(lambda: first in s.lead.running())
     s.tick(hours, seconds=HOUR)
     s.lead.finish(first)
@@ -114,12 +112,12 @@ def old_burst(hours, **tables):
 def test_a_long_job_gets_no_old_burst_which_makes_way_and_a_short_one_does():
     s = old_burst(20)
     old = s.burst.id
-    short = lent(s, 1, duration=HOUR)
+    short = s.submit_lent(1, duration=HOUR)
     s.tick(2)
     assert s.lead.jobs[short].ranks == {2}
     s.lead.finish(short)
     s.tick()
-    long = lent(s, 1, duration=10 * HOUR)
+    long = s.submit_lent(1, duration=10 * HOUR)
     s.until(lambda: long in s.lead.running())
 
     first, second = s.bursts
@@ -131,7 +129,7 @@ def test_a_long_job_gets_no_old_burst_which_makes_way_and_a_short_one_does():
 
 def test_a_job_that_no_lease_is_long_enough_for_ends_no_idle_burst():
     s = old_burst(2)
-    lent(s, 1, duration=48 * HOUR)
+    s.submit_lent(1, duration=48 * HOUR)
     s.tick(5)
     assert s.state().value == "online"
 
@@ -142,7 +140,7 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
 ):
     s = old_burst(hours)
     s.lead.schedule = lambda: None
-    endless = lent(s, 1)
+    endless = s.submit_lent(1)
     s.tick(2)
     if bursts == 1:
         assert (

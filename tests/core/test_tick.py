@@ -14,7 +14,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import T0, job, view, whole, world
+from tests.builders import LENT, T0, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -60,7 +60,7 @@ def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
 
 def test_a_job_with_a_constraint_is_left_where_that_can_start():
     local = job(1, whole(2, constraint='{"properties":["local"]}'))
-    burst = job(2, whole(1, constraint='{"properties":["burst"]}'))
+    burst = job(2, whole(1, constraint=LENT))
 
     made = tick_once(world(view(local, burst)), now=T0 + 10)
 

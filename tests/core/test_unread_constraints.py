@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.sim import Sim
-
-BURST = '{"properties":["burst"]}'
 
 
 def flood(**tables):
@@ -21,7 +19,7 @@ def flood(**tables):
         )
         for i in range(150)
     ]
-    other = sim.lead.submit(whole(2, constraint=BURST), userid=2)
+    other = sim.lead.submit(whole(2, constraint=LENT), userid=2)
     return sim, many, other
 
 

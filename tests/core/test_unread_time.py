@@ -48,12 +48,18 @@ def stopped(sim: Sim) -> None:
     sim.now += FOUR_HOURS
 
 
-@pytest.mark.parametrize("away", [hangs, stopped])
-def test_followers_have_the_rest_of_their_time_to_join(away: Any) -> None:
+def joining() -> Sim:
+    """A burst whose followers do not join."""
     sim = Sim(**JOIN)
     sim.joins = False
     sim.lead.submit(LENT)
     sim.until(sim.in_state(State.JOIN))
+    return sim
+
+
+@pytest.mark.parametrize("away", [hangs, stopped])
+def test_followers_have_the_rest_of_their_time_to_join(away: Any) -> None:
+    sim = joining()
     sim.tick(50)
     away(sim)
     sim.tick(40)
@@ -85,10 +91,7 @@ def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(
 
 
 def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> None:
-    sim = Sim(**JOIN)
-    sim.joins = False
-    sim.lead.submit(LENT)
-    sim.until(sim.in_state(State.JOIN))
+    sim = joining()
     for _ in range(10):
         sim.tick(seconds=20.0)
     assert reasons(sim) == ["timeout"]
@@ -185,12 +188,18 @@ def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
     assert entry.spent.work == pytest.approx(4 * 60.0, abs=8.0)
 
 
-def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
+def hung_under_a_job() -> tuple[Sim, JobId]:
+    """A lead that has hung for hours while a job had a burst of four nodes."""
     sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    job = sim.lead.submit(whole(4, constraint=BURST))
+    job: JobId = sim.lead.submit(whole(4, constraint=BURST))
     sim.until(lambda: bool(sim.lead.running()))
     sim.tick(2)
     hangs(sim)
+    return sim, job
+
+
+def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
+    sim, job = hung_under_a_job()
     sim.lead.finish(job)
     sim.lead.change(job, t_finish=sim.now + 1.0)
     sim.tick(2)
@@ -202,11 +211,7 @@ def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
 def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(
     *, goes_on: bool
 ) -> None:
-    sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    job = sim.lead.submit(whole(4, constraint=BURST))
-    sim.until(lambda: bool(sim.lead.running()))
-    sim.tick(2)
-    hangs(sim)
+    sim, job = hung_under_a_job()
     if goes_on:
         sim.lead.unmarked.add(job)  # it is another user's, and none of ours
         sim.lead.remembered = frozenset()

@@ -3,10 +3,8 @@
 
 import pytest
 
-from tests.core.test_reservation import lent
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 LIMIT = 2
 
 
@@ -18,7 +16,7 @@ def two_idle_bursts():
         deadlines={"idle": "1h"},
     )
     s.tick(2)
-    jobs = [lent(s, 2, userid=user) for user in (1, 2)]
+    jobs = [s.submit_lent(2, userid=user) for user in (1, 2)]
     s.until(lambda: s.lead.running() == jobs)
     for job in jobs:
         s.lead.finish(job)
@@ -29,10 +27,10 @@ def two_idle_bursts():
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
     s = two_idle_bursts()
-    jobs = [lent(s, 2, userid=3)]
+    jobs = [s.submit_lent(2, userid=3)]
     if not at_once:
         s.tick(3)
-    jobs.append(lent(s, 2, userid=3))
+    jobs.append(s.submit_lent(2, userid=3))
     s.tick(4)
 
     assert s.lead.running() == jobs[:1]
@@ -44,9 +42,9 @@ def test_a_user_joins_no_more_bursts_than_his_limit_lets_him_have(at_once):
 def test_a_burst_does_not_grow_for_one_user_beyond_what_another_may_have():
     s = Sim(plan={"share_users": True}, limits={"max_nodes_per_user": 4})
     s.tick(2)
-    first = lent(s, 2, userid=1)
+    first = s.submit_lent(2, userid=1)
     s.until(lambda: s.lead.running() == [first])
-    jobs = [lent(s, 2, userid=1), lent(s, 2, userid=2)]
+    jobs = [s.submit_lent(2, userid=1), s.submit_lent(2, userid=2)]
     # The other's job gets ranks beside the first burst, in a burst of its own.
     s.until(lambda: s.lead.running() == [first, *jobs])
     s.tick(5)

@@ -21,9 +21,8 @@ from burst.model.ranks import parse_hostlist
 from tests.demo.scratch import short_directory
 from tests.support.marked import pids_with
 from tests.support.unmeasured import unmeasured
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
-DEADLINE_S = 180.0
 HOSTS = {
     "burst-0": set(parse_hostlist("burst-0-[0-3]")),
     "burst-1": set(parse_hostlist("burst-1-[0-3]")),
@@ -64,7 +63,7 @@ def start(home):
 
 
 def finish(demo):
-    output, errors = demo.communicate(timeout=DEADLINE_S)
+    output, errors = demo.communicate(timeout=HANG_S)
     return demo.returncode, output, errors
 
 

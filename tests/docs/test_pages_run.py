@@ -21,7 +21,7 @@ from tests.cli.cli_harness import BURST, CliHarness, DaemonProcess, open_harness
 from tests.docs.doc_pages import PAGES, TOP, Block, blocks
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 _MARKED = [page for page in PAGES if any(block.mark for block in blocks(page))]
 _PLACES = {
@@ -66,7 +66,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=HANG_S,
         )
         is_good = done.returncode == 0 or block.said.endswith(_ANY_STATUS)
         assert is_good, (block, done.stdout, done.stderr)

@@ -179,7 +179,7 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
         return _skipped(stage, "; ".join(lacking), options, fails)
     # Pods come and go in seconds, but a machine may have other work.
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", of_stage(stage.mark)]
-    command += [*workers(stage.workers), "--timeout=300"]
+    command += [*workers(stage.workers)]
     if not any(Path(word.split("::")[0]).exists() for word in options):
         command += files_of(stage.mark)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 ROOT = Path(__file__).parents[2]
 BURST = str(Path(sys.executable).with_name("burst"))
@@ -22,8 +22,6 @@ FLUX = shutil.which("flux") or ""
 PATH = f"{Path(FLUX).parent}:/usr/bin:/bin"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/tmp"}
 """Of followers that run this machine's Flux."""
-DEADLINE_S = 150.0
-"""Of a command that may wait for pods to start, to run a program and to go."""
 OPERATOR = "BURST_TEST_FLUX_OPERATOR"
 """Names the manager program of the Flux Operator, for tests that need it."""
 MONTH = "BURST_TEST_MONTH"
@@ -79,7 +77,7 @@ def says(log: Path, text: str) -> None:
 def run(*command: str) -> str:
     """Return what the command prints; fail with what it says if it fails."""
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        command, capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout

@@ -22,13 +22,13 @@ from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
 from tests.embedded_instance import (
-    DEADLINE_S,
     EmbeddedInstance,
     embedded_instance,
     short_directory,
     write_files,
 )
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
     with embedded_instance() as instance:
         lead = instance.process("lead-0")
         lead.send_signal(signal.SIGINT)
-        assert lead.wait(DEADLINE_S) == 0
+        assert lead.wait(HANG_S) == 0
         assert not (instance.directory / "r" / "control").exists()
         assert (instance.directory / "s" / "owner").exists()
         assert not (instance.directory / "r" / "owner").exists()

@@ -30,7 +30,8 @@ from burst.embedded.pool import ResourcePool
 from burst.embedded.stream import ClientStream
 from burst.embedded.wire import Heartbeat
 from burst.model.lead import Bootstrap, LeadIdentity
-from tests.embedded_instance import DEADLINE_S, short_directory
+from tests.embedded_instance import short_directory
+from tests.support.waiting import HANG_S
 
 IDENTITY = LeadIdentity(
     kind="embedded",
@@ -82,9 +83,9 @@ def ask(
     control: Control, client: ClientSocket, number: int, body: Body
 ) -> ClientResponse:
     client.send(ClientRequest(number, body))
-    assert control.socket.poll(int(DEADLINE_S * 1000))
+    assert control.socket.poll(int(HANG_S * 1000))
     control.receive()
-    answer = client.receive(DEADLINE_S)
+    answer = client.receive(HANG_S)
     assert isinstance(answer, ClientResponse)
     assert answer.number == number
     return answer
@@ -111,7 +112,7 @@ def test_nothing_is_pushed_unless_something_changed(
     queue.drain({0}, "why")
     control.push()
     control.push()
-    second = client.receive(DEADLINE_S)
+    second = client.receive(HANG_S)
     assert isinstance(second, ClientResponse)
     assert second.payload["number"] == 1
     assert second.payload["view"]["drained"] == {0: "why"}
@@ -125,7 +126,7 @@ def test_who_watches_hears_that_the_lead_lives(
     assert client.receive(0.05) is None
     ask(control, client, 1, WatchInstance("burstable"))
     control.beat()
-    assert client.receive(DEADLINE_S) == Heartbeat()
+    assert client.receive(HANG_S) == Heartbeat()
 
 
 def test_a_lead_that_is_connected_and_says_nothing_is_gone(
@@ -136,12 +137,12 @@ def test_a_lead_that_is_connected_and_says_nothing_is_gone(
         opening = pool.submit(
             ClientStream, f"embedded://{directory}/control", WatchInstance("burstable")
         )
-        assert control.socket.poll(int(DEADLINE_S * 1000))
+        assert control.socket.poll(int(HANG_S * 1000))
         control.receive()
         line = opening.result()
     over = threading.Event()
     line.start(lambda said: None, over.set)
-    assert over.wait(DEADLINE_S)
+    assert over.wait(HANG_S)
     assert "silent" in str(line.gone)
     line.close()
 
@@ -150,6 +151,6 @@ def test_an_answer_that_nobody_asked_for_is_dropped(
     control: Control, client: ClientSocket
 ) -> None:
     client.send(ServiceReply(7, "x"))
-    assert control.socket.poll(int(DEADLINE_S * 1000))
+    assert control.socket.poll(int(HANG_S * 1000))
     control.receive()
     assert ask(control, client, 1, Identify()).payload["owner"] == "x"

@@ -32,14 +32,13 @@ from burst.kits import certificate
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
 from tests.embedded_instance import (
-    DEADLINE_S,
     EmbeddedInstance,
     embedded_instance,
     short_directory,
     write_files,
 )
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 HOST = "burst-0-1"
 RANK = 3
@@ -72,7 +71,7 @@ def welcomed(instance: EmbeddedInstance) -> None:
 
 
 def code(instance: EmbeddedInstance, host: str = HOST) -> int:
-    return instance.process(host).wait(DEADLINE_S)
+    return instance.process(host).wait(HANG_S)
 
 
 def say(
@@ -85,9 +84,9 @@ def say(
     try:
         socket.connect(boot.hosts[0].connect)
         for message in messages:
-            assert socket.poll(int(DEADLINE_S * 1000), zmq.POLLOUT)
+            assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
             socket.send(encode(message))
-        assert socket.poll(int(DEADLINE_S * 1000))
+        assert socket.poll(int(HANG_S * 1000))
         answer = decode(socket.recv())
         assert isinstance(answer, Leave)
         return answer
@@ -228,7 +227,7 @@ def test_goodbye_is_said_before_welcome_is_read() -> None:
         try:
             assert isinstance(heard(lead), Hello)
             signaled.send(b"x")
-            running.join(DEADLINE_S)
+            running.join(HANG_S)
             broker.close()
             while isinstance(said := heard(lead), Hello):
                 continue
@@ -239,7 +238,7 @@ def test_goodbye_is_said_before_welcome_is_read() -> None:
 
 
 def heard(lead: zmq.Socket[bytes]) -> Message:
-    assert lead.poll(int(DEADLINE_S * 1000))
+    assert lead.poll(int(HANG_S * 1000))
     return decode(lead.recv_multipart()[-1])
 
 
@@ -287,7 +286,7 @@ def test_followers_leave_with_a_lead_that_stops(
     join(instance, watch)
     process = instance.process("lead-0")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE_S) == 0
+    assert process.wait(HANG_S) == 0
     assert code(instance) == 0
     assert "the lead is stopping" in instance.log(HOST)
 
@@ -301,9 +300,9 @@ def test_what_is_no_message_is_answered_and_harms_nobody(
     socket = follower_socket(context, boot)
     try:
         socket.connect(boot.hosts[0].connect)
-        assert socket.poll(int(DEADLINE_S * 1000), zmq.POLLOUT)
+        assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
         socket.send(b"nonsense")
-        assert socket.poll(int(DEADLINE_S * 1000))
+        assert socket.poll(int(HANG_S * 1000))
         assert decode(socket.recv()) == Leave("it cannot be understood")
     finally:
         context.destroy(linger=0)
@@ -322,7 +321,7 @@ def test_hosts_with_a_parent_join_the_lead_directly(
 
 
 def test_two_leads_on_one_port_say_so(instance: EmbeddedInstance) -> None:
-    assert instance.start_second("lead", "lead-0").wait(DEADLINE_S) == 1
+    assert instance.start_second("lead", "lead-0").wait(HANG_S) == 1
     assert re.search(r"cannot listen on.*ss -ltnp", instance.log("second"))
 
 

@@ -22,8 +22,9 @@ from burst.lead import Queues, SchedulerHints
 from burst.model.lead import JobState
 from burst.runtime.lead_upkeep import prepare_intake
 from tests.contract.serving import HOLDER
-from tests.contract.watching import DEADLINE_S, Watch
+from tests.contract.watching import Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
     ) as watched:
         assert watched.view(0).online == {0}
         instance.kill()
-        assert gone.wait(DEADLINE_S)
+        assert gone.wait(HANG_S)
         with pytest.raises(LeadGone, match="closed the connection"):
             watched.view(0)
 
@@ -149,7 +150,7 @@ def test_a_request_that_waits_is_told_when_the_daemon_ends(
 
     def slow(_: object) -> dict[str, str]:
         asked.set()
-        go_on.wait(DEADLINE_S)
+        go_on.wait(HANG_S)
         return {}
 
     failures: list[BurstError] = []
@@ -157,7 +158,7 @@ def test_a_request_that_waits_is_told_when_the_daemon_ends(
     def ask() -> None:
         with closing(instance.lead()) as caller:
             try:
-                caller.call("slow", {}, DEADLINE_S)
+                caller.call("slow", {}, HANG_S)
             except BurstError as error:
                 failures.append(error)
 
@@ -165,9 +166,9 @@ def test_a_request_that_waits_is_told_when_the_daemon_ends(
     daemon.serve(slow, HOLDER)
     asking = threading.Thread(target=ask)
     asking.start()
-    assert asked.wait(DEADLINE_S)
+    assert asked.wait(HANG_S)
     daemon.close()
-    asking.join(DEADLINE_S)
+    asking.join(HANG_S)
     go_on.set()
     assert "no daemon serves this lead" in str(failures[0])
 

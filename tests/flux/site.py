@@ -21,11 +21,10 @@ from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux import gated
 from tests.flux_instance import FLUX, FluxInstance
 from tests.flux_pool import FluxPool
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 # As users type it. Where all brokers share a machine, this tells them apart.
 HOSTNAME = ("flux", "getattr", "hostname")
-COMMAND_DEADLINE_S = 90.0
 
 # Starts the broker once the gate `join` is open.
 _FLUX_AT_GATE = """#!/bin/sh
@@ -103,7 +102,7 @@ class Site:
             env={**os.environ, "PATH": path, "FLUX_URI": self.cli.uri, **environment},
             capture_output=True,
             text=True,
-            timeout=COMMAND_DEADLINE_S,
+            timeout=HANG_S,
             check=False,
         )
 

@@ -12,7 +12,7 @@ import pytest
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.ensemble_story import ensemble, run_to_its_end
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -67,7 +67,7 @@ def put_on_disk(site: Site) -> None:
     """Have on the lead's disk what it knows of the jobs that run: that lags behind."""
     running = site.flux("jobs", "--filter=running", "-no", "{id}").split()
     for job in running:
-        site.flux("job", "wait-event", "--timeout=60", job, "start")
+        site.flux("job", "wait-event", f"--timeout={HANG_S:g}", job, "start")
     site.flux("kvs", "put", "--sync", "test.on-disk=1")
 
 
@@ -92,7 +92,6 @@ def wait_for_end(site: Site) -> dict[str, int]:
     wait_until(
         lambda: ensemble(site.cli)["state"] == "ended",
         lambda: f"its end: {ensemble(site.cli)}",
-        limit=120.0,
     )
     site.check_that_nothing_is_left()
     tally = member(site)["jobs"]["step"]["tally"]

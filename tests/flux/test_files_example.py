@@ -14,6 +14,7 @@ import pytest
 
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "files" / "run-with-files"
@@ -63,7 +64,7 @@ def test_files_go_to_the_nodes_and_come_back(site: Site, tmp_path: Path) -> None
         assert archives(site).startswith("files-")
         shutil.rmtree(tmp_path / "input")
         site.open_gate("join")
-        said, wrong = process.communicate(timeout=90)
+        said, wrong = process.communicate(timeout=HANG_S)
         assert (process.returncode, said) == (0, "")
         assert "run-with-files: " not in wrong
         made = [tmp_path / "output" / str(rank) for rank in range(4)]
@@ -79,7 +80,7 @@ def test_what_fails_on_a_node_is_told_and_results_come_back(
     site: Site, tmp_path: Path
 ) -> None:
     with site.cli.daemon(), running(site, tmp_path, fails="burst-0-1") as process:
-        process.communicate(timeout=90)
+        process.communicate(timeout=HANG_S)
         assert process.returncode == 1
         for rank in range(4):
             assert (tmp_path / "output" / str(rank) / "host").exists()
@@ -92,7 +93,7 @@ def test_a_run_that_is_interrupted_leaves_no_job_and_no_archive(
     with site.cli.daemon(), running(site, tmp_path) as process:
         site.wait_for_burst("join")
         process.terminate()
-        assert process.wait(timeout=90) == 130
+        assert process.wait(timeout=HANG_S) == 130
         assert archives(site) == ""
         job = site.flux("jobs", "-a", "-no", "{id}").strip()
         site.wait_for_job(job, "CANCELED")

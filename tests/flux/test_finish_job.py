@@ -15,7 +15,7 @@ from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -110,7 +110,7 @@ def test_who_is_attached_while_it_waits_gets_output_and_status(
         assert attached.stderr is not None
         assert b"submit" in attached.stderr.readline()
         assert lead.finish_job(job, 7, "what it wrote\n")
-        output, _ = attached.communicate(timeout=90)
+        output, _ = attached.communicate(timeout=HANG_S)
     assert (attached.returncode, output) == (7, b"what it wrote\n")
 
 

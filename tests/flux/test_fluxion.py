@@ -30,7 +30,7 @@ from tests.intake.user_cli import FROBNICATOR, UserCli
 from tests.support.fluxion import find_fluxion
 from tests.support.fluxlead import broker_environment, short_directory
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, needs_fluxion]
 
@@ -308,7 +308,7 @@ def test_where_sched_burst_is_wanted_fluxion_is_kept_out() -> None:
             },
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=HANG_S,
             check=False,
         )
         assert not done.returncode, done.stderr

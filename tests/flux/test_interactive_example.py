@@ -11,6 +11,7 @@ import pytest
 
 from tests.flux_instance import FLUX, MISSING
 from tests.flux_pool import FluxPool
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "interactive"
@@ -44,7 +45,7 @@ def test_a_handle_goes_through_kubectl_exec(
             env={**outside, "PATH": path, "PYTHONPATH": str(EXAMPLE)},
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=HANG_S,
             check=False,
         )
         assert (done.stdout, done.returncode) == ("['1\\n']\n", 0), done.stderr

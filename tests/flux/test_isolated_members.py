@@ -83,7 +83,7 @@ class Both:
             assert paid["far"] <= 3
             return bool(row["state"] == "ended")
 
-        wait_until(over, lambda: f"its end: {ensemble(self.site.cli)}", limit=180.0)
+        wait_until(over, lambda: f"its end: {ensemble(self.site.cli)}")
 
     def _paid(self, member: Any) -> int:
         return sum(

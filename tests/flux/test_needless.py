@@ -31,7 +31,6 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
 ]
 
 JOBS = 25

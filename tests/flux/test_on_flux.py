@@ -30,9 +30,9 @@ from burst.model.lead import Bootstrap, HostEntry, JobState, LeadView, QueueView
 from burst.model.shape import Shape
 from tests.contract.instance import BURST_SHAPE, SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
-from tests.contract.watching import DEADLINE_S, Watch
+from tests.contract.watching import Watch
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -51,7 +51,7 @@ def watch(lead: FluxLead) -> Watch:
 
 
 def until_readable(watch: Watch) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             watch.lead.observe()
@@ -223,7 +223,7 @@ def end(broker: subprocess.Popen[bytes]) -> None:
 
 
 def identity_of(uri: str) -> Any:
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             with closing(connect(uri)) as lead:

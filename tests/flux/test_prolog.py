@@ -22,7 +22,6 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(240),
 ]
 
 _ON_LENT = "test $(flux getattr rank) -lt 2 || {{ {}; }}"

@@ -143,12 +143,12 @@ def test_updates_of_the_jobspec() -> None:
 def test_a_run_from_its_allocation_to_its_end() -> None:
     following = pending()
     following.take(1, event("alloc", 5.0), allocation=R)
-    assert following.job().cores == {0: 4, 2: 4}
+    assert following.job().taken == {0: Shape(4), 2: Shape(4)}
     assert following.job().t_start == 5.0
     following.take(1, event("start", 6.0))
     assert following.job().t_start == 6.0
     following.take(1, event("finish", 9.0, status=0))
-    assert following.job().cores
+    assert following.job().taken
     assert not following.told.over
     following.take(1, event("free", 10.0))
     assert not following.table.jobs()
@@ -184,12 +184,12 @@ def test_a_malformed_allocation_has_no_cores() -> None:
     odd = ResourceSet(execution=msgspec.structs.replace(R.execution, R_lite=()))
     following = pending()
     following.take(1, event("alloc"), allocation=odd)
-    assert following.job().cores == {}
+    assert following.job().taken == {}
     group = msgspec.structs.replace(R.groups[0], rank="x")
     execution = msgspec.structs.replace(R.execution, R_lite=(group,))
     following = pending()
     following.take(1, event("alloc"), allocation=ResourceSet(execution=execution))
-    assert following.job().cores == {}
+    assert following.job().taken == {}
 
 
 def test_a_hundred_thousand_pending_jobs_take_less_than_40_mb() -> None:

@@ -20,7 +20,7 @@ from tests.flux_instance import FLUX
 from tests.support.fluxlead import broker_environment
 from tests.support.forked import run_program
 from tests.support.marked import kill_all_with, pids_with
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 SETTINGS = {
     "daemon": {"cadence": "1s", "observe": "0.2s"},
@@ -50,7 +50,7 @@ class Parent:
         environment = {**broker_environment(), "FLUX_URI": self.uri}
         command = [FLUX, "shutdown", "--quiet"]
         try:
-            subprocess.run(command, env=environment, check=False, timeout=90)
+            subprocess.run(command, env=environment, check=False, timeout=HANG_S)
             self.process.wait(90)
         finally:
             with contextlib.suppress(ProcessLookupError):

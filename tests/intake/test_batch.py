@@ -14,7 +14,6 @@ from tests.flux_instance import FLUX, MISSING
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(600),
 ]
 
 # `benchmarks.blocking --race` has more.

@@ -22,7 +22,6 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(600),
 ]
 
 # Deeper than Python decodes; Flux takes it.

@@ -17,12 +17,11 @@ from tests.support.fluxlead import broker_environment, short_directory
 from tests.support.forked import run_program
 from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(600),
 ]
 
 
@@ -130,7 +129,7 @@ def test_an_instance_that_has_no_part_in_it_is_left_alone(place: Path) -> None:
         env={**broker_environment(), **names},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=HANG_S,
         check=True,
     )
     assert "sched-simple" in done.stdout

@@ -19,7 +19,7 @@ from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.user_cli import UserCli
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 COMPILER = shutil.which("cc")
 pytestmark = [
@@ -85,4 +85,4 @@ def compile_plugin(path: Path) -> None:
     source = Path(__file__).with_name("late_priority.c")
     include = Path(FLUX).resolve().parents[1] / "include"
     words = ["-shared", "-fPIC", f"-I{include}", str(source), "-o", str(path)]
-    subprocess.run([str(COMPILER), *words], check=True, timeout=90)
+    subprocess.run([str(COMPILER), *words], check=True, timeout=HANG_S)

@@ -19,7 +19,6 @@ from tests.support.waiting import wait_until
 pytestmark = [
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(600),
 ]
 
 # Starts the broker once the gate is open.

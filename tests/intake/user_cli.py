@@ -11,11 +11,11 @@ from typing import Any
 
 from tests.flux_instance import FLUX, FluxInstance
 from tests.support.forked import run_program
+from tests.support.waiting import HANG_S
 
 FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
 FROBNICATOR = str(FILES / "frob-burst.py")
-DEADLINE_S = 90.0
 
 
 class CommandOutput(str):
@@ -69,11 +69,11 @@ class UserCli:
     def ended(self, *jobs: str) -> None:
         """Wait until these jobs are inactive."""
         for job in jobs:
-            self.do("job", "wait-event", f"-t{DEADLINE_S:.0f}", job, "clean")
+            self.do("job", "wait-event", f"-t{HANG_S:.0f}", job, "clean")
 
     def event(self, job: str, name: str) -> str:
         """Wait for an event of a job; return its line, time first."""
-        return self.do("job", "wait-event", f"-t{DEADLINE_S:.0f}", job, name)
+        return self.do("job", "wait-event", f"-t{HANG_S:.0f}", job, name)
 
     def when(self, job: str, name: str) -> float:
         """Wait for an event of a job; return when it happened."""

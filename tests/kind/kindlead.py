@@ -24,7 +24,7 @@ from burst.model.shape import Shape
 from tests.embedded_instance import EmbeddedInstance
 from tests.kind.kindnear import LONG_S, NearCluster
 from tests.support.fluxlead import broker_environment
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 NODE_PORT = 30093
 FOLLOWERS = 2
@@ -171,7 +171,7 @@ class FluxPodLead(PodLead):
             env={**broker_environment(), "FLUX_URI": self.uri},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=HANG_S,
             check=False,
         )
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 NAME = "near"
 NODE = f"{NAME}-control-plane"
@@ -21,7 +21,7 @@ def run(*words: object, given: str = "") -> str:
     """Return what a program says. Fails, with its complaint, if it does."""
     argv = [str(word) for word in words]
     done = subprocess.run(
-        argv, input=given, capture_output=True, text=True, timeout=300, check=False
+        argv, input=given, capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 0, f"{' '.join(argv)}: {done.stdout}{done.stderr}"
     return done.stdout

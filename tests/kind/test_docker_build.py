@@ -15,7 +15,6 @@ from tests.kubelab.kind import baseimage
 
 pytestmark = [
     pytest.mark.kind,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         baseimage.WHEELS not in os.environ,
         reason=f"want of wheels to install from ({baseimage.WHEELS} names them)",

@@ -25,7 +25,7 @@ from tests.kubelab.kind import hostimage
 from tests.support.fluxlead import needs_flux, short_directory
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kind, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.kind
 IMAGE = "local.test/burst:1"
 BURST = str(Path(sys.executable).with_name("burst"))
 

@@ -19,7 +19,7 @@ from tests.nodes.multi_user_site import MultiUserSite, serving
 from tests.support.fluxlead import short_directory
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kind, pytest.mark.multiuser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kind, pytest.mark.multiuser]
 IMAGE = "local.test/multi-user:1"
 NAMESPACE = "guests"
 WHO = ("sh", "-c", "id -un; id -u; ls -d /burst/config; hostname; sleep 5")

@@ -22,6 +22,7 @@ from tests.support.fluxlead import (
     needs_flux,
     short_directory,
 )
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, needs_flux]
 
@@ -108,7 +109,7 @@ def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
             env=broker_environment(),
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=HANG_S,
             check=False,
         )
         assert "Error loading certificate" in done.stderr

@@ -25,6 +25,7 @@ from burst.testing import example_lead
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
 from tests.support.set_clock import SetClock
+from tests.support.waiting import HANG_S
 
 CONTAINERS = [{"name": "istio-proxy"}, {"name": "probe", "image": "flux:0.88.0"}]
 ENDPOINT = "tcp://192.0.2.7:30093"
@@ -125,7 +126,7 @@ def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
         env={"PATH": str(path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     return ProbeResult(done.returncode, done.stdout)

@@ -22,7 +22,7 @@ from burst.kits.program import ErrorPattern, flux_version, run
 from burst.kits.program_output import read_output
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
-from tests.support.waiting import growing_limits, wait_until
+from tests.support.waiting import HANG_S, growing_limits, wait_until
 
 
 def script(directory: Path, body: str) -> str:
@@ -139,7 +139,7 @@ def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
     program = script(tmp_path, "yes")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(Transient, match=r"`flux up` wrote more than 64 MiB"):
-        run([program, "up"], limit=90)
+        run([program, "up"], limit=HANG_S)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 512 * 1024
 
@@ -161,7 +161,7 @@ def test_while_a_program_runs_nothing_turns(tmp_path: Path) -> None:
 def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
     program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
     try:
-        assert run([program], limit=90) == "done\n"
+        assert run([program], limit=HANG_S) == "done\n"
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 

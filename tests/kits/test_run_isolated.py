@@ -17,6 +17,7 @@ import pytest
 from burst.model.listing import listing_script
 from burst.model.program import command_jobspec, script_jobspec
 from tests.flux_instance import FLUX, MISSING
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 RUNNER = str(files("burst") / "flux_setup" / "files" / "run-isolated.py")
@@ -55,7 +56,7 @@ def run(place: Path, spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
         env={**plain, "SHELL": "/bin/sh"},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

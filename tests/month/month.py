@@ -24,7 +24,7 @@ from tests.cli.cli_harness import CommandResult, DaemonProcess
 from tests.flux.site import Site
 from tests.month import faulty
 from tests.month.jobs import Jobs, Killing
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 BATCH = 100
 WAITING = 150
@@ -35,7 +35,6 @@ FAULT_S = 5.0
 """The longest that jobs wait for a provider that fails."""
 REPLAY_S = 240.0
 """A lead that was killed replays all jobs that it ever had, each in some 10 ms."""
-JOB_DEADLINE_S = 240.0
 NOWHERE_S = 60.0
 """Flux takes far less to end a job that has lost its node."""
 PROVIDERS = ("east", "west")
@@ -267,7 +266,7 @@ class Month:
     def _wait_for_jobs(self, most: int) -> None:
         """Wait until no more than so many jobs have not ended."""
         began = time.monotonic()
-        ends = began + JOB_DEADLINE_S
+        ends = began + HANG_S
         while len(active := self._active()) > most:
             self._check_daemon()
             if time.monotonic() > began + FAULT_S:

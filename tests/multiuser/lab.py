@@ -48,15 +48,13 @@ from typing import IO
 import tomli_w
 
 from tests.support.forked import Forked, find_script, run_program
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 OWNER = "flux"
 GUESTS = ("ann", "bob")
 UIDS = {OWNER: 61000, "ann": 61001, "bob": 61002, "munge": 61009}
 """Of all users of a lab; the group of each has the same number."""
 
-COMMAND_DEADLINE_S = 60.0
-END_DEADLINE_S = 90.0
 MUNGE_SOCKET = Path("/run/munge/munge.socket.2")
 
 _FLUX = shutil.which("flux") or ""
@@ -139,7 +137,7 @@ class Lab:
 
     def close(self) -> None:
         """Kill all that runs in the namespace, which ends with it."""
-        deadline = time.monotonic() + COMMAND_DEADLINE_S
+        deadline = time.monotonic() + HANG_S
         while pids := self.pids():
             assert time.monotonic() < deadline, f"still there: {pids}"
             for pid in pids:
@@ -219,7 +217,7 @@ class Lab:
         if find_script(words):
             environment = {**_environment(user), **(env or {})}
             first = partial(_become, self._holder.pid, _number(user))
-            limit = COMMAND_DEADLINE_S
+            limit = HANG_S
             return run_program(
                 words, environment, Path("/"), stdin=given, timeout=limit, first=first
             )
@@ -229,7 +227,7 @@ class Lab:
             capture_output=True,
             text=True,
             cwd="/",
-            timeout=COMMAND_DEADLINE_S,
+            timeout=HANG_S,
             check=False,
         )
 
@@ -308,7 +306,7 @@ def end_process(process: subprocess.Popen[bytes] | Forked) -> None:
     """End a process in order, if it runs, and by SIGKILL where that takes too long."""
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(END_DEADLINE_S)
+        process.wait(HANG_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

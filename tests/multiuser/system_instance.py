@@ -22,7 +22,6 @@ import tomli_w
 
 from tests.flux_instance import flux_bindings
 from tests.multiuser.lab import (
-    COMMAND_DEADLINE_S,
     OWNER,
     UIDS,
     Lab,
@@ -31,12 +30,10 @@ from tests.multiuser.lab import (
 )
 from tests.support.forked import Forked
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 HOSTS = ("lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]")
-UP_DEADLINE_S = 90.0
-JOB_DEADLINE_S = 120.0
-_AWAIT = ("job", "wait-event", "--timeout=20")
+_AWAIT = ("job", "wait-event", f"--timeout={HANG_S:g}")
 
 # Of the daemon: nothing waits longer than a test would. What keeps users apart needs
 # the frobnicator in the lead's configuration (test_apart.py).
@@ -107,7 +104,7 @@ class SystemInstance:
     def start(self) -> None:
         """Start the lead, and return once it takes jobs."""
         self._start_lead()
-        wait_until(self._is_up, lambda: self.log("lead-0"), UP_DEADLINE_S)
+        wait_until(self._is_up, lambda: self.log("lead-0"))
         self._handle = flux_bindings().Flux(self.uri)
 
     def _start_lead(self) -> None:
@@ -130,7 +127,7 @@ class SystemInstance:
     def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
         """Ask a service, with the owner's rights."""
         asked = self._handle.rpc(topic, dict(payload))
-        return asked.wait_for(UP_DEADLINE_S).get()
+        return asked.wait_for(HANG_S).get()
 
     def pids(self) -> dict[str, int]:
         """Return the processes of brokers that live: the lead's, the others by number.
@@ -247,7 +244,6 @@ class SystemInstance:
         wait_until(
             lambda: not self.try_flux(user, *_AWAIT, job, "clean").returncode,
             lambda: self.try_flux(user, "job", "eventlog", job),
-            JOB_DEADLINE_S,
         )
         return self.try_flux(user, "job", "attach", "--read-only", job)
 
@@ -318,7 +314,7 @@ class DaemonRun:
         """End it in order, if it runs."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(COMMAND_DEADLINE_S)
+            self.process.wait(HANG_S)
         finally:
             self.process.kill()
             self.process.wait()

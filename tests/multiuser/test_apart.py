@@ -20,7 +20,7 @@ from tests.multiuser.lab import UIDS
 from tests.multiuser.system_instance import SystemInstance
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.multiuser, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.multiuser
 
 # What only burst's daemon writes, as a guest may write it.
 FORGED = {"and": [{"or": [{"properties": ["^burst"]}, {"ranks": ["2-9"]}]}]}

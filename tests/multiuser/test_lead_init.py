@@ -16,11 +16,10 @@ from tests.multiuser.unit_file import Unit
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.multiuser, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.multiuser
 
 WHO = ("sh", "-c", "id -un; flux getattr hostname")
 URI = "local:///run/flux/local"
-UP_DEADLINE_S = 60.0
 
 
 class TypedLead:
@@ -56,11 +55,9 @@ class TypedLead:
         state = str(self.place / "state")
         self.lab.run("root", "install", "-d", *owner, "-m", "700", state)
         self.start("flux.service")
-        wait_until(
-            lambda: not self.flux("ann", "jobs").returncode, self.log, UP_DEADLINE_S
-        )
+        wait_until(lambda: not self.flux("ann", "jobs").returncode, self.log)
         self.start("burst.service")
-        wait_until(lambda: " serves " in self.log(), self.log, UP_DEADLINE_S)
+        wait_until(lambda: " serves " in self.log(), self.log)
 
     def log(self) -> str:
         paths = sorted(self.place.glob("*.log"))

@@ -23,9 +23,8 @@ from tests.multiuser.unit_file import Unit
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.multiuser, pytest.mark.timeout(280)]
+pytestmark = pytest.mark.multiuser
 
-UP_DEADLINE_S = 60.0
 _RESOURCES = {
     "R_lite": [{"rank": "0", "children": {"core": "0-1"}}],
     "starttime": 0.0,
@@ -98,7 +97,6 @@ class Site:
         wait_until(
             lambda: not self.lab.try_run("ann", *ask).returncode,
             self.log,
-            UP_DEADLINE_S,
         )
 
     def log(self) -> str:
@@ -114,7 +112,7 @@ class Site:
             unit = Unit.read(self.staged("burst.service"))
             with (self.place / "burst.log").open("ab") as log:
                 self.units["burst"] = unit.start(self.lab, log)
-            wait_until(lambda: " serves " in self.log(), self.log, UP_DEADLINE_S)
+            wait_until(lambda: " serves " in self.log(), self.log)
         else:
             assert words == ("daemon-reload",), words
 

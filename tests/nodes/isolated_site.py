@@ -23,6 +23,7 @@ from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.seed import some_user
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead, flux_lead
+from tests.support.waiting import HANG_S
 
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner")
@@ -72,7 +73,7 @@ class IsolatedSite:
     def ended(self, job: str) -> str:
         """Wait for the end of a job; return what its user is told of it."""
         # It waits by itself: to start the program again and again costs more.
-        wait = ("job", "wait-event", "--timeout=20", job, "clean")
+        wait = ("job", "wait-event", f"--timeout={HANG_S:g}", job, "clean")
         wait_until(lambda: self.lead.flux(*wait).returncode == 0, self.look)
         lines = self.flux("job", "eventlog", "-f", "json", job).splitlines()
         events = [json.loads(line) for line in lines]

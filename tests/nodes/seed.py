@@ -27,6 +27,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.nodes.waiting import wait_until
+from tests.support.waiting import HANG_S
 
 MANIFESTS = ROOT / "manifests"
 LEAD_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": ""}
@@ -362,7 +363,7 @@ def named_namespaces(seed: Seed) -> Iterator[None]:
     names = (seed.near, seed.far)
     # Those of the seed before, whose end nobody waited for.
     gone = (f"namespace/{name}" for name in names)
-    seed.cluster.kubectl("wait", "--for=delete", *gone, "--timeout=90s")
+    seed.cluster.kubectl("wait", "--for=delete", *gone, f"--timeout={HANG_S:g}s")
     try:
         yield
     finally:

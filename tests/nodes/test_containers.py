@@ -32,6 +32,7 @@ from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 EXAMPLES = ROOT / "examples"
@@ -217,7 +218,7 @@ def test_a_python_program_outside_has_the_instance(
             env={**outside, "KUBECONFIG": str(cluster.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
         assert done.stderr.startswith("connected to 2 brokers in "), done.stderr

@@ -120,7 +120,6 @@ class Sizes:
                 line += [nodes] if line[-1:] != [nodes] else []
 
 
-@pytest.mark.timeout(600)
 def test_three_members_grow_shrink_succeed_and_leave_nothing(
     seed: EnsembleSeed,
 ) -> None:

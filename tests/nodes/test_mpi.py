@@ -16,6 +16,7 @@ from tests.kubelab.cluster import Cluster
 from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
+from tests.support.waiting import HANG_S
 
 _PROGRAMS = ("mpicc.openmpi", "lmp")
 pytestmark = [
@@ -61,7 +62,7 @@ def shell(site: MpiLead, script: str, workdir: Path) -> str:
         env=site.lead.environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{site.look()}"

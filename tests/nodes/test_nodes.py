@@ -11,6 +11,7 @@ import pytest
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.pods import pod_spec, python_mounts
 from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.nodes
 CALL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))"
@@ -30,4 +31,6 @@ def test_a_pod_reaches_what_listens_outside(cluster: Cluster, namespace: str) ->
         connection.close()
     assert address.startswith("10.244.")
     done = "--for=jsonpath={.status.phase}=Succeeded"
-    cluster.kubectl("wait", "-n", namespace, "pod/caller", done, "--timeout=30s")
+    cluster.kubectl(
+        "wait", "-n", namespace, "pod/caller", done, f"--timeout={HANG_S:g}s"
+    )

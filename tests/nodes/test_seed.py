@@ -16,6 +16,7 @@ from tests.kubelab.cluster import Cluster
 from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 
@@ -56,7 +57,7 @@ def test_its_node_is_drained_and_a_new_image_applied(
         held = seed.flux("submit", "--urgency=hold", "--cwd=/tmp", "true").strip()
         first = seed.pod()
         seed.flux("queue", "stop", "--all", "--quiet")
-        seed.flux("queue", "idle", "--timeout=60s", "--quiet")
+        seed.flux("queue", "idle", f"--timeout={HANG_S:g}s", "--quiet")
         assert "disruption budget" in seed.evict()
         seed.delete_pod()
         wait_until(lambda: seed.has_other_pod(first) and seed.status(), seed.look)
@@ -91,5 +92,10 @@ def test_submitting_is_all_that_is_done(cluster: Cluster, tmp_path: Path) -> Non
         run_experiment(seed)
         # The daemon does not keep the lead's Job from being complete.
         seed.flux("shutdown", "--quiet")
-        done = ("wait", "job/lead", "--for=condition=Complete", "--timeout=60s")
+        done = (
+            "wait",
+            "job/lead",
+            "--for=condition=Complete",
+            f"--timeout={HANG_S:g}s",
+        )
         seed.cluster.kubectl(*done, "-n", seed.near)

@@ -161,7 +161,7 @@ class RecordedLead(FakeLead):
             request=job.request,
             duration=job.duration,
             t_start=job.t_start,
-            cores=dict.fromkeys(job.ranks, CORES),
+            taken=dict.fromkeys(job.ranks, Shape(CORES)),
         )
 
     def _start(self, job: JobView, ranks: Sequence[int]) -> None:

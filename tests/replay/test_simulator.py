@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from burst.replay.replay_bursts import Site
 from burst.replay.report import json_report, policy_result
 from burst.replay.simulator import ReplayOutcome, replay
 from burst.replay.trace import Machine, TraceJob
+from tests.replay.rule import Rule
 
 HPC2N = Path(__file__).parents[2] / "examples" / "hpc2n.swf.gz"
 HOUR = 3600.0
@@ -45,25 +45,6 @@ def run(
 def hours(outcome: ReplayOutcome) -> list[float]:
     """The waits in hours."""
     return [round(wait / HOUR, 3) for wait in outcome.waits]
-
-
-class Rule:
-    """Asks the same of all jobs, but for those of some numbers of cores."""
-
-    name = "rule"
-    by_hours = False
-
-    def __init__(
-        self,
-        asks: Asks,
-        by_cores: Mapping[int, Asks] | None = None,
-        *,
-        forecasts: bool = True,
-    ) -> None:
-        self._asks, self._by_cores, self.forecasts = asks, by_cores or {}, forecasts
-
-    def asks(self, job: TraceJob, now: float) -> Asks:
-        return self._by_cores.get(job.cores, self._asks)
 
 
 def test_backfill_on_own_nodes() -> None:

@@ -20,7 +20,7 @@ from burst.replay.simulator import ReplayOutcome, replay
 from burst.replay.spending import Spending
 from burst.replay.trace import Machine, TraceJob
 from tests.builders import offer, settings
-from tests.replay.test_simulator import Rule
+from tests.replay.rule import Rule
 
 HOUR = 3600.0
 STARTED = datetime.datetime(2026, 10, 1, tzinfo=datetime.UTC).timestamp()

@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import HANG_S
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = (
     "--headless=new",
@@ -67,6 +69,6 @@ def _run(directory: Path, dark: bool, *words: str | Path) -> str:
         capture_output=True,
         check=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=HANG_S,
     )
     return done.stdout

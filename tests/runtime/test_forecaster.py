@@ -22,6 +22,7 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
+from burst.model.shape import Shape
 from burst.runtime.forecast_pass import Forecasts
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.run_log import (
@@ -47,7 +48,8 @@ def active(number: int, **fields: Any) -> ActiveJob:
     return ActiveJob(id=JobId(number), **given)
 
 
-RUNNING = active(1, state=JobState.RUN, cores={0: 2, 1: 2}, t_start=T0 - 60.0)
+BUSY = {0: Shape(2), 1: Shape(2)}
+RUNNING = active(1, state=JobState.RUN, taken=BUSY, t_start=T0 - 60.0)
 OVER = msgspec.structs.replace(RUNNING, t_finish=T0)
 
 
@@ -315,9 +317,7 @@ def test_a_start_on_own_nodes_grades_its_first_forecast(it: Forecasting) -> None
     it.begin()
     it.expected(2, T0 + 540.0)
     it.now = T0 + 500.0
-    it.lead.jobs = [
-        active(2, state=JobState.RUN, cores={0: 2, 1: 2}, t_start=T0 + 500.0)
-    ]
+    it.lead.jobs = [active(2, state=JobState.RUN, taken=BUSY, t_start=T0 + 500.0)]
     it.forecaster.ended(OVER)
     found = it.until(lambda found: found is not None and bool(found.grades))
     assert found is not None
@@ -370,7 +370,7 @@ def test_jobs_that_never_ran_or_ran_elsewhere_teach_no_start() -> None:
     picture = picture_of([active(2), active(3)])
     runs.forecast(picture, starts, OWN)
     runs.ended(active(2, t_finish=T0), OWN)
-    lent = active(3, state=JobState.RUN, cores={2: 4}, t_start=T0)
+    lent = active(3, state=JobState.RUN, taken={2: Shape(4)}, t_start=T0)
     runs.forecast(picture_of([lent]), {}, OWN)
     assert not runs.grades.waiting
     assert runs.grades.grades() == {}

@@ -12,8 +12,8 @@ import tomli_w
 
 from tests.docs.doc_pages import TOP, blocks
 from tests.multiuser.lab import OWNER
-from tests.site.site import JOB_DEADLINE_S, UP_DEADLINE_S, Site
-from tests.support.waiting import wait_until
+from tests.site.site import Site
+from tests.support.waiting import HANG_S, wait_until
 
 PAGE = TOP / "docs/adopt.md"
 SETTINGS = "/etc/flux/burst.toml"
@@ -74,7 +74,7 @@ class Adopted:
 
     def wait_until_served(self) -> None:
         """Return once a daemon answers and has asked its providers."""
-        wait_until(self._is_served, self.site.log, UP_DEADLINE_S, _LOOK_S)
+        wait_until(self._is_served, self.site.log, pause=_LOOK_S)
 
     def _is_served(self) -> bool:
         try:
@@ -106,8 +106,8 @@ class Adopted:
 
     def wait_for_event(self, user: str, job: str, event: str) -> None:
         """Wait until a user's job has had an event; fails with what is known of it."""
-        asked = ("job", "wait-event", f"--timeout={JOB_DEADLINE_S:g}", job, event)
-        done = self.site.head.try_run(user, "flux", *asked, limit=2 * JOB_DEADLINE_S)
+        asked = ("job", "wait-event", f"--timeout={HANG_S:g}", job, event)
+        done = self.site.head.try_run(user, "flux", *asked, limit=HANG_S)
         assert done.returncode == 0, self.tell(user, job)
 
     def explain(self, user: str, job: str) -> str:
@@ -134,8 +134,7 @@ class Adopted:
         wait_until(
             lambda: not set(self.states().values()) - {"inactive"},
             lambda: self.tell(OWNER, "none"),
-            JOB_DEADLINE_S,
-            _LOOK_S,
+            pause=_LOOK_S,
         )
         assert self.followers() == []
 

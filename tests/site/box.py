@@ -36,9 +36,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.site.box_root import PATH, SYSTEMD, init_script
-from tests.support.waiting import wait_until
-
-COMMAND_DEADLINE_S = 90.0
+from tests.support.waiting import HANG_S, wait_until
 
 _TOOLS = ("ip", "loginctl", "mount", "nsenter", "setpriv", "systemctl", "unshare")
 _PAM = "**/security/pam_systemd.so"
@@ -206,7 +204,7 @@ class Box:
         *command: str,
         env: Mapping[str, str] | None = None,
         given: str = "",
-        limit: float = COMMAND_DEADLINE_S,
+        limit: float = HANG_S,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as a user and return how it ended; it may fail."""
         return subprocess.run(

@@ -30,14 +30,12 @@ from tests.site import accounts, fluxion
 from tests.site.box import Box
 from tests.site.flux_host import CONFIG, ETC, UNIT, prepare
 from tests.site.network import DEVICE, connect
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 HOSTS = ("head", "node1")
 SIMPLE = "simple"
 SCHEDULERS = (SIMPLE, *fluxion.POLICIES)
 CORES = min(2, own_shape().cores)
-UP_DEADLINE_S = 120.0
-JOB_DEADLINE_S = 120.0
 PORT = 8050
 
 _LIMITS = {"duration": "2h", "job-size": {"max": {"nnodes": 8}}}
@@ -209,7 +207,7 @@ class Site:
 
     def wait_until_up(self) -> None:
         """Return once the instance's own hosts are online and a guest may submit."""
-        wait_until(self._is_up, self.log, UP_DEADLINE_S, 0.2)
+        wait_until(self._is_up, self.log, pause=0.2)
 
     def _is_up(self) -> bool:
         done = self.try_flux("ann", "resource", "list", "-s", "up", "-no", "{nodelist}")
@@ -240,7 +238,7 @@ class Site:
         """
         try:
             asked = self._connected().rpc(topic, dict(payload))
-            return asked.wait_for(UP_DEADLINE_S).get()
+            return asked.wait_for(HANG_S).get()
         except OSError:
             # The broker may have been started anew.
             self._handle = None

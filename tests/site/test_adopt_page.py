@@ -15,7 +15,6 @@ from tests.site.workload import run_workload
 
 pytestmark = [
     pytest.mark.site,
-    pytest.mark.timeout(280),
     pytest.mark.xdist_group("adopt page"),
 ]
 

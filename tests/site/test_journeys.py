@@ -16,7 +16,7 @@ from tests.site.workload import Answers, run_workload
 from tests.site.worlds import World, named
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.site, pytest.mark.timeout(280)]
+pytestmark = pytest.mark.site
 
 _ID = ("sh", "-c", "id -u; hostname")
 _NIGHT = CONFIG / "night.toml"

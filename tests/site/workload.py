@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from tests.multiuser.lab import GUESTS
-from tests.site.site import HOSTS, JOB_DEADLINE_S, Site
+from tests.site.site import HOSTS, Site
 from tests.support.waiting import wait_until
 
 # By name: the user and what he submits. A job's output is nobody's, `-t` is its limit.
@@ -78,8 +78,7 @@ def run_workload(site: Site) -> Answers:
         wait_until(
             lambda: not set(site.active_jobs()) - may_wait,
             lambda: _tell(site),
-            JOB_DEADLINE_S,
-            0.2,
+            pause=0.2,
         )
     for name in site.active_jobs():
         site.flux("root", "cancel", jobs[name])

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.cli_harness import BURST, DEADLINE_S, CliHarness
+from tests.cli.cli_harness import BURST, CliHarness
 from tests.support.ensemble_story import ensemble
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 FILE = """
@@ -57,7 +57,7 @@ class AgentProcess:
         self.process.wait()
 
     def ends(self) -> int:
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(HANG_S)
 
 
 class AgentStory:

@@ -23,12 +23,11 @@ from burst.model.ranks import parse_hostlist, parse_idset
 from burst.model.shape import Shape
 from tests.flux_instance import flux_bindings
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 needs_flux = pytest.mark.skipif(
     shutil.which("flux") is None, reason="no flux on PATH: install flux-core"
 )
-DEADLINE = 90.0
 
 
 @contextlib.contextmanager
@@ -81,7 +80,7 @@ class FluxLead:
             env=self.environment(),
             capture_output=True,
             text=True,
-            timeout=DEADLINE,
+            timeout=HANG_S,
             check=False,
         )
 
@@ -102,7 +101,7 @@ class FluxLead:
     def online(self) -> frozenset[str]:
         """Return the hosts that Flux would start jobs on, busy or not."""
         handle = flux_bindings().Flux(self.files.uri)
-        status = handle.rpc("resource.status", {}).wait_for(DEADLINE).get()
+        status = handle.rpc("resource.status", {}).wait_for(HANG_S).get()
         hosts = parse_hostlist(",".join(status["R"]["execution"]["nodelist"]))
         drained = [parse_idset(ranks) for ranks in status["drain"]]
         up = parse_idset(status["online"]).difference(*drained)
@@ -129,7 +128,7 @@ class FluxLead:
         """End the brokers, and whatever of their sessions is left."""
         self._processes[0].terminate()
         try:
-            self._processes[0].wait(DEADLINE)
+            self._processes[0].wait(HANG_S)
         finally:
             for process in self._processes:
                 with contextlib.suppress(ProcessLookupError):

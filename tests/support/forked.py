@@ -23,8 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.marked import unmarked
+from tests.support.waiting import HANG_S
 
-DEADLINE_S = 90.0
 _FLUX = shutil.which("flux") or ""
 _BESIDE = Path(sys.executable).parent
 _PATHS = ("FLUX_EXEC_PATH", "FLUX_CONNECTOR_PATH", "FLUX_MODULE_PATH")
@@ -84,7 +84,7 @@ def run_program(
     cwd: Path,
     *,
     stdin: str = "",
-    timeout: float = DEADLINE_S,
+    timeout: float = HANG_S,
     first: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program as `subprocess.run` does, forked if it is one of Flux's or ours.

@@ -23,7 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-DEADLINE_S = 60.0
+from tests.support.waiting import HANG_S
+
 # Makes the terminal that is its standard input the one that controls it, so that Ctrl-C
 # there is SIGINT here.
 _ENTER = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -76,14 +77,14 @@ class TerminalScreen:
 
     def shows(self, text: str, since: int = 0) -> None:
         """Wait until that is printed, after so many characters."""
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + HANG_S
         while text not in self.text[since:]:
             assert time.monotonic() < deadline, f"{text!r} in {self.text[-3000:]!r}"
             self._take(0.2)
 
     def ended(self) -> int:
         """Return the exit status once it has ended, and all is read."""
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + HANG_S
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.text[-3000:]
             self._take(0.1)

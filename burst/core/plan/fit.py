@@ -9,10 +9,13 @@ Flux decides what starts; this only foresees it. Real Flux is the oracle in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
+
+_NOTHING = Shape(0)
 
 
 def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
@@ -58,62 +61,94 @@ class NodePool:
         *,
         whole_nodes: bool = False,
     ) -> None:
-        self.free = {rank: free[rank] for rank in sorted(free) if free[rank].cores}
+        self._free = dict(free)
         self.whole = dict(whole)
         self.whole_nodes = whole_nodes
+        self.cores = sum(shape.cores for shape in self._free.values())
+        """How many are free on all nodes together."""
+        self._order: list[tuple[int, int, int]] | None = None
+
+    @property
+    def free(self) -> dict[int, Shape]:
+        """What is free of the nodes that have a free core."""
+        return {rank: shape for rank, shape in self._free.items() if shape.cores > 0}
 
     def add(self, rank: int, shape: Shape) -> None:
         """Add an idle node."""
-        self.free[rank] = self.whole[rank] = shape
+        self.whole[rank] = shape
+        self._set(rank, shape)
 
     def __bool__(self) -> bool:
-        return bool(self.free)
+        return self.cores > 0
+
+    def copy(self) -> NodePool:
+        """Return a pool of the same nodes, as it is now."""
+        made = NodePool({}, {}, whole_nodes=self.whole_nodes)
+        made._free, made.whole, made.cores = self._free.copy(), self.whole, self.cores
+        return made
+
+    def within(self, other: NodePool) -> NodePool:
+        """Return a pool of what is free both in this one and in another."""
+        free = {}
+        for _, _, rank in self._freest():
+            mine, theirs = self._free[rank], other._free.get(rank, _NOTHING)
+            if mine is theirs or theirs.holds(mine):
+                free[rank] = mine
+            elif theirs.cores > 0:
+                least = min(mine.cores, theirs.cores), min(mine.gpus, theirs.gpus)
+                free[rank] = Shape(*least)
+        made = NodePool(free, {}, whole_nodes=self.whole_nodes)
+        made.whole = self.whole
+        return made
 
     def fit(
-        self, request: ResourceRequest, admitted: frozenset[int] | None = None
+        self, request: ResourceRequest, admitted: Set[int] | None = None
     ) -> dict[int, Shape]:
         """Return what the job would get of each rank; empty if it does not fit now.
 
         `admitted` are the ranks that it may have, None for all.
         """
-        ranks = [rank for rank in self.free if admitted is None or rank in admitted]
-        ranks.sort(key=self._key, reverse=True)
+        if least_cores(request) > self.cores:
+            return {}
+        order = self._freest()
+        ranks = (r for _, _, r in order if admitted is None or r in admitted)
         if not self.whole_nodes:
             return self._on_nodes(request, ranks)
-        idle = [rank for rank in ranks if self.free[rank] == self.whole[rank]]
-        return {rank: self.free[rank] for rank in self._on_nodes(request, idle)}
+        idle = (rank for rank in ranks if self._free[rank] == self.whole[rank])
+        return {rank: self._free[rank] for rank in self._on_nodes(request, idle)}
 
-    def take(
-        self, request: ResourceRequest, admitted: frozenset[int] | None = None
-    ) -> bool:
+    def take(self, request: ResourceRequest, admitted: Set[int] | None = None) -> bool:
         """Take what `fit` returns, and tell whether the job fits."""
         shares = self.fit(request, admitted)
-        if not shares:
-            return False
         self.take_shares(shares)
-        return True
+        return bool(shares)
 
     def take_shares(self, shares: Mapping[int, Shape]) -> None:
         """Take a job's share of each rank that is one of these nodes."""
-        for rank in shares.keys() & self.free.keys():
-            left, share = self.free[rank], shares[rank]
-            left = Shape(left.cores - share.cores, left.gpus - share.gpus)
-            if left.cores:
-                self.free[rank] = left
-            else:
-                del self.free[rank]
+        for rank, share in shares.items():
+            free = self._free.get(rank)
+            if free is not None:
+                left = Shape(free.cores - share.cores, free.gpus - share.gpus)
+                self._set(rank, left)
+
+    def give_shares(self, shares: Mapping[int, Shape]) -> None:
+        """Give back what was taken of nodes that are in this pool."""
+        for rank, share in shares.items():
+            free = self._free[rank]
+            more = Shape(free.cores + share.cores, free.gpus + share.gpus)
+            self._set(rank, more)
 
     def clear(self) -> None:
         """Take all that is free."""
-        self.free.clear()
+        self.remove(self._free)
 
     def idle(
-        self, request: ResourceRequest, admitted: frozenset[int] | None = None
+        self, request: ResourceRequest, admitted: Set[int] | None = None
     ) -> list[int]:
         """Return the ranks of idle nodes that would do for a job, lowest first."""
         return [
             rank
-            for rank, free in self.free.items()
+            for rank, free in sorted(self._free.items())
             if free == self.whole[rank]
             and nodes_needed(request, free)
             and (admitted is None or rank in admitted)
@@ -127,38 +162,64 @@ class NodePool:
     def remove(self, ranks: Iterable[int]) -> None:
         """Take all of some nodes."""
         for rank in ranks:
-            del self.free[rank]
+            self._set(rank, _NOTHING)
 
-    def _key(self, rank: int) -> tuple[int, int]:
-        return self.free[rank].cores, self.free[rank].gpus
+    def _freest(self) -> list[tuple[int, int, int]]:
+        """Return the nodes of which something is free, the freest first."""
+        if self._order is None:
+            self._order = sorted(
+                (-shape.cores, -shape.gpus, rank)
+                for rank, shape in self._free.items()
+                if shape.cores > 0
+            )
+        return self._order
 
-    def _on_nodes(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
+    def _set(self, rank: int, shape: Shape) -> None:
+        """Have so much of a node be free. Without cores nothing of it is of use."""
+        order, before = self._order, self._free.get(rank, _NOTHING)
+        self._free[rank] = shape
+        self.cores += shape.cores - before.cores
+        if order is not None:
+            if before.cores > 0:
+                key = (-before.cores, -before.gpus, rank)
+                del order[bisect_left(order, key)]
+            if shape.cores > 0:
+                insort(order, (-shape.cores, -shape.gpus, rank))
+
+    def _on_nodes(
+        self, request: ResourceRequest, ranks: Iterable[int]
+    ) -> dict[int, Shape]:
         """Return each rank's share, or nothing where the job does not fit."""
-        shares: dict[int, Shape] = {}
         if not request.nodes:
             return self._by_slots(request, ranks)
+        shares: dict[int, Shape] = {}
+        share = _per_node(request)
         for rank in ranks:
-            free = self.free[rank]
-            share = free if request.exclusive else _per_node(request)
-            if request.exclusive and not self._can_be_exclusive(request, rank):
-                continue
-            if free.holds(share):
+            free = self._free[rank]
+            if request.exclusive:
+                if self._can_be_exclusive(request, rank):
+                    shares[rank] = free
+            elif free.holds(share):
                 shares[rank] = share
+            elif free.cores < share.cores:
+                break
             if len(shares) == request.nodes:
                 return shares
         return {}
 
     def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
         # All its cores are free; and as `nodes_needed`, which says what never fits.
-        free = self.free[rank]
+        free = self._free[rank]
         whole = free.cores == self.whole[rank].cores
         return whole and bool(nodes_needed(request, free))
 
-    def _by_slots(self, request: ResourceRequest, ranks: list[int]) -> dict[int, Shape]:
+    def _by_slots(
+        self, request: ResourceRequest, ranks: Iterable[int]
+    ) -> dict[int, Shape]:
         shares: dict[int, Shape] = {}
         missing = request.slots
         for rank in ranks:
-            here = min(missing, slots_on(request, self.free[rank]))
+            here = min(missing, slots_on(request, self._free[rank]))
             if here:
                 shares[rank] = Shape(
                     here * request.cores_per_slot, here * request.gpus_per_slot
@@ -176,6 +237,12 @@ def merged(pools: Sequence[NodePool]) -> NodePool:
     free = {rank: shape for pool in pools for rank, shape in pool.free.items()}
     whole = {rank: shape for pool in pools for rank, shape in pool.whole.items()}
     return NodePool(free, whole, whole_nodes=pools[0].whole_nodes)
+
+
+def least_cores(request: ResourceRequest) -> int:
+    """Return how many cores a job takes of whatever nodes, at the least."""
+    slots = request.nodes if request.exclusive else request.slots
+    return slots * request.cores_per_slot
 
 
 def _per_node(request: ResourceRequest) -> Shape:

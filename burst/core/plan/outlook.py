@@ -8,7 +8,7 @@ in each tick.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Literal
 
 import msgspec
@@ -31,9 +31,10 @@ class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     ranks: tuple[int, ...]
     holder: Holder
-    """A live burst, one that would be made now, a job, nobody; what is left of a burst
-    that ended, as its drain; or nobody can have them before a person has done
-    something, also where a quarantined burst has them."""
+    """A live burst; one that would be made now, or would grow by them; a job; nobody;
+    a burst that shrinks by them, or what is left of one that ended, as its drain; or
+    nobody can have them before a person has done something, also where a quarantined
+    burst has them."""
     begins: float
     """Seconds since the epoch; now for what is there."""
     ends: float = math.inf
@@ -46,12 +47,12 @@ def outlook(
     records: RecordsView,
     world: World,
     promises: Sequence[Promise],
-    planned: Container[BurstId],
+    planned: Set[int],
     now: float,
 ) -> list[RankSpan]:
     """Return the spans of all slots, in the order of slots and ranks.
 
-    `planned` are those of the live bursts that would be made now. The lead can be read.
+    `planned` are the ranks that live bursts would be given now. The lead can be read.
     """
     lead = world.lead
     assert lead is not None
@@ -70,24 +71,33 @@ def outlook(
 def _of_bursts(
     slot: RankSlot,
     bursts: Iterable[Burst],
-    planned: Container[BurstId],
+    planned: Set[int],
     lead: LeadView,
     now: float,
 ) -> Iterator[RankSpan]:
     for burst in bursts:
-        here = tuple(rank for rank in burst.lease.ranks if rank in slot.ranks)
-        if here:
-            ends = math.inf if burst.quarantined else burst_end(burst, lead)
-            holder: Holder = "planned" if burst.id in planned else "burst"
-            yield RankSpan(
-                slot=slot.name,
-                ranks=here,
-                holder="closed" if burst.quarantined else holder,
-                begins=now,
-                ends=max(now, ends),
-                burst=burst.id,
-                jobs=tuple(sorted(burst.jobs)),
-            )
+        here = set(slot.ranks).intersection(burst.lease.ranks)
+        leaving = here.intersection(burst.leaving)
+        parts: dict[Holder, Set[int]] = {
+            "burst": here - planned - leaving,
+            "planned": here & planned,
+            "ending": leaving,
+        }
+        if burst.quarantined:
+            parts = {"closed": here}
+        for holder, ranks in parts.items():
+            whole = holder in ("burst", "planned")
+            ends = max(now, burst_end(burst, lead)) if whole else math.inf
+            if ranks:
+                yield RankSpan(
+                    slot=slot.name,
+                    ranks=tuple(sorted(ranks)),
+                    holder=holder,
+                    begins=now,
+                    ends=ends,
+                    burst=burst.id,
+                    jobs=() if holder == "ending" else tuple(sorted(burst.jobs)),
+                )
 
 
 def _of_promises(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """When jobs start under conservative backfill: each where it delays none before it.
 
-The scheduler keeps a profile of how many cores are free from when until when. Each
-waiting job, in order, is given the first time from which enough are free for as long as
-it runs. Fluxion's policies `conservative` and `hybrid` do so; the second for the first
-64 jobs alone, which is taken to be the same.
+The scheduler keeps a profile of what is free from when until when. Each waiting job, in
+order, is given the first time from which it fits for as long as it runs. Fluxion's
+policies `conservative` and `hybrid` do so; the second for the first 64 jobs alone,
+which is taken to be the same.
 """
 
 from __future__ import annotations
@@ -13,96 +13,114 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from burst.core.worth.own_room import NEVER, NO_JOB, End, OwnRoom, Start, Waiting
 from burst.model.jobid import JobId
-
-_NO_JOB = JobId(0)
-_NEVER = (math.inf, _NO_JOB)
 
 
 class Profile:
-    """How many cores are free over time; run times are exact in it."""
+    """What is free over time; run times are exact in it."""
 
-    def __init__(
-        self, now: float, free: int, ends: Sequence[tuple[float, int, JobId]]
-    ) -> None:
-        """Begin with what running jobs leave. `ends` as of `queue_model.End`."""
-        self.total = free + sum(cores for _, cores, _ in ends)
+    def __init__(self, now: float, room: OwnRoom, ends: Sequence[End]) -> None:
+        """Begin with what running jobs leave. `ends` are sorted."""
         self._times = [now]
-        self._free = [free]
-        self._after = [_NO_JOB]
+        self._rooms = [room.copy()]
+        self._after = [NO_JOB]
         """By whose end a span begins."""
-        for at, cores, job in sorted(ends):
-            if at < math.inf:
-                free += cores
-                # A job that should have ended by now may end at any moment.
-                self._append(max(at, now), free, job)
-
-    def _append(self, at: float, free: int, job: JobId) -> None:
-        if at == self._times[-1]:
-            self._free[-1], self._after[-1] = free, job
-            return
-        self._times.append(at)
-        self._free.append(free)
-        self._after.append(job)
-
-    def find(self, cores: int, run_time: float) -> tuple[float, JobId]:
-        """Return the first start of a job, and by whose end; at infinity if never."""
-        start = 0
-        last = len(self._times) - 1
-        for span in range(len(self._times)):
-            if self._free[span] < cores:
-                start = span + 1
-            elif span < last and self._times[span + 1] - self._times[start] >= run_time:
+        self._shrinks = [False]
+        """Whether some job starts when a span begins. Else all is free in it that is
+        free in the one before."""
+        self._found: dict[tuple[int, float], float] = {}
+        """When the last job started that needs the same for as long: the next starts
+        no earlier."""
+        for at, _, job, share in ends:
+            if at == math.inf:
                 break
-        if start > last:
-            return _NEVER
-        return self._times[start], self._after[start]
+            # A job that should have ended by now may end at any moment.
+            span = self._split(max(at, now), job)
+            self._rooms[span].give_shares(share)
+            self._after[span] = job
 
-    def take(self, start: tuple[float, JobId], cores: int, run_time: float) -> None:
-        """Give a job so many cores from a start that was found."""
+    def find(self, job: Waiting) -> tuple[Start, Any]:
+        """Return the first start of a job, and its share; math.inf if never."""
+        kind = id(job.need), job.run_time
+        start = bisect_left(self._times, self._found.get(kind, -math.inf))
+        last = len(self._times) - 1
+        for span in range(start, len(self._times)):
+            if self._rooms[span].cores < job.cores:
+                start = span + 1
+            while start <= span and (
+                span == last
+                or self._times[span + 1] - self._times[start] >= job.run_time
+            ):
+                share = self._fit(job, start, span)
+                if share:
+                    at = self._found[kind] = self._times[start]
+                    return (at, self._after[start]), share
+                start += 1
+        return NEVER, None
+
+    def _fit(self, job: Waiting, start: int, last: int) -> Any:
+        """Return the share that a job would have throughout some spans."""
+        room = self._rooms[start]
+        share = room.fit(*job.need)
+        for span in range(start + 1, last + 1):
+            if share and self._shrinks[span]:
+                room = room.within(self._rooms[span])
+                share = room.fit(*job.need)
+        return share
+
+    def take(self, start: Start, share: Any, run_time: float) -> None:
+        """Give a job its share from a start that was found."""
         at, after = start
         first = bisect_left(self._times, at)
         last = len(self._times)
         if run_time < math.inf:
             # What waits for it waits for the running job that lets it start.
             last = self._split(at + run_time, after)
-        for span in range(first, last):
-            self._free[span] -= cores
+        for room in self._rooms[first:last]:
+            room.take_shares(share)
+        self._shrinks[first] = True
 
     def _split(self, at: float, after: JobId) -> int:
         """Have a span begin at a time; return which one."""
         place = bisect_left(self._times, at)
         if place == len(self._times) or self._times[place] > at:
             self._times.insert(place, at)
-            self._free.insert(place, self._free[place - 1])
+            self._rooms.insert(place, self._rooms[place - 1].copy())
             self._after.insert(place, after)
+            self._shrinks.insert(place, False)
         return place
 
     def forget(self, before: float) -> None:
         """Have no job start before a time, which is the start of one."""
         place = bisect_left(self._times, before)
-        for each in (self._times, self._free, self._after):
+        for each in (self._times, self._rooms, self._after, self._shrinks):
             del each[:place]
 
 
 def simulate_conservative(
     profile: Profile,
-    queue: Sequence[tuple[int, float]],
+    queue: Sequence[Waiting],
     depth: int,
-    goes: Callable[[int, tuple[float, JobId]], bool],
-) -> None:
-    """Start the jobs of a queue: the cores and run time of each, in their order.
+    leaves: Callable[[int, float], bool] | None = None,
+) -> list[Start]:
+    """Return when each job of a queue starts, in its order.
 
-    `goes` is told of each start; it tells whether the job leaves the queue instead. So
-    many jobs behind one that has not started may start before it.
+    `leaves` is told of each start; it tells whether the job leaves the queue instead.
+    So many jobs behind one that has not started may start before it.
     """
+    starts: list[Start] = []
     ahead: deque[float] = deque()
-    for index, (cores, run_time) in enumerate(queue):
+    for index, job in enumerate(queue):
         if len(ahead) > depth:
             profile.forget(ahead.popleft())
-        start = profile.find(cores, run_time)
-        if goes(index, start) or start == _NEVER:
+        start, share = profile.find(job)
+        starts.append(start)
+        if leaves is not None and leaves(index, start[0]):
             continue
-        profile.take(start, cores, run_time)
-        ahead.append(start[0])
+        if share:
+            profile.take(start, share, job.run_time)
+            ahead.append(start[0])
+    return starts

@@ -9,54 +9,79 @@ stepped over by sched-burst.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
+from functools import cache
+from typing import Any
 
 import msgspec
 
 from burst.core.plan.capacity import own_ranks
-from burst.core.plan.fit import NodePool
+from burst.core.plan.fit import NodePool, least_cores
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.queue_model import QueueJob, Scheduling, estimate_starts
+from burst.core.worth.history import JobKind, RunHistory, RunTime
+from burst.core.worth.queue_order import (
+    Leaves,
+    PendingJob,
+    RunningJob,
+    Scheduling,
+    estimate_starts,
+)
+from burst.core.worth.separate_queues import separate_queues
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
 from burst.model.request import ResourceRequest
+from burst.model.scheduler import Scheduler
 
 NEVER = StartEstimate(expected=math.inf, latest=math.inf, earliest=math.inf)
 """Of a job that own nodes could not hold, were they idle."""
 _EXPEDITED = 31
 
 
-class OwnCores(msgspec.Struct, frozen=True):
-    """What a forecast needs of the own nodes that are up."""
+class OwnNodesQueue(msgspec.Struct, frozen=True):
+    """What a forecast needs of the own nodes that are up, and of who waits for them."""
 
-    by_rank: Mapping[int, int]
+    idle: NodePool
+    """The nodes, as if nothing ran on them."""
+    constraints: Constraints
     assigned: frozenset[JobId]
     """Jobs that a burst is made for: they start there."""
     holds: Mapping[JobId, Hold]
     stopped: frozenset[str]
     """Queues in which no job starts."""
+    scheduler: Scheduler
     leaves: Callable[[JobId, float], bool] | None = None
     """Tells of a job and its start whether it leaves the line for a burst; None: no job
     does."""
 
+    @property
+    def ranks(self) -> KeysView[int]:
+        """The own nodes."""
+        return self.idle.whole.keys()
 
-def own_cores(records: RecordsView, world: World) -> OwnCores:
+    def need(self, request: ResourceRequest | None) -> tuple[Any, ...] | None:
+        """Return what a job takes; None where own nodes could never hold it."""
+        if request is None:
+            return None
+        admitted = self.constraints.admitted_to(request)
+        return (request, admitted) if self.idle.fit(request, admitted) else None
+
+
+def own_nodes_queue(records: RecordsView, world: World) -> OwnNodesQueue:
     """Return the own nodes as of this picture of the lead, which is known."""
     assert world.lead is not None
     lead, shapes = world.lead, world.identity.shapes
-    return OwnCores(
-        by_rank={
-            rank: shapes[rank].cores
-            for rank in own_ranks(records, lead, world.identity)
-        },
+    own = {rank: shapes[rank] for rank in own_ranks(records, lead, world.identity)}
+    return OwnNodesQueue(
+        idle=NodePool(own, own, whole_nodes=lead.scheduler.whole_nodes),
+        constraints=Constraints(world.identity),
         assigned=frozenset(job for burst in records.live for job in burst.jobs),
         holds=records.holds,
         stopped=frozenset(n for n, q in lead.queues.items() if not q.started),
+        scheduler=lead.scheduler,
     )
 
 
@@ -69,11 +94,7 @@ class StartForecast(msgspec.Struct, frozen=True):
 
 
 def forecast(
-    picture: QueuePicture,
-    own: OwnCores,
-    needs: CoreNeeds,
-    history: RunHistory,
-    now: float,
+    picture: QueuePicture, own: OwnNodesQueue, history: RunHistory, now: float
 ) -> StartForecast:
     """Return when each job of the picture that waits for nodes starts.
 
@@ -82,27 +103,33 @@ def forecast(
     """
     found: dict[JobId, StartEstimate] = {}
     waiting = []
+    need_of = cache(own.need)
     for job in line_up(picture.pending, own.assigned, own.holds, own.stopped):
-        cores = needs.of(job.request)
-        if cores:
-            waiting.append(_queue_job(job, cores, history, now))
-        else:
+        need = need_of(job.request)
+        if need is None:
             found[job.id] = NEVER
+        else:
+            cores, run_time = least_cores(need[0]), _run_time(job, history, now)
+            waiting.append(PendingJob(job.id, need, cores, run_time, job.queue))
     running = []
+    free = own.idle.copy()
     for job in picture.running:
-        cores = sum(n for rank, n in job.cores.items() if rank in own.by_rank)
-        if cores:
-            running.append(_queue_job(job, cores, history, now))
-    free = sum(own.by_rank.values()) - sum(job.cores for job in running)
-    scheduling = Scheduling(
-        picture.order,
-        lambda place, at, _: (
-            own.leaves is not None and own.leaves(waiting[place].job, at)
-        ),
-    )
-    found.update(estimate_starts(now, max(0, free), running, waiting, scheduling))
+        share = {rank: job.taken[rank] for rank in job.taken.keys() & own.ranks}
+        if share:
+            free.take_shares(share)
+            running.append(RunningJob(job.id, share, _run_time(job, history, now)))
+    for queue in separate_queues(waiting, own.scheduler, own.ranks):
+        near = [job for job in running if not queue.ranks.isdisjoint(job.share)]
+        scheduling = Scheduling(queue.order, _asked(own, queue.jobs))
+        found.update(estimate_starts(now, free, near, queue.jobs, scheduling))
     expected = ((job.job, job.run_time.expected) for job in waiting)
     return StartForecast(found, {job: s for job, s in expected if s < math.inf})
+
+
+def _asked(own: OwnNodesQueue, jobs: Sequence[PendingJob]) -> Leaves | None:
+    """Return what is asked whether the job at a place leaves."""
+    leaves = own.leaves
+    return None if leaves is None else lambda place, at: leaves(jobs[place].job, at)
 
 
 def line_up(
@@ -135,27 +162,6 @@ def line_up(
     return line
 
 
-class CoreNeeds:
-    """How many cores of idle own nodes each request takes. Remembers results."""
-
-    def __init__(self, world: World, by_rank: Mapping[int, int]) -> None:
-        whole = {rank: world.identity.shapes[rank] for rank in by_rank}
-        sole = world.lead is not None and world.lead.scheduler.whole_nodes
-        self._pool = NodePool(whole, whole, whole_nodes=sole)
-        self._constraints = Constraints(world.identity)
-        self._known: dict[ResourceRequest, int] = {}
-
-    def of(self, request: ResourceRequest | None) -> int:
-        """Return the cores; 0 where own nodes could not hold it, or it is unknown."""
-        if request is None:
-            return 0
-        cores = self._known.get(request)
-        if cores is None:
-            fit = self._pool.fit(request, self._constraints.admitted_to(request))
-            cores = self._known[request] = sum(share.cores for share in fit.values())
-        return cores
-
-
 def kind_of(job: ActiveJob) -> JobKind:
     """Return what its run time is compared by: the cores that it asks for."""
     request = job.request
@@ -165,8 +171,6 @@ def kind_of(job: ActiveJob) -> JobKind:
     return JobKind(job.userid, job.name, cores)
 
 
-def _queue_job(job: ActiveJob, cores: int, history: RunHistory, now: float) -> QueueJob:
+def _run_time(job: ActiveJob, history: RunHistory, now: float) -> RunTime:
     elapsed = max(0.0, now - job.t_start) if job.t_start else 0.0
-    limit = job.duration or math.inf
-    run_time = history.expect(kind_of(job), limit, elapsed)
-    return QueueJob(job.id, cores, run_time)
+    return history.expect(kind_of(job), job.duration or math.inf, elapsed)

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from burst.core.worth.money import UNIT
-from tests.builders import whole
+from tests.builders import LENT, whole
 from tests.sim import Sim
 
-LENT = '{"properties":["burst"]}'
 DEADLINES = {
     **dict.fromkeys(("provision", "join", "release", "idle", "reap"), "60s"),
     "run": "1h",

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burst.core.plan.fit import NodePool
 from burst.core.worth.conservative import Profile, simulate_conservative
-from burst.core.worth.queue_model import BACKFILL_DEPTH, Scheduling, simulate_queue
+from burst.core.worth.own_room import End
+from burst.core.worth.queue_order import BACKFILL_DEPTH, Scheduling, simulate_queue
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
-
-NOW = 1000.0
-NO_JOB = JobId(0)
+from burst.model.shape import Shape
+from tests.builders import whole
+from tests.core.worth.rooms import NOW, one_node, running_on, waits
 
 
 def starts(
@@ -25,8 +27,10 @@ def starts(
     order: Order = Order.CONSERVATIVE,
 ) -> list[float]:
     """Return in how many seconds each job starts; jobs as (cores, seconds)."""
-    ends = sorted((NOW + s, c, JobId(n)) for n, (c, s) in enumerate(running, 1))
-    found = simulate_queue(NOW, free, ends, queue, Scheduling(order))
+    room = one_node(free)
+    ends = running_on(running)
+    queued = [waits(*job) for job in queue]
+    found = simulate_queue(NOW, room, ends, queued, Scheduling(order))
     return [start - NOW for start, _ in found]
 
 
@@ -43,17 +47,17 @@ def test_a_gap_is_used_by_what_fits_into_it() -> None:
     assert starts(0, [(4, 10), (6, 30)], (10, 5), (4, 20), (4, 21)) == [30, 10, 35]
 
 
-def test_what_never_ends_and_what_is_too_large_never_starts() -> None:
-    found = starts(2, [(4, math.inf), (4, 10)], (11, 1), (7, 1), (6, 1), (6, math.inf))
-    assert found == [math.inf, math.inf, 10, 11]
+def test_what_never_ends_never_starts_and_blocks_nobody() -> None:
+    found = starts(2, [(4, math.inf), (4, 10)], (7, 1), (6, 1), (6, math.inf))
+    assert found == [math.inf, 10, 11]
     assert starts(4, [], (4, math.inf), (1, 1)) == [0, math.inf]
 
 
 def test_it_is_told_by_whose_end_a_job_starts() -> None:
-    ends = [(NOW - 5, 2, JobId(7)), (NOW + 50, 8, JobId(8))]
+    ends = [*running_on([(2, -5)], 7), *running_on([(8, 50)], 8)]
     scheduling = Scheduling(Order.CONSERVATIVE)
-    queue = [(2, 10.0), (10, 10.0), (1, 1.0), (10, 1.0)]
-    assert simulate_queue(NOW, 0, ends, queue, scheduling) == [
+    queue = [waits(2, 10), waits(10, 10), waits(1, 1), waits(10, 1)]
+    assert simulate_queue(NOW, one_node(0), ends, queue, scheduling) == [
         (NOW, JobId(7)),
         (NOW + 50, JobId(8)),
         (NOW + 10, JobId(7)),
@@ -62,23 +66,35 @@ def test_it_is_told_by_whose_end_a_job_starts() -> None:
 
 
 def test_what_leaves_the_queue_is_in_nobodys_way() -> None:
-    leaves = Scheduling(Order.CONSERVATIVE, lambda place, _, __: place == 0)
-    ends = [(NOW + 50, 8, JobId(1))]
-    found = simulate_queue(NOW, 2, ends, [(10, 9.0), (10, 9.0)], leaves)
+    leaves = Scheduling(Order.CONSERVATIVE, lambda place, _: place == 0)
+    queue = [waits(10, 9), waits(10, 9)]
+    found = simulate_queue(NOW, one_node(2), running_on([(8, 50)]), queue, leaves)
     assert [start - NOW for start, _ in found] == [50, 50]
 
 
 def test_no_job_passes_more_than_so_many() -> None:
-    told: list[float] = []
-
-    def goes(_index: int, start: tuple[float, JobId]) -> bool:
-        told.append(start[0])
-        return False
-
-    profile = Profile(0.0, 2, [(10.0, 8, JobId(1))])
-    simulate_conservative(profile, [(10, 5.0)] * 3 + [(2, 1.0)], 2, goes)
+    profile = Profile(NOW, one_node(2), running_on([(8, 10)]))
+    queue = [*[waits(10, 5)] * 3, waits(2, 1)]
+    found = simulate_conservative(profile, queue, 2)
     # It fits now, and the first is as far before it as a job may pass.
-    assert told == [10, 15, 20, 10 + 15]
+    assert [start - NOW for start, _ in found] == [10, 15, 20, 10 + 15]
+
+
+def test_a_job_has_the_same_nodes_for_as_long_as_it_runs() -> None:
+    # One node is free now and the other later, and never one of them for so long.
+    nodes = {0: Shape(4), 1: Shape(4)}
+    room = NodePool({0: Shape(4), 1: Shape(0)}, nodes)
+    ends = [End(NOW + 10, 1, JobId(1), {1: Shape(4)})]
+    on_the_second = frozenset({1})
+    queue = [
+        waits(1, 0, whole(2))._replace(run_time=10.0),
+        waits(1, 5, whole(1)),
+        waits(1, 15, whole(1)),
+        waits(1, 11, whole(1), on_the_second),
+    ]
+    scheduling = Scheduling(Order.CONSERVATIVE)
+    found = simulate_queue(NOW, room, ends, queue, scheduling)
+    assert [start - NOW for start, _ in found] == [10, 0, 20, 20]
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 50)), max_size=25))

@@ -9,19 +9,18 @@ import msgspec
 from burst.core.records import Records
 from burst.core.worth.forecast import (
     NEVER,
-    CoreNeeds,
-    OwnCores,
     forecast,
     kind_of,
     line_up,
-    own_cores,
+    own_nodes_queue,
 )
 from burst.core.worth.history import JobKind, RunHistory
 from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
-from burst.model.scheduler import Order
+from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
+from burst.model.shape import Shape
 from tests import builders
 from tests.builders import T0, slots, whole
 
@@ -42,7 +41,8 @@ def waiting(number: int, **fields: Any) -> ActiveJob:
 
 def running(number: int, cores: dict[int, int], **fields: Any) -> ActiveJob:
     given = {"state": JobState.RUN, "t_start": T0 - 60.0, **fields}
-    return waiting(number, cores=cores, **given)
+    taken = {rank: Shape(count) for rank, count in cores.items()}
+    return waiting(number, taken=taken, **given)
 
 
 def world(**changes: Any) -> Any:
@@ -52,18 +52,16 @@ def world(**changes: Any) -> Any:
 
 
 def starts(picture: QueuePicture, history: RunHistory | None = None, **fields: Any):
-    own = msgspec.structs.replace(own_cores(Records(), world()), **fields)
-    needs = CoreNeeds(world(), own.by_rank)
-    return forecast(picture, own, needs, history or RunHistory(), T0).starts
+    own = msgspec.structs.replace(own_nodes_queue(Records(), world()), **fields)
+    return forecast(picture, own, history or RunHistory(), T0).starts
 
 
 def test_own_nodes_are_those_that_are_up_and_not_leased() -> None:
-    own = own_cores(Records(), world())
-    assert own.by_rank == {0: 2, 1: 2}
+    assert own_nodes_queue(Records(), world()).ranks == {0, 1}
     drained = world(drained={1: "disk"})
-    assert own_cores(Records(), drained).by_rank == {0: 2}
+    assert own_nodes_queue(Records(), drained).ranks == {0}
     stopped = world(queues={"a": QueueView(started=False), "b": QueueView()})
-    assert own_cores(Records(), stopped).stopped == {"a"}
+    assert own_nodes_queue(Records(), stopped).stopped == {"a"}
 
 
 def test_a_job_starts_once_the_one_before_it_ends() -> None:
@@ -84,10 +82,9 @@ def test_run_times_of_the_past_make_it_earlier_than_the_limits() -> None:
 
 
 def test_run_times_that_are_known_are_told() -> None:
-    own = own_cores(Records(), world())
-    needs = CoreNeeds(world(), own.by_rank)
+    own = own_nodes_queue(Records(), world())
     picture = picture_of([waiting(1), waiting(2, duration=0.0)])
-    assert forecast(picture, own, needs, RunHistory(), T0).run_times == {1: 600.0}
+    assert forecast(picture, own, RunHistory(), T0).run_times == {1: 600.0}
 
 
 def test_what_runs_on_lent_ranks_takes_nothing() -> None:
@@ -112,7 +109,7 @@ def test_backfill_lets_a_short_job_pass() -> None:
         waiting(3, duration=60.0),
     ]
     in_order = starts(picture_of(jobs))
-    passed = starts(picture_of(jobs, order=Order.EASY))
+    passed = starts(picture_of(jobs), scheduler=Scheduler(order=Order.EASY))
     assert in_order[JobId(3)].expected > T0
     assert passed[JobId(3)].expected == T0
 
@@ -150,9 +147,86 @@ def test_the_kind_of_a_job() -> None:
     assert kind_of(waiting(1, request=None)).cores == 0
 
 
-def test_cores_of_whole_nodes_are_all_that_they_have() -> None:
-    own = own_cores(Records(), world())
-    needs = CoreNeeds(world(), own.by_rank)
-    assert needs.of(whole(2)) == 4
-    assert needs.of(slots(3)) == 3
-    assert isinstance(own, OwnCores)
+def test_a_whole_node_is_waited_for_while_cores_of_two_are_free() -> None:
+    jobs = [running(1, {0: 1}), running(2, {1: 1}, duration=300.0)]
+    found = starts(picture_of([*jobs, waiting(3, request=whole(1))]))
+    assert found[JobId(3)].expected == T0 + 240.0
+    assert found[JobId(3)].after == 2
+
+
+def test_what_is_allocated_beyond_what_a_node_has_delays_others() -> None:
+    busy = running(1, {0: 3}, duration=300.0)
+    here = slots(2, constraint='{"ranks":["0"]}')
+    found = starts(picture_of([busy, waiting(2, request=here), waiting(3)]))
+    assert found[JobId(2)].expected == T0 + 240.0
+
+
+def test_a_job_that_leaves_for_a_burst_is_in_nobodys_way() -> None:
+    jobs = [running(1, {0: 2, 1: 2}), waiting(2, request=slots(4)), waiting(3)]
+    asked: list[tuple[int, float]] = []
+
+    def leaves(job: JobId, at: float) -> bool:
+        asked.append((job, at - T0))
+        return job == 2
+
+    found = starts(picture_of(jobs), leaves=leaves)
+    assert asked == [(2, 540.0), (3, 540.0)]
+    assert found[JobId(3)].expected == T0 + 540.0
+
+
+def fluxion(**policies: str) -> Scheduler:
+    return Scheduler(name=FLUXION, policies=policies, order=order_of(policies))
+
+
+def on_rank(number: int, rank: int, **fields: Any) -> ActiveJob:
+    """A job that fills one own node."""
+    request = slots(2, constraint=f'{{"ranks":["{rank}"]}}')
+    return waiting(number, request=request, **fields)
+
+
+def test_a_queue_of_fluxion_waits_for_none_that_has_other_nodes() -> None:
+    jobs = [
+        running(1, {0: 2}),
+        on_rank(2, 0, queue="a"),
+        on_rank(3, 1, queue="b"),
+        on_rank(4, 1, queue="b", duration=60.0),
+    ]
+    apart = starts(picture_of(jobs), scheduler=fluxion(a="fcfs", b="fcfs"))
+    assert [apart[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 0, 600]
+    # sched-simple and sched-burst have one line for all queues.
+    together = starts(picture_of(jobs))
+    assert [together[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 540, 1140]
+
+
+def test_queues_of_fluxion_that_share_nodes_count_as_one() -> None:
+    jobs = [
+        running(1, {0: 2}),
+        on_rank(2, 0, queue="a"),
+        on_rank(3, 1, queue="b"),
+        waiting(4, request=slots(4), queue="c"),
+    ]
+    policies = fluxion(a="fcfs", b="fcfs", c="fcfs")
+    found = starts(picture_of(jobs), scheduler=policies)
+    assert [found[JobId(n)].expected - T0 for n in (2, 3, 4)] == [540, 540, 1140]
+
+
+def test_each_queue_of_fluxion_has_its_policy() -> None:
+    busy = [running(1, {0: 1}), running(6, {1: 1})]
+    small = {rank: slots(1, constraint=f'{{"ranks":["{rank}"]}}') for rank in (0, 1)}
+    jobs = [
+        *busy,
+        on_rank(2, 0, queue="a"),
+        waiting(3, request=small[0], queue="a", duration=60.0),
+        on_rank(4, 1, queue="b"),
+        waiting(5, request=small[1], queue="b", duration=60.0),
+    ]
+    found = starts(picture_of(jobs), scheduler=fluxion(a="fcfs", b="easy"))
+    assert [found[JobId(n)].expected - T0 for n in (2, 3, 4, 5)] == [540, 1140, 540, 0]
+
+
+def test_without_named_queues_fluxion_has_the_default_one() -> None:
+    jobs = [running(1, {0: 2}), waiting(2, request=slots(4)), waiting(3, duration=60.0)]
+    found = starts(picture_of(jobs), scheduler=fluxion(default="easy"))
+    assert [found[JobId(n)].expected - T0 for n in (2, 3)] == [540, 0]
+    strict = starts(picture_of(jobs), scheduler=fluxion(default="fcfs"))
+    assert strict[JobId(3)].expected == T0 + 1140

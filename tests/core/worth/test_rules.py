@@ -34,14 +34,11 @@ JOB = JobFacts(
 
 
 @pytest.fixture(autouse=True)
-def utc() -> Iterator[None]:
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "UTC"
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
-    os.environ.pop("TZ")
-    if before is not None:
-        os.environ["TZ"] = before
+    monkeypatch.undo()
     time.tzset()
 
 

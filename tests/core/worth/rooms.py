@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Own nodes for tests of the simulated queue: one node of many cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from burst.core.plan.fit import NodePool
+from burst.core.worth.own_room import End, Waiting
+from burst.model.jobid import JobId
+from burst.model.request import ResourceRequest
+from burst.model.shape import Shape
+from tests.builders import slots
+
+NOW = 1000.0
+
+
+def one_node(free: int) -> NodePool:
+    """A node with so many free cores."""
+    return NodePool({0: Shape(free)}, {0: Shape(1000)})
+
+
+def share(cores: int) -> dict[int, Shape]:
+    """Cores of it."""
+    return {0: Shape(cores)}
+
+
+@cache
+def need(cores: int) -> tuple[Any, ...]:
+    """What a job needs that asks for so many cores."""
+    return slots(cores), None
+
+
+def running_on(jobs: Sequence[tuple[int, float]], first: int = 1) -> list[End]:
+    """Ends of jobs on it, given as cores and seconds, with ids from `first` on."""
+    return sorted(
+        End(NOW + seconds, number, JobId(number), share(cores))
+        for number, (cores, seconds) in enumerate(jobs, first)
+    )
+
+
+def waits(
+    cores: int,
+    seconds: float,
+    request: ResourceRequest | None = None,
+    admitted: frozenset[int] | None = None,
+) -> Waiting:
+    """A job that asks for so many cores, or for something else."""
+    asked = need(cores) if request is None else (request, admitted)
+    return Waiting(asked, cores, float(seconds))
