@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from burst.config import IntakeSettings
+from burst.errors import ConfigError
 from burst.flux import FluxLead
 from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tables
@@ -298,6 +299,17 @@ def test_in_mode_scheduler_other_jobs_change_their_queue_as_ever(
     job = user.submit("-qbatch", "--urgency=hold", "true")
     user.do("update", job, "queue=debug")
     user.do("cancel", job)
+
+
+@pytest.mark.parametrize("extra", [GUESTS])
+def test_a_lead_with_guests_has_to_keep_them_apart(instance: FluxInstance) -> None:
+    """What is wrong with each table is told in test_confine_calls.py."""
+    with closing(instance.lead()) as lead:
+        assert lead.identity().access.allow_guest_user
+        with pytest.raises(ConfigError, match="the burst frobnicator is not loaded"):
+            lead.check_users_apart(IntakeSettings(mode="hold"))
+        instance.reload_config(HOLD)
+        lead.check_users_apart(IntakeSettings(mode="hold"))
 
 
 @pytest.mark.parametrize("extra", [{}])
