@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -165,7 +166,12 @@ class AlgorithmContract:
     def test_it_decides_promptly(self) -> None:
         algorithm = self.make()
         for what, view in example_views().items():
-            took = min(self._seconds(algorithm, view) for _ in range(5))
+            took = math.inf
+            # On a busy machine one that is prompt may need several turns.
+            for _ in range(20):
+                took = min(took, self._seconds(algorithm, view))
+                if took <= self.prompt:
+                    break
             assert took <= self.prompt, f"{what}: {1000 * took:.1f} ms"
 
     def _course(self) -> Iterator[tuple[str, MemberView, Memory, float]]:
