@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
+import urllib3
 
 from burst.errors import Refused, Transient
+from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.kinds import POD
 from burst.kits.kube.selection import Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
@@ -285,3 +287,20 @@ def test_closed_it_leaves_no_connection(watcher: Watcher) -> None:
     assert watcher.watch is watch
     watcher.read()
     assert watcher.watch is not watch
+
+
+def test_an_answer_of_a_known_length_ends_with_its_last_line(server: Said) -> None:
+    """A proxy may answer a watch so."""
+    server.answer("GET", PODS, (200, {"type": "BOOKMARK"}))
+    with urllib3.PoolManager() as pool:
+        url = f"{server.url}{PODS}"
+        stream = ApiStream(pool.request("GET", url, preload_content=False))
+        lines: list[bytes] = []
+
+        def read() -> bool:
+            lines.extend(stream.lines())
+            return stream.ended
+
+        wait_until(read, lambda: lines)
+        assert stream.lines() == []
+        stream.close()

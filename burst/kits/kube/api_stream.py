@@ -50,6 +50,10 @@ class ApiStream:
 
     def _has_come(self) -> bool:
         """Return whether something can be read at once; note if it has ended."""
+        if self._buffer.closed:
+            # All of an answer of a known length was read, such as a proxy's.
+            self.ended = True
+            return False
         asked = select.poll()
         asked.register(self._socket, select.POLLIN)
         readable = bool(asked.poll(0))
