@@ -36,6 +36,7 @@ from burst.flux_setup.setup_files import (
 )
 from burst.flux_setup.site_tables import (
     SiteTables,
+    check_frobnicator_unused,
     check_names,
     files_after_ours,
     our_tables,
@@ -98,7 +99,10 @@ def setup(
     system = where == "system"
     choice = None if removing else _choice(directories, system=system, **asked)
     wanted = make_files(directories, choice) if choice else {}
-    _show(plan_files(directories.own, wanted))
+    steps = plan_files(directories.own, wanted)
+    _show(steps)
+    removed = [each.path for each in steps if each.change is Change.REMOVE]
+    check_frobnicator_unused(directories.config, removed)
     if dry_run:
         return
     apply_files(directories.own, wanted, for_all=system)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,40 @@ def our_tables(places: FluxDirectories) -> dict[str, Any]:
 
 
 def files_after_ours(files: ConfigFiles) -> list[Path]:
-    """Return the files whose list of frobnicators would replace ours."""
-    key = ("ingest", "frobnicator", "plugins")
+    """Return the files whose list of frobnicators replaces ours, and lacks ours."""
     late = (e for e in files.files if os.fsencode(e.path.name) > LEAD_PIECE.encode())
     return [
         each.path
         for each in late
-        if msgspec.structs.replace(files, files=(each,)).deciding(*key)
+        if (listed := _frobnicators(each.tables)) is not None
+        and not any(os.path.basename(name) == NAME for name in listed)
     ]
+
+
+def check_frobnicator_unused(place: Path, removed: Iterable[Path]) -> None:
+    """Raise ConfigError where a file that stays names a frobnicator that is to go.
+
+    Flux would refuse every submission: its ingest ends where a plugin is not there.
+    `place` is the instance's configuration, a file or a directory.
+    """
+    gone = frozenset(removed)
+    if not place.is_file() and not any(place.glob("*.toml")):
+        return
+    names = {str(path) for path in gone}
+    for each in read_config_files(place).files:
+        listed = _frobnicators(each.tables) or ()
+        if each.path not in gone and (found := names.intersection(listed)):
+            raise ConfigError(
+                f"{each.path}: [ingest.frobnicator] plugins names {min(found)}, which"
+                " is to be removed: Flux would refuse each job that is submitted",
+                "take it out of that list, and type this again",
+            )
+
+
+def _frobnicators(tables: Mapping[str, Any]) -> list[str] | None:
+    """Return the list of frobnicators that a file has; None if it has none."""
+    table = tables.get("ingest", {}).get("frobnicator", {})
+    return [str(name) for name in table["plugins"]] if "plugins" in table else None
 
 
 def check_names(site: SiteTables, intake: IntakeSettings) -> None:

@@ -60,7 +60,7 @@ def move_times(texts: Mapping[str, str], step: float) -> dict[str, str]:
                     moved[key] = encode_job(_move_job(decode_job(text), step))
                 case "hold":
                     hold = decode_hold(text)
-                    times = ("since", "expired", "letting")
+                    times = ("since", "expired", "letting", "raised_since")
                     moved[key] = encode_hold(
                         _replace(hold, **_moved(hold, times, step))
                     )
@@ -97,7 +97,7 @@ def _move_context(context: dict[str, Any], step: float) -> dict[str, Any]:
     moved = {
         name: at + step
         for name, at in context.items()
-        if name.endswith("_at") and isinstance(at, float)
+        if (name.endswith("_at") or name == "since") and isinstance(at, float)
     }
     return {**context, **moved} if moved else context
 

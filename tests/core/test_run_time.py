@@ -127,6 +127,18 @@ def test_a_long_job_gets_no_old_burst_which_makes_way_and_a_short_one_does():
     assert (s.bursts[0].id, s.bursts[0].result.value) == (old, "completed")
 
 
+@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
+def test_an_old_burst_for_a_part_of_a_job_makes_way(mode):
+    """Flux might start the job there and on others, and its lease kills the job."""
+    s = old_burst(20, intake={"mode": mode})
+    old = s.burst
+    assert len(old.lease.ranks) == 1
+    long = s.submit_lent(2, duration=10 * HOUR)
+    s.until(lambda: long in s.lead.running())
+    assert s.lead.jobs[long].ranks.isdisjoint(old.lease.ranks)
+    assert s.bursts[0].state.value != "online"
+
+
 def test_a_job_that_no_lease_is_long_enough_for_ends_no_idle_burst():
     s = old_burst(2)
     s.submit_lent(1, duration=48 * HOUR)

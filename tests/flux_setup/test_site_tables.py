@@ -21,6 +21,7 @@ from burst.flux_setup.setup_files import (
 from burst.flux_setup.site_tables import (
     FLUX_PLUGINS,
     SiteTables,
+    check_frobnicator_unused,
     check_names,
     files_after_ours,
     our_tables,
@@ -29,6 +30,7 @@ from burst.flux_setup.site_tables import (
 )
 
 QUEUE = IntakeSettings(mode="queue")
+FROB = Path("/etc/frob-burst.py")
 SITE = {
     "queues": {"batch": {"policy": {"limits": {"duration": "1h"}}}, "debug": {}},
     "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
@@ -77,6 +79,26 @@ def test_files_whose_list_would_replace_ours_are_found(tmp_path: Path) -> None:
     found = site_files(places)
     assert found is not None
     assert files_after_ours(found) == [places.config / "zzz.toml"]
+    _list_ours(places.config / "zzz.toml")
+    found = site_files(places)
+    assert found is not None
+    assert files_after_ours(found) == []
+
+
+def test_a_frobnicator_that_a_file_names_is_not_removed(tmp_path: Path) -> None:
+    """Flux would refuse every submission."""
+    check_frobnicator_unused(tmp_path, [FROB])
+    _list_ours(tmp_path / "zzz.toml")
+    for place in (tmp_path, tmp_path / "zzz.toml"):
+        with pytest.raises(ConfigError, match=r"zzz.toml: .* names /etc/frob-burst.py"):
+            check_frobnicator_unused(place, [FROB])
+    check_frobnicator_unused(tmp_path, [FROB, tmp_path / "zzz.toml"])
+    check_frobnicator_unused(tmp_path, [])
+
+
+def _list_ours(path: Path) -> None:
+    tables = {"ingest": {"frobnicator": {"plugins": ["defaults", str(FROB)]}}}
+    path.write_text(tomli_w.dumps(tables))
 
 
 def test_a_sites_queue_is_never_redefined() -> None:

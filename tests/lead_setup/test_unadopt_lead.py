@@ -142,3 +142,19 @@ def test_an_instance_that_was_not_adopted_is_left_alone(site: Site) -> None:
     (site.config / RECORD).write_text("[]")
     with pytest.raises(ConfigError, match="cannot be read"):
         site.plan()
+
+
+def test_a_frobnicator_that_the_site_lists_itself_is_not_taken_away(
+    site: Site,
+) -> None:
+    site.adopt()
+    ours = site.setup / "frob-burst.py"
+    apply_files(site.setup, {ours: "# ours\n"})
+    listed = site.config / "zzz-site.toml"
+    listed.write_text(f'[ingest.frobnicator]\nplugins = ["defaults", "{ours}"]\n')
+    with pytest.raises(ConfigError, match=r"zzz-site.toml: .*frob-burst.py"):
+        site.unadopt()
+    assert ours.exists()
+    listed.unlink()
+    site.unadopt()
+    assert site.files() == site.before

@@ -23,8 +23,12 @@ from tests.lifecycles import LEASE, run
 
 BEFORE = ClockMark("boot", T0)
 LIVE = run("provision-start", "provision-finish", "online", "job-start", "grow")
+LOST = run("provision-start", "provision-finish", "online", "lost")
+LOST_BURST = BurstId("burst-2-lost")
 ENDED = run("exception", "reaped")
-HOLD = Hold(urgency=16, state=HoldState.HELD, since=T0, letting=T0 + 1)
+HOLD = Hold(
+    urgency=16, state=HoldState.HELD, since=T0, letting=T0 + 1, raised_since=T0 + 2
+)
 ENTRY = Entry(
     burst=BurstId("burst-0-aaaaaa"),
     provider="local",
@@ -46,7 +50,12 @@ def leased(burst, name):
 
 RECORDS = Records(
     bursts={
-        b.id: b for b in (leased(LIVE, "burst-0-aaaaaa"), leased(ENDED, "burst-1-b"))
+        b.id: b
+        for b in (
+            leased(LIVE, "burst-0-aaaaaa"),
+            leased(ENDED, "burst-1-b"),
+            leased(LOST, LOST_BURST),
+        )
     },
     holds={JobId(7): HOLD},
     entries={ENTRY.burst: ENTRY},
@@ -79,7 +88,10 @@ def ages(records: Records) -> list[float]:
     assert live.resize
     assert live.paid
     assert live.sums.started
+    lost_since = records.bursts[LOST_BURST].lost_since
+    assert lost_since
     return [
+        *(lost_since, hold.raised_since),
         *(live.since, live.lease.created, live.lease.end, live.resize.since),
         *(live.paid.at, live.sums.started, live.times[JobId(1)].submitted),
         *(hold.since, hold.letting, entry.made, entry.until, entry.at),

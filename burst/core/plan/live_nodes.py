@@ -215,15 +215,17 @@ class LiveNodes:
         context.table.prolong(live.pool.whole, ends)
 
     def _make_way(self, demand: Demand, live: LiveBurst) -> None:
-        """End an idle burst that would do for a job, but not for long enough.
+        """End an idle burst that would do for a job, or a part of it, but not so long.
 
-        Where Flux is to start the job by itself, it might start it there; and the job
-        may need the rank slot.
+        Flux might start the job there, and on others; and it may need the rank slot.
         """
         unused = live.idle and live.burst not in self._given
         served = self._run_times.needed(demand) <= self._run_times.longest_offered(
             demand.preferences
         )
         admitted = self._context.admitted(demand)
-        if unused and served and live.pool.take(demand.request, admitted):
+        if not (unused and served):
+            return
+        whole = live.pool.take(demand.request, admitted)
+        if whole or live.pool.idle(demand.request, admitted):
             self.ending.add(live.burst)

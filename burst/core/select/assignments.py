@@ -83,7 +83,8 @@ def retry_pause(
         return None
     # Twice as long each time, however long it waited for its first nodes.
     longest = MOST_TIMES * limit
-    again = hold.expired + min(max(limit, hold.expired - job.t_submit), longest)
+    waited = hold.expired - max(job.t_submit, job.t_eligible)
+    again = hold.expired + min(max(limit, waited), longest)
     if now >= again:
         return None
     facts = {
