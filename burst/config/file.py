@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}",
-            "name another file with -c, or write one (README.md shows a small one)",
+            "name another file with -c, or have one written by burst lead init",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {_toml_words(error)}") from error

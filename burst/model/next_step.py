@@ -205,8 +205,8 @@ BURST_STEPS: Mapping[State, NextStep] = {
         "takes it down once nothing needs it: [deadlines] idle, or its lease{until}"
     ),
     State.DRAIN: _flux(
-        "ends what runs on it; past [deadlines] drain{until} that is reported, and"
-        " waited for"
+        "starts nothing on it any more; jobs that run there are waited for, and past"
+        " [deadlines] drain{until} that is reported"
     ),
     State.REAP: _provider(
         "deletes it, and is called again until nothing is left; past [deadlines]"

@@ -29,6 +29,7 @@ _LAST: Mapping[str, LeftOut] = {
     "A": LeftOut.NEVER_RAN,
     "D": LeftOut.NEVER_RAN,
 }
+_VALUE = re.compile(r'(?:^|(?<=\s))([^\s=]+)=(?:"([^"]*)"(?=\s|$)|(\S*))')
 _NCPUS = re.compile(r"ncpus=(\d+)")
 _PPN = re.compile(r"ppn=(\d+)")
 _VNODE = re.compile(r"\(([^:()\[\]]+)")
@@ -79,9 +80,8 @@ def _split(line: str) -> tuple[str, str, Mapping[str, str]]:
     _, kind, job, message = parts
     values: dict[str, str] = {}
     if kind in (_ENDED, _AGAIN):
-        for word in message.split():
-            key, _, value = word.partition("=")
-            values.setdefault(key, value.strip('"'))
+        for key, quoted, word in _VALUE.findall(message):
+            values.setdefault(key, quoted or word.strip('"'))
     return kind, job, values
 
 

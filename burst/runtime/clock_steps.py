@@ -60,9 +60,9 @@ def move_times(texts: Mapping[str, str], step: float) -> dict[str, str]:
                     moved[key] = encode_job(_move_job(decode_job(text), step))
                 case "hold":
                     hold = decode_hold(text)
-                    times = ("since", "expired", "letting", "raised_since")
+                    of_hold = ("since", "expired", "letting", "raised_since")
                     moved[key] = encode_hold(
-                        _replace(hold, **_moved(hold, times, step))
+                        _replace(hold, **_moved(hold, of_hold, step))
                     )
                 case "entry":
                     entry = msgspec.json.decode(text, type=Entry)

@@ -49,8 +49,8 @@ def find_slot_hosts(identity: LeadIdentity, name: str) -> str:
         raise ConfigError(
             f"the lead has no hosts {name}-0, {name}-1, ...:"
             f" it has {format_hostlist(identity.hosts)}",
-            "ranks are fixed when the lead starts: add them to its broker.toml"
-            " (burst lead init shows how) and restart it",
+            "ranks are fixed when the lead starts: declare them by `burst lead"
+            " add-slot`, and restart it",
         )
     return format_hostlist(hosts)
 

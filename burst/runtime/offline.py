@@ -12,6 +12,7 @@ from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Outcome, Verb
+from burst.core.records import Records
 from burst.core.world import ProviderView, World, after_observation
 from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
@@ -92,8 +93,7 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         lead=lead.observe(),
-        # None is asked, and of those that are not enabled that is told.
-        places={name: "" for name, of in settings.providers.items() if of.enabled},
+        places=dict.fromkeys(_enabled(records, settings), ""),
     )
     return Snapshot(
         now=now,
@@ -157,3 +157,13 @@ def _ask(name: str, providers: Mapping[str, Provider], clock: Clock) -> Provider
             raise BurstError(f"provider {name}: {verb}: {result.note}")
     view = ProviderView(offers=tuple(offers.value))
     return after_observation(view, seen.value, [], seen.began_at)
+
+
+def _enabled(records: Records, settings: Settings) -> list[str]:
+    """Return which are not told to be disabled; none is asked for anything.
+
+    Without any table no settings were read, and nothing is known of them.
+    """
+    if not settings.providers:
+        return [burst.lease.provider for burst in records.live]
+    return [name for name, table in settings.providers.items() if table.enabled]

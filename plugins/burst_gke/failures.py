@@ -153,7 +153,13 @@ _BY_WORDS = (
         Meaning.INVALID,
         ("FAILED_PRECONDITION",),
     ),
-    (re.compile(r"\borg(anization)? policy\b", re.IGNORECASE), Meaning.POLICY, ()),
+    (re.compile(r"\borg(anization('s)?)? policy\b", re.IGNORECASE), Meaning.POLICY, ()),
+    (
+        # "The user does not have access to service account ...".
+        re.compile(r"does not have (access|permission)|\bgrant you\b", re.IGNORECASE),
+        Meaning.NO_PERMISSION,
+        ("FAILED_PRECONDITION", "INVALID_ARGUMENT"),
+    ),
     (
         re.compile(r"\bbilling\b", re.IGNORECASE),
         Meaning.NO_BILLING,
@@ -292,7 +298,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
         other = _ANY_PERMISSION.search(self.message)
         named = self.metadata.get("permission") or named or (other[0] if other else "")
         role, to = "roles/container.admin", "this account"
-        if named.startswith("iam."):
+        if named.startswith("iam.") or "serviceAccountUser" in self.message:
             role = "roles/iam.serviceAccountUser on the nodes' service account"
         if named.startswith("compute."):
             to = "this account, or to GKE's service agent if this account has it"

@@ -32,10 +32,10 @@ def record(kind: str = "E", job: str = "41.head", **values: str) -> str:
 
 
 def test_a_job() -> None:
-    found = read_pbs("x", [record(account='"chem"')])
+    found = read_pbs("x", [record(account='"chem lab end=3"')])
     (only,) = found.jobs
     assert only == TraceJob(
-        0.0, 3600.0, 8, 7200.0, only.userid, "relax", "workq", "chem"
+        0.0, 3600.0, 8, 7200.0, only.userid, "relax", "workq", "chem lab end=3"
     )
     assert (found.started, found.left_out) == (T0, {})
     assert found.seen == SeenUse(cores=8, nodes=2, node_cores=4)

@@ -137,8 +137,8 @@ def _declared(text: str, ranks: dict[str, int]) -> tuple[str, ...]:
         raise ConfigError(
             f"lead.slots: {format_hostlist(unknown) or repr(text)} is not in the"
             " lead's hosts",
-            "ranks are fixed when the lead starts: add the hosts to its broker.toml"
-            " (burst lead init shows how) and restart it",
+            "ranks are fixed when the lead starts: declare the hosts by `burst"
+            " lead add-slot`, and restart it",
         )
     numbers = [ranks[host] for host in hosts]
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))):

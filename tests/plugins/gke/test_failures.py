@@ -174,6 +174,19 @@ CASES: list[Case] = [
     ("DATA_LOSS", "quota of words", Transient, ""),
     # A condition without a constraint says nothing that lasts.
     ("UNKNOWN", igm("CONDITION_NOT_MET", "etag differs"), Transient, "etag"),
+    (
+        "FAILED_PRECONDITION",
+        'The user does not have access to service account "default". Ask a project'
+        " owner to grant you the iam.serviceAccountUser role on the service account",
+        Refused,
+        "roles/iam.serviceAccountUser",
+    ),
+    (
+        "PERMISSION_DENIED",
+        "Request is prohibited by organization's policy. vpcServiceControls: 1x",
+        Refused,
+        "have an administrator of the organization except the project",
+    ),
 ]
 
 
