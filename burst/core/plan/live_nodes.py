@@ -224,8 +224,5 @@ class LiveNodes:
             demand.preferences
         )
         admitted = self._context.admitted(demand)
-        if not (unused and served):
-            return
-        whole = live.pool.take(demand.request, admitted)
-        if whole or live.pool.idle(demand.request, admitted):
+        if unused and served and live.pool.idle(demand.request, admitted):
             self.ending.add(live.burst)
