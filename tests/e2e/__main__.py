@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import msgspec
@@ -91,17 +90,16 @@ _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
-# The longest come first, and beside one that waits for pods one that does not.
 STAGES = (
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
-    Stage("flux", _run_here({}), ("flux",), workers=5),
-    Stage("site", _run_here({}), _SITE, ("fluxion",)),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
-    Stage("multiuser", _run_here({}), _USERS),
-    Stage("month", _run_here(_MONTH), ("flux",)),
     Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=("prometheus", "promtool", "chromium")),
+    Stage("flux", _run_here({}), ("flux",), workers=5),
+    Stage("multiuser", _run_here({}), _USERS),
+    Stage("site", _run_here({}), _SITE, ("fluxion",)),
+    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("month", _run_here(_MONTH), ("flux",)),
 )
 
 
@@ -117,59 +115,16 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     options = words[len(named) :]
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
-    if len(chosen) > 1:
-        return run_side_by_side([stage.mark for stage in chosen], options, _run_alone)
-    (stage,) = chosen
-    began = time.monotonic()
-    outcome = _try(stage, machine, options)
-    took = f"{time.monotonic() - began:.0f} s"
-    sys.stdout.write(f"\n{stage.mark:10}  {took:>6}  {outcome.text}\n")
-    return int(outcome.failed)
-
-
-def run_side_by_side(
-    marks: Sequence[str],
-    options: Sequence[str],
-    run: Callable[[str, Sequence[str]], tuple[int, str]],
-) -> int:
-    """Run stages, two at a time, the first ones first; return 0 if nothing failed.
-
-    `run` runs one in a process of its own and returns its exit status and all that it
-    printed, the last line of which says how it went. This is printed when the stage
-    ends, so that what two of them print is not mixed.
-    """
-    ended: dict[str, tuple[int, str]] = {}
-    pool = ThreadPoolExecutor(max_workers=2)
-    try:
-        runs = {pool.submit(run, mark, options): mark for mark in marks}
-        for done in as_completed(runs):
-            mark = runs[done]
-            ended[mark] = done.result()
-            sys.stdout.write(f"\n==== {mark} ====\n{ended[mark][1].strip()}\n")
-            sys.stdout.flush()
-    finally:
-        # After Ctrl-C, which those that run get, too, none begins any more.
-        pool.shutdown(cancel_futures=True)
-    lines = [_last_line(mark, *ended[mark]) for mark in marks]
+    outcomes, lines = [], []
+    for stage in chosen:
+        began = time.monotonic()
+        outcome = _try(stage, machine, options)
+        took = f"{time.monotonic() - began:.0f} s"
+        outcomes.append(outcome)
+        lines.append(f"{stage.mark:10}  {took:>6}  {outcome.text}")
+        sys.stderr.write(f"make e2e: {lines[-1]}\n")
     sys.stdout.write("\n".join(["", *lines, ""]))
-    return int(any(status for status, _ in ended.values()))
-
-
-def _last_line(mark: str, status: int, printed: str) -> str:
-    last = printed.strip().rpartition("\n")[2]
-    if last.startswith(f"{mark} "):
-        return last
-    return f"{mark:10}  FAILED with status {status} before it could say how it went"
-
-
-def _run_alone(mark: str, options: Sequence[str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tests.e2e", mark, *options]
-    sys.stderr.write(f"make e2e: {mark} begins\n")
-    with tempfile.TemporaryFile("w+") as printed:
-        # One file for both, as a pipe is held open by what outlives a stage.
-        done = subprocess.run(command, stdout=printed, stderr=printed, check=False)
-        printed.seek(0)
-        return done.returncode, printed.read()
+    return int(any(outcome.failed for outcome in outcomes))
 
 
 def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:

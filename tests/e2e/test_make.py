@@ -7,17 +7,15 @@ import itertools
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.__main__ import STAGES, Stage, main, run_side_by_side
+from tests.e2e.__main__ import STAGES, Stage, main
 from tests.e2e.tools import FILES, PACKAGES, ROOT, Machine
 from tests.kubelab.build import Unavailable
 from tests.stages import PURE, of_stage, workers
-from tests.support.waiting import HANG_S
 
 
 class Fake:
@@ -101,43 +99,23 @@ def test_root_is_a_need_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "needs", "told"),
     [
-        (fails, "FAILED with status 3"),
-        (breaks, "FAILED: what it runs in could not be made"),
+        (fails, (), "FAILED with status 3"),
+        (breaks, (), "FAILED: what it runs in could not be made"),
     ],
 )
-def test_a_stage_that_fails_says_how(
-    run: Callable[[list[str]], int], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([], Fake().machine, [Stage("kind", run)]) == 1
-    assert re.match(rf"kind +\d+ s  {told}", capsys.readouterr().out.splitlines()[-1])
-
-
 def test_one_stage_that_fails_fails_all_and_stops_none(
+    run: Callable[[list[str]], int],
+    needs: tuple[str, ...],
+    told: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ends = {"kind": (1, "1 failed\nkind  3 s  FAILED"), "nodes": (-9, "killed")}
-
-    def run(mark: str, options: Sequence[str]) -> tuple[int, str]:
-        return ends.get(mark, (0, f"{options}\n{mark}  4 s  passed\n"))
-
-    assert run_side_by_side(["kind", "nodes", "month"], ["-x"], run) == 1
-    *said, kind, nodes, month = capsys.readouterr().out.splitlines()
-    assert {"1 failed", "killed", "['-x']"} <= set(said)
-    assert (kind, month) == ("kind  3 s  FAILED", "month  4 s  passed")
-    assert nodes.startswith("nodes       FAILED with status -9")
-    assert run_side_by_side(["month", "flux"], [], run) == 0
-
-
-def test_two_stages_run_at_a_time() -> None:
-    both = threading.Barrier(2)
-
-    def run(mark: str, _options: Sequence[str]) -> tuple[int, str]:
-        both.wait(HANG_S)
-        return 0, mark
-
-    assert run_side_by_side(["kind", "nodes", "flux", "site"], [], run) == 0
+    stages = [Stage("kind", run, needs), Stage("month", passes)]
+    assert main([], Fake().machine, stages) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert re.match(rf"kind +\d+ s  {told}", said[1])
+    assert re.match(r"month +\d+ s  passed$", said[2])
 
 
 @pytest.mark.parametrize(
@@ -202,11 +180,13 @@ def test_marks_choose_stages_and_the_rest_is_pytests(
         commands.append(command)
         return 5
 
-    stages = [Stage("kind", fails), Stage("nodes", run), Stage("month", fails)]
-    assert main(["nodes", "-k", "month"], Fake().machine, stages) == 0
-    (command,) = commands
-    assert command[-2:] == ["-k", "month"]
-    assert command[command.index("-m", 3) + 1] == "nodes and not kind"
+    stages = [Stage("kind", run), Stage("nodes", run), Stage("month", fails)]
+    assert main(["kind", "nodes", "-k", "month"], Fake().machine, stages) == 0
+    assert [command[-2:] for command in commands] == [["-k", "month"]] * 2
+    assert [command[command.index("-m", 3) + 1] for command in commands] == [
+        "kind",
+        "nodes and not kind",
+    ]
     assert "no test of this mark was chosen" in capsys.readouterr().out
 
 
