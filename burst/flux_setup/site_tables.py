@@ -109,15 +109,16 @@ def check_frobnicator_unused(place: Path, removed: Iterable[Path]) -> None:
     Flux would refuse every submission: its ingest ends where a plugin is not there.
     `place` is the instance's configuration, a file or a directory.
     """
-    gone = frozenset(removed)
+    # Links are followed: /etc/flux may be one to where Flux is installed.
+    gone = {path.resolve() for path in removed}
     if not place.is_file() and not any(place.glob("*.toml")):
         return
-    names = {str(path) for path in gone}
     for each in read_config_files(place).files:
         listed = _frobnicators(each.tables) or ()
-        if each.path not in gone and (found := names.intersection(listed)):
+        found = [name for name in listed if Path(name).resolve() in gone]
+        if found and each.path.resolve() not in gone:
             raise ConfigError(
-                f"{each.path}: [ingest.frobnicator] plugins names {min(found)}, which"
+                f"{each.path}: [ingest.frobnicator] plugins names {found[0]}, which"
                 " is to be removed: Flux would refuse each job that is submitted",
                 "take it out of that list, and type this again",
             )

@@ -96,6 +96,14 @@ def test_a_frobnicator_that_a_file_names_is_not_removed(tmp_path: Path) -> None:
     check_frobnicator_unused(tmp_path, [])
 
 
+def test_our_own_piece_is_known_by_another_path_too(tmp_path: Path) -> None:
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "link").symlink_to("installed")
+    _list_ours(tmp_path / "installed/zz-burst-lead.toml")
+    removed = [FROB, tmp_path / "installed/zz-burst-lead.toml"]
+    check_frobnicator_unused(tmp_path / "link", removed)
+
+
 def _list_ours(path: Path) -> None:
     tables = {"ingest": {"frobnicator": {"plugins": ["defaults", str(FROB)]}}}
     path.write_text(tomli_w.dumps(tables))
