@@ -71,7 +71,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "job-finish": tuple(State),
     "joined": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
     "lost": (State.ONLINE, State.DRAIN, State.REAP),
-    "back": (State.ONLINE,),
+    "back": (State.ONLINE, State.DRAIN),
     "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),

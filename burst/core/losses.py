@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ranks of an online burst that are lost, and what took their followers away.
+"""Ranks that a burst loses unasked, and what took their followers away.
 
 The lead sees at once that a rank is gone, and its provider may say why a moment later:
 then that is recorded, too. It is kept for those whose job was there after the provider
@@ -41,7 +41,7 @@ longer than the daemon looks for a lead that is away."""
 
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
-    """Record which ranks of an online burst are lost, and why, if that is new."""
+    """Record which ranks of a burst are lost, and why, if that is new."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
     told, seen = _why_lost(burst, gone, world, tx.now)

@@ -235,6 +235,8 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.live and burst.lease.provider not in enabled:
         return f"provider {burst.lease.provider} {_NOT_ENABLED}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
+    if burst.state is State.DRAIN and burst.lost_since is not None:
+        note = "; ".join(filter(None, (note, _why_lost(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
@@ -255,7 +257,7 @@ def _last_note(burst: Burst, world: World) -> str:
         if lost and (words := _on_its_way_back(burst, world)):
             return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
-    if burst.lost_since is not None:
+    if burst.lost_since is not None and burst.state is State.ONLINE:
         noted = (*noted, "lost")
     for event in reversed(burst.events):
         if event.name in noted:
@@ -270,9 +272,13 @@ def _on_its_way_back(burst: Burst, world: World) -> str:
         return words
     if phase is not ProviderPhase.RUNNING or burst.lost_since is None:
         return ""
+    return "; ".join(filter(None, (_why_lost(burst), words or STARTED_AGAIN)))
+
+
+def _why_lost(burst: Burst) -> str:
+    """Return what took followers of a burst away; empty if that is not known."""
     loss = last_loss(burst)
-    why = loss.context.get("note", "") if loss else ""
-    return "; ".join(filter(None, (why, words or STARTED_AGAIN)))
+    return loss.context.get("note", "") if loss else ""
 
 
 def _is_apart(burst: Burst, slot: RankSlot) -> bool:

@@ -284,3 +284,36 @@ def test_since_when_it_is_lost_stands_in_the_event():
     assert burst.lost_since == T0 + 500
     burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
     assert burst.lost_since == T0 + 500
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_what_is_lost_of_a_burst_that_is_taken_down_is_kept_and_told(back):
+    sim, jobs = running()
+    host, rank = sim.burst.lease.hosts[0], sim.burst.lease.ranks[0]
+    victim = next(j for j in jobs if rank in sim.lead.jobs[j].ranks)
+    (innocent,) = set(jobs) - {victim}
+    sim.take_down(sim.burst.id, "taken down by hand")
+    sim.tick(2)
+    assert sim.burst.state is State.DRAIN
+    sim.provider.lose(sim.burst.id, [host])
+    sim.tick(1)
+    assert sim.burst.lost_since == sim.now
+    assert note(sim).startswith("taken down by hand; jobs still run")
+    sim.provider.evict(sim.burst.id, host, WHY)
+    sim.tick(3)
+    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {host} {WHY}"
+    assert f"taken down by hand; {host} {WHY}; jobs still run" in note(sim)
+    told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
+    assert sim.explained(victim)["why"] == told
+    if back:
+        sim.provider.restore(sim.burst.id)
+        sim.tick(3)
+        assert sim.burst.lost_since is None
+        assert WHY not in note(sim)
+    assert sim.burst.state is State.DRAIN
+    assert sim.lead.jobs[innocent].state is JobState.RUN
+    sim.lead.finish(innocent)
+    sim.until(lambda: not sim.burst.live)
+    assert sim.names().count("lost") == 1
+    assert note(sim) == "taken down by hand"
+    assert sim.explained(victim)["why"] == told
