@@ -116,6 +116,12 @@ def notices(found: Row) -> list[Line]:
     if found["daemon"] is None:
         lines.append([(_no_daemon(found), WRONG)])
     lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
+    for slot in found["slots"]:
+        # Daemons of earlier versions do not tell.
+        lines += [
+            [(drain_text(slot["name"], ranks, why), NOTICE)]
+            for why, ranks in slot.get("drained", {}).items()
+        ]
     for provider in found["providers"]:
         lines += _notices_of(provider, found["now"])
     if found["held"]:
@@ -128,6 +134,16 @@ def notices(found: Row) -> list[Line]:
     for key, why in found["unreadable"].items():
         lines.append([(f"record {key} cannot be read: {why}", WRONG)])
     return lines
+
+
+def drain_text(slot: str, ranks: str, why: str) -> str:
+    """Return that a person has drained ranks, an idset, and how that is undone."""
+    one = ranks.isdigit()
+    which = f"rank {ranks}" if one else f"ranks {ranks}"
+    return (
+        f"{which} of slot {slot} {'is' if one else 'are'} drained by hand: {why};"
+        f" when that no longer holds: flux resource undrain {ranks}"
+    )
 
 
 def bill(totals: Row) -> str:

@@ -28,7 +28,7 @@ from burst.core.observation import (
 )
 from burst.core.orphans import Orphan
 from burst.core.plan.offers import price_of
-from burst.core.plan.slots import RankSlot, slot_holders
+from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
@@ -304,7 +304,14 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
         "shape": str(slot.shape),
         "state": state,
         "burst": burst,
+        "drained": _by_hand(slot, world.lead),
     }
+
+
+def _by_hand(slot: RankSlot, lead: LeadView | None) -> Row:
+    """Return which ranks of a slot a person has drained, by the reason given."""
+    drained = {} if lead is None else drained_by_hand(lead.drained, slot.ranks)
+    return {why: format_idset(ranks) for why, ranks in drained.items()}
 
 
 def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:

@@ -171,6 +171,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.OFFER_SMALL: _OTHER_OFFER,
     Reason.SLOTS_BUSY: _AS_OTHERS_END,
     Reason.SLOTS_SMALL: _AS_OTHERS_END,
+    Reason.SLOTS_DRAINED: _admin(
+        "undrains them once they can be used again: flux resource undrain {ranks}"
+    ),
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it anew with --burst"),

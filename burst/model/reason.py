@@ -375,6 +375,9 @@ class Reason(enum.Enum):
         "the largest free rank slot for it has {most} nodes; {need} needed",
         passing=True,
     )
+    SLOTS_DRAINED = _offer(
+        "it lacks ranks {ranks} of rank slots, drained by hand: {why}", passing=False
+    )
     LEASE_SHORT = _never_offered(
         "jobs run on a burst of it for {most} at the most; the job may for {need}"
     )

@@ -68,8 +68,12 @@ class _Planner:
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
                 leases.setdefault(job, []).append(proposal.lease)
+        made: dict[tuple[BurstId, ...], Decision] = {}
         for job, theirs in leases.items():
-            self._decisions.setdefault(job, _decide_proposed(theirs))
+            names = tuple(lease.id for lease in theirs)
+            if names not in made:  # jobs by the thousand may have one burst
+                made[names] = _decide_proposed(theirs)
+            self._decisions.setdefault(job, made[names])
         return Plan(
             proposals=tuple(proposals),
             assignments=self._live.assignments,
