@@ -464,6 +464,17 @@ class Reason(enum.Enum):
         passing=True,
         guests="{need} would be reserved, and less is left of a budget; {again}",
     )
+    # It would not fit, had nothing been spent yet.
+    BUDGET_SMALL = _offer(
+        "budget {budget}: its limit is {limit}, and {need} would be reserved{parts}",
+        passing=False,
+        guests="{need} would be reserved, and the limit of a budget is less",
+    )
+    BUDGET_OVER = _offer(
+        "budget {budget}: its last day was {last}, so nothing is bought",
+        passing=False,
+        guests="the last day of a budget is over, so nothing is bought",
+    )
     BUDGET_UNREAD = _offer(
         "budget {budget}: record {record} cannot be read, so nothing is bought",
         passing=True,

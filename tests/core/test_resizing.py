@@ -640,7 +640,10 @@ def test_a_shrink_leaves_some_node_that_is_online():
         ({"limits": {"max_nodes_per_burst": 3}}, "limit"),
         ({"limits": {"max_nodes_per_user": 3}}, "user"),
         ({"budget": [{"per": "day", "limit": 100.0}]}, "budget"),
-        ({"budget": [{"limit": 0.01}]}, "; its limit is less than that$"),
+        (
+            {"budget": [{"limit": 0.01}]},
+            ": its limit is 0.01, and",
+        ),
     ],
 )
 def test_limits_and_budgets_hold_for_a_growth(tables, why):
