@@ -13,6 +13,7 @@ from typing import Any
 from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
+from burst.core.records import RecordsView
 from burst.core.timeline import begin_time, known_events, timeline
 from burst.model.burst import Burst, State
 from burst.model.decision import time_after
@@ -78,7 +79,9 @@ _STAGES = (
 )
 
 
-def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
+def burst_story(
+    records: RecordsView, burst: Burst, settings: Settings, now: float
+) -> dict[str, Any]:
     """Return all that is known of a burst; times in seconds since the epoch."""
     lease = burst.lease
     return {
@@ -102,7 +105,7 @@ def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
         "price": lease.price,
         "fee": lease.fee,
         "priced_by": lease.priced_by,
-        "cost": round(cost(burst, now), 4),
+        "cost": round(cost(records, burst, now), 4),
     }
 
 

@@ -78,7 +78,6 @@ def burst_row(
         "access": _access(burst, world),
         "idle": round(now - (burst.idle_since or now), 3) if idle else None,
         "per_hour": round(per_hour(burst), 4),
-        "cost": round(cost(burst, now), 4),
         "priced_by": lease.priced_by,
         "resize": _resize(burst),
         "note": burst_note(burst, world),
@@ -111,7 +110,11 @@ def status(
             "trouble": world.trouble,
             "store_trouble": world.store_trouble.text() if world.store_trouble else "",
         },
-        "bursts": [burst_row(burst, world, now, running) for burst in bursts],
+        "bursts": [
+            burst_row(burst, world, now, running)
+            | {"cost": round(cost(records, burst, now), 4)}
+            for burst in bursts
+        ],
         "slots": slot_rows(records, world),
         "providers": [
             _provider_row(name, view, records.health.get(name, Health()), prices, times)
