@@ -354,6 +354,7 @@ def _timeline(made: TickResult, snapshot: Snapshot) -> list[Row]:
             "until": None if math.isinf(span.ends) else span.ends,
             "burst": span.burst,
             "jobs": [*map(format_f58, span.jobs)],
+            "known": span.known,
         }
         for span in spans
     ]
