@@ -30,7 +30,7 @@ from burst.cli.listing import (
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import moment
+from burst.model.decision import moment, name_ranks
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -138,10 +138,9 @@ def notices(found: Row) -> list[Line]:
 
 def drain_text(slot: str, ranks: str, why: str) -> str:
     """Return that a person has drained ranks, an idset, and how that is undone."""
-    one = ranks.isdigit()
-    which = f"rank {ranks}" if one else f"ranks {ranks}"
+    verb = "is" if ranks.isdigit() else "are"
     return (
-        f"{which} of slot {slot} {'is' if one else 'are'} drained by hand: {why};"
+        f"{name_ranks(ranks)} of slot {slot} {verb} drained by hand: {why};"
         f" when that no longer holds: flux resource undrain {ranks}"
     )
 

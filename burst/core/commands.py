@@ -30,7 +30,7 @@ from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Membership, State
 from burst.model.constraint import MOST_HOSTS, canonical
-from burst.model.decision import Decision
+from burst.model.decision import Decision, count_nodes
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
@@ -99,8 +99,8 @@ def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
     usable = sum(_usable(slot, hosts) for slot in slots)
     if usable < nodes:
         raise BurstError(
-            f"--slot: of {text} bursts can have {usable} nodes, and {nodes} are"
-            " requested",
+            f"--slot: of {text} bursts can have {count_nodes(usable)}, and {nodes}"
+            " are requested",
             f"{advice}; of one whose hosts join through another a burst has the first",
         )
 
@@ -287,7 +287,7 @@ def describe_request(decision: Decision, demand: Demand) -> str:
         f"{r.offer}: {r.guests_text() if guest else r.text()}"
         for r in decision.refusals
     )
-    return f"{demand.request.nodes} nodes: {decision.text()}" + (
+    return f"{count_nodes(demand.request.nodes)}: {decision.text()}" + (
         f" ({details})" if details else ""
     )
 

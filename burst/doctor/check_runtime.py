@@ -18,6 +18,7 @@ from burst.core.plan.slots import (
 )
 from burst.core.records import Records
 from burst.doctor.facts import ReadFailure, RuntimeFacts
+from burst.model.decision import name_ranks
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadView
@@ -177,7 +178,7 @@ def _closed_ranks(slot: RankSlot, view: LeadView) -> list[Finding]:
 
 
 def _ranks(ranks: frozenset[int] | list[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {format_idset(ranks)}"
+    return name_ranks(format_idset(ranks))
 
 
 def check_orphans(facts: RuntimeFacts) -> list[Finding]:

@@ -125,7 +125,7 @@ def test_hosts_may_be_named(served: CliHarness) -> None:
         (("-N1", "--slot", "burst-0-["), "give hosts of a rank slot: burst-0-[0-3]"),
         (
             ("-N2", "--slot", "burst-0-0"),
-            "--slot: of burst-0-0 bursts can have 1 nodes, and 2 are requested",
+            "--slot: of burst-0-0 bursts can have 1 node, and 2 are requested",
         ),
     ],
 )

@@ -101,7 +101,5 @@ def test_what_ends_on_another_day_is_told_with_its_day() -> None:
 def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() -> None:
     lost = Event(T0, "lost", {"ranks": "3", "since": T0})
     known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
-    assert sentence(lost) == (
-        "ranks 3 were lost: what took them away is not known so far"
-    )
-    assert sentence(known) == "ranks 3 were lost: b-3 was evicted"
+    assert sentence(lost) == ("it lost rank 3: what took them away is not known so far")
+    assert sentence(known) == "it lost rank 3: b-3 was evicted"

@@ -60,7 +60,7 @@ def test_a_request_that_cannot_be_met_says_why():
         nothing, msgspec.structs.replace(world(view()), providers={})
     )
     told = commands.describe_request(verdict, nothing)
-    assert told == "1 nodes: no provider offers anything"
+    assert told == "1 node: no provider offers anything"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
@@ -302,7 +302,7 @@ def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("burst-0-1", "of burst-0-1 bursts can have 1 nodes, and 2 are requested"),
+        ("burst-0-1", "of burst-0-1 bursts can have 1 node, and 2 are requested"),
         ("lead-0", "no rank slot has lead-0; the lead's rank slots are burst-0-"),
         ("", "the list of hosts is empty; the lead's rank slots are burst-0-"),
         ("burst-0-[0-9]", "no rank slot has burst-0-\\[4-9\\]"),

@@ -55,7 +55,7 @@ def test_a_job_that_has_its_nodes():
     wanted = job(5, whole(1))
     told = found(wanted, lead(other, wanted, busy=RANKS))
     assert told.reason is Reason.NODES_TAKEN
-    assert f"of them are given to job {format_f58(other.id)}; Flux" in told.text()
+    assert f"of them to job {format_f58(other.id)}; Flux" in told.text()
     assert format_f58(other.id) not in told.guests_text()
     assert "given to another job; Flux" in told.guests_text()
     unknown = found(wanted, lead(wanted, busy=RANKS))

@@ -57,12 +57,12 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     sim.provider.lose(sim.burst.id, [host])
     sim.tick(1)
     assert sim.lead.jobs[victim].result == "failed"
-    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {UNKNOWN}"
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {UNKNOWN}"
     since = sim.burst.lost_since
     sim.provider.evict(sim.burst.id, host, WHY)
     sim.tick(3)
     assert sim.burst.lost_since == since
-    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {host} {WHY}"
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {host} {WHY}"
     assert sim.names().count("lost") == 1
     assert note(sim) == f"{WHY}; it is not up yet"
     told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
@@ -322,7 +322,7 @@ def test_what_is_lost_of_a_burst_that_is_taken_down_is_kept_and_told(back):
     assert note(sim).startswith("taken down by hand; jobs still run")
     sim.provider.evict(sim.burst.id, host, WHY)
     sim.tick(3)
-    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {host} {WHY}"
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {host} {WHY}"
     assert f"taken down by hand; {host} {WHY}; jobs still run" in note(sim)
     told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
     assert sim.explained(victim)["why"] == told

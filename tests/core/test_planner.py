@@ -9,6 +9,7 @@ from burst.core.plan.limits import BurstUsage
 from burst.core.plan.offers import Terms
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import BurstId
+from burst.model.decision import name_ranks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
@@ -324,7 +325,7 @@ def test_a_job_that_lacks_ranks_which_a_person_drained_is_told(
     assert (refusal.reason is Reason.SLOTS_DRAINED) == bool(told)
     if told:
         assert refusal.text().startswith(
-            f"it lacks ranks {told} of rank slots, drained by hand: bad fan"
+            f"it lacks {name_ranks(told)} of rank slots, drained by hand: bad fan"
         )
         assert refusal.next_step() == (
             "an administrator undrains them once they can be used again: flux resource"
