@@ -206,7 +206,7 @@ def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
 def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
     sim, _ = running()
     first = sim.burst.id
-    sim.lead.ends = not again
+    sim.lead.shuts = not again
     if again:
         sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
         sim.boot()
@@ -229,7 +229,7 @@ def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
 
 def test_what_is_deleted_as_its_lead_ends_has_not_failed():
     sim, _ = running()
-    sim.lead.ends = True
+    sim.lead.shuts = True
     sim.provider.lose(sim.burst.id, sim.burst.lease.hosts)
     sim.until(lambda: sim.burst.exception != "")
     event = next(event for event in sim.burst.events if event.name == "exception")
