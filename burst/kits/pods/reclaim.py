@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending
+from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending, name_of
 from burst.kits.pods.names import SPOT
 from burst.kits.pods.pod_status import (
     PodStatus,
@@ -93,26 +93,51 @@ def _made(pod: Manifest) -> str:
 
 
 def note_preemption(
-    status: PodStatus, prefix: str, best: Manifest | None, warnings: Warnings
+    status: PodStatus,
+    prefix: str,
+    best: Manifest | None,
+    others: Iterable[Manifest],
+    warnings: Warnings,
 ) -> PodStatus:
     """Return the status of a follower whose last pod may have made way for others.
 
     A pod whose broker ends at once is gone before it is seen, but not its event.
     `best` is the pod that follows it, and `prefix` what the names of both begin with.
+    An event is there for an hour: it tells nothing once another pod has followed, such
+    as one of `others`, which are or were pods of the burst, or `best` if it has begun.
     """
     if status.phase is not Phase.PENDING or status.reclaimed:
         return status
-    made = seconds_of(best["metadata"].get("creationTimestamp", "")) if best else 0.0
-    times = [
-        warning.last
+    if status.lost not in ("", _UNSEEN):
+        return status
+    been = [pod for pod in others if name_of(pod).startswith(prefix)]
+    since = 0.0
+    if best is not None and _is_waiting(best):
+        since = _made_at(best) - _FOLLOWS_S
+    elif best is not None:
+        been.append(best)
+    last = max(been, key=_made, default=None)
+    since = max(since, _made_at(last)) if last else since
+    told = any(
+        warning.reason == PREEMPTED
+        and (warning.last >= since or (last is not None and name == name_of(last)))
         for (kind, name), about in warnings.items()
+        if kind == POD.name and name.startswith(prefix)
         for warning in about
-        if warning.reason == PREEMPTED and kind == POD.name and name.startswith(prefix)
-    ]
-    if not times or max(times) < made - _FOLLOWS_S:
+    )
+    if not told:
         return status
     why = "was preempted by pods of a higher priority"
     return _followed(status, why, reclaimed=True)
+
+
+def _is_waiting(pod: Manifest) -> bool:
+    phase = (pod.get("status") or {}).get("phase", "Pending")
+    return phase == "Pending" and not is_ending(pod)
+
+
+def _made_at(pod: Manifest) -> float:
+    return seconds_of(_made(pod))
 
 
 def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:

@@ -123,8 +123,10 @@ def _judge(
     words = {}
     for index, host in enumerate(part.hosts):
         word, name = said[host]
-        about = f"{part.name}-{index}-", pods.get(name), warnings
-        word = note_autoscaler(note_preemption(word, *about), *about)
+        prefix, best = f"{part.name}-{index}-", pods.get(name)
+        others = (pod for pod in (*part.former, *part.pods) if pod is not best)
+        word = note_preemption(word, prefix, best, others, warnings)
+        word = note_autoscaler(word, prefix, best, warnings)
         words[host] = _note_gang(word, part, warnings).whole()
     failed = next(_failures(part), "")
     if failed:
