@@ -472,6 +472,25 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     assert look(bare, schedule=0).phase is Phase.PENDING
 
 
+def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> None:
+    stopped = suspended(**{SPEC: "x", STARTED: "true"})
+    ends = [pod(0, **RUNNING), pod(1, **RUNNING)]
+    for each in ends:
+        each["metadata"]["deletionTimestamp"] = EARLIER
+    (burst,) = group_by_burst([stopped])
+    gone = msgspec.structs.replace(burst, former=tuple(ends))
+    for seen in (look(stopped, *ends), describe(gone, {}, {}, 300, NOW)):
+        for follower in seen.followers:
+            why = "lost its pod, as its Job was suspended, and not by burst"
+            assert (follower.lost, follower.reclaimed) == (why, False)
+        assert "its Job is suspended" in seen.why
+    # The Job of a growth is suspended until it owns what its pods mount.
+    grown = suspended(**{SPEC: "x", HOSTS: "n-2"})
+    grown["metadata"]["name"] = "b-g2"
+    seen = look(thing("Job"), grown, *ends)
+    assert "deleted, and not by burst" in seen.followers[0].lost
+
+
 def test_a_job_that_was_not_started_is_not_complete() -> None:
     seen = look(suspended(**{SPEC: "x"}))
     assert (seen.phase, seen.why) == (

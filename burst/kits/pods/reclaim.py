@@ -37,6 +37,7 @@ _NODE_LOST = (
 _BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
+_SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
 # It was gone from one list to the next.
 _UNSEEN = "lost its pod, and why was not seen"
@@ -62,16 +63,16 @@ def follower_status(
     """Return the status of a follower by its pods, of which one is the best.
 
     Until another pod runs, what ended the one before shows in that alone, which may be
-    gone. `suspended`: its Job is, which then deletes its pods itself.
+    gone. `suspended`: its Job is, by which that deletes its pods: one of ours is not
+    suspended once it was started, so a person did it, or a queue.
     """
     status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
     ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
-    told = [pod for pod in ended if disruption_of(pod) or not suspended]
-    if not told:
+    if not ended:
         return status
-    why = disruption_of(told[-1]) or _ended(told[-1])
-    reclaimed = any(map(is_reclaimed, told))
-    if told[-1] is best:
+    why = disruption_of(ended[-1]) or (_SUSPENDED if suspended else _ended(ended[-1]))
+    reclaimed = any(map(is_reclaimed, ended))
+    if ended[-1] is best:
         return msgspec.structs.replace(status, lost=why, reclaimed=reclaimed)
     return _followed(status, why, reclaimed=reclaimed)
 
