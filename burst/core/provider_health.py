@@ -331,7 +331,7 @@ def why_unavailable(
 
 def cooldown_facts(provider: str, aside: OfferHealth) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
-    why = "had no capacity or did not come up"
+    why = "did not come up" if not aside.nodes else "had no capacity"
     if not aside.failures:
         why = f"nodes of a burst of {aside.nodes} were taken for others as it came up"
     elif aside.nodes > 1:

@@ -242,7 +242,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
         now = health.offers["o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
-    why = "had no capacity or did not come up"
+    why = "did not come up"
     assert why_unavailable("p", "o", health, now - 1) == (
         Reason.OFFER_COOLDOWN,
         {"why": why, "until": now, "provider": "p"},
