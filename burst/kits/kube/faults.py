@@ -44,6 +44,20 @@ _WRITES = (*_MAKES, "delete")
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
 
+class NoRight(Refused):
+    """RBAC denies it. A namespace that is deleted takes its Roles with it."""
+
+
+class NoNamespace(Refused):
+    """The namespace does not exist, so nothing in it does."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no namespace {name}",
+            f"kubectl create namespace {name}, and apply its Roles again",
+        )
+
+
 class ApiCall(msgspec.Struct, frozen=True):
     """A request to the API server, in the words of RBAC."""
 
@@ -142,10 +156,13 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
         part = f"/{attempt.part}" if attempt.part else ""
         # Such as a permission of the cloud that allows it, too.
         more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
-        return Refused(
+        # Who may read no namespaces does not see that it was deleted.
+        gone = "; a namespace that was deleted took its Roles with it"
+        return NoRight(
             f"may not {attempt} with {attempt.access}{more}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
-            f' API group "{attempt.kind.group}" and bind it; manifests/ has all',
+            f' API group "{attempt.kind.group}" and bind it; manifests/ has all'
+            + (gone if attempt.namespace else ""),
         )
     if attempt.kind and _OWNER in said.message:
         return Refused(
@@ -183,10 +200,7 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
 def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
     details = said.details or _Details()
     if details.kind == "namespaces":
-        return Refused(
-            f"there is no namespace {attempt.namespace}",
-            f"kubectl create namespace {attempt.namespace}",
-        )
+        return NoNamespace(attempt.namespace)
     if attempt.kind == MINICLUSTER:
         return Refused(
             f"the cluster has no kind {MINICLUSTER.resource} of"
