@@ -38,6 +38,8 @@ _DENIED = re.compile(
 _OWNER = "cannot set blockOwnerDeletion"
 # A conflict, an old list, too many requests.
 _AGAIN = (409, 410, 429)
+# Of a Secret, whose value a message may quote.
+_WITHHELD = "(in words that may quote the Secret, and are not shown)"
 _MAKES = ("create", "patch")
 _WRITES = (*_MAKES, "delete")
 # etcd's error for an object over its limit, which is lower than the API server's.
@@ -177,9 +179,9 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
 def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     """Return the error for an object that admission denied."""
     found = read_denial(said.message)
-    # A message may quote the Secret's value.
-    secret = attempt.kind == SECRET
-    words = f"status {status}" if secret else shorten(quote(said.message), _MOST)
+    words = shorten(quote(said.message), _MOST)
+    if attempt.kind == SECRET:
+        words = f"status {status} {_WITHHELD}"
     if found.why is Why.QUOTA:
         # The quota's own words, which never have a value of the object.
         quota = shorten(quote(said.message), _MOST)
@@ -216,8 +218,9 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
 
 
 def _words(said: _Status, answer: ApiResponse, attempt: ApiCall) -> str:
-    # A message may quote the Secret's value.
-    if attempt.kind == SECRET or not said.message:
+    if attempt.kind == SECRET and said.message:
+        return f"status {answer.status} {said.reason} {_WITHHELD}"
+    if not said.message:
         return f"status {answer.status} {said.reason}".strip()
     return shorten(said.message, _MOST)
 
