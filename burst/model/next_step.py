@@ -80,7 +80,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
     Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start"),
     Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable"),
-    Reason.QUEUE_GONE: _user("moves it to a queue, or submits it anew to one"),
+    Reason.QUEUE_GONE: _user(
+        "submits it anew to a queue that is there, unless an administrator adds this"
+        " one again"
+    ),
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
     Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable"),
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
