@@ -93,11 +93,11 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
         if isinstance(bindings, ReadFailure) and lead.what == bindings.what:
             text = "the lead cannot be reached without Flux's Python bindings"
             return [wrong(f"{text}: {where}{source}", "see the finding about flux")]
+        text = f"{lead.what}{source}"
         if isinstance(facts.boot, BootInfo):
-            text = f"{where}{source} answers, but not to this user: {lead.what}"
-        else:
-            text = f"{lead.what}{source}"
-        if not facts.uri:
+            there = facts.uri or "this host's own instance"
+            text = f"{there}{source} answers, but not to this user: {lead.what}"
+        elif not facts.uri:
             text = f"FLUX_URI is not set in this shell, and {text}"
             advice = (
                 "export FLUX_URI as `burst lead init` printed it, or name the lead with"
