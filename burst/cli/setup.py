@@ -101,8 +101,7 @@ def setup(
     wanted = make_files(directories, choice) if choice else {}
     steps = plan_files(directories.own, wanted)
     _show(steps)
-    removed = [each.path for each in steps if each.change is Change.REMOVE]
-    check_frobnicator_unused(directories.config, removed)
+    check_frobnicator_unused(directories.config, steps)
     if dry_run:
         return
     apply_files(directories.own, wanted, for_all=system)
