@@ -45,12 +45,16 @@ def test_a_queue_that_takes_and_starts_jobs_is_rented_for() -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "says"),
     [
-        (QueueView(started=False), Reason.QUEUE_STOPPED, "its queue batch is stopped"),
+        (
+            QueueView(started=False),
+            Reason.QUEUE_STOPPED,
+            "(flux queue start batch); no",
+        ),
         (QueueView(started=False, reason="no"), Reason.QUEUE_STOPPED, "stopped (no)"),
         (
             QueueView(enabled=False, reason="maintenance"),
             Reason.QUEUE_CLOSED,
-            "its queue batch is disabled (maintenance) (flux queue enable)",
+            "its queue batch is disabled (maintenance) (flux queue enable batch)",
         ),
         (None, Reason.QUEUE_GONE, "the instance has no queue batch"),
     ],
