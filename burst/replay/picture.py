@@ -48,7 +48,8 @@ def save_picture(
     figure = _figure_class()(figsize=size, layout="constrained")
     plot(figure.add_subplot())
     try:
-        figure.savefig(path)
+        # Of a name without a suffix matplotlib would make another name.
+        figure.savefig(path, format=path.suffix.lower().removeprefix(".") or "(none)")
     except (OSError, ValueError) as error:
         raise PictureError(
             f"{path}: cannot be written: {error}",

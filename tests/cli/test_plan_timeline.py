@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from burst.cli.plan import plan
 from burst.cli.plan_timeline import timeline_lines, write_picture
 from burst.model.decision import moment
 from burst.replay.picture import PictureError
@@ -87,3 +89,15 @@ def test_the_same_is_a_picture(tmp_path: Path) -> None:
     assert "<svg" in path.read_text()
     with pytest.raises(PictureError, match="cannot be written"):
         write_picture(tmp_path / "nowhere" / "plan.svg", ROWS, NOW)
+    for name in ("-", "plan", "plan.txt"):
+        with pytest.raises(PictureError, match="cannot be written"):
+            write_picture(tmp_path / name, ROWS, NOW)
+    assert [each.name for each in tmp_path.iterdir()] == ["plan.svg"]
+
+
+@pytest.mark.parametrize("other", [["--json"], ["-o", "{id}"]])
+@pytest.mark.parametrize("drawn", [["--timeline"], ["--svg", "plan.svg"]])
+def test_it_is_drawn_or_listed(drawn: list[str], other: list[str]) -> None:
+    done = CliRunner().invoke(plan, [*drawn, *other])
+    assert done.exit_code == 2
+    assert "go without --json and -o" in done.output
