@@ -94,10 +94,10 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
         if isinstance(bindings, ReadFailure) and lead.what == bindings.what:
             text = "the lead cannot be reached without Flux's Python bindings"
             return [wrong(f"{text}: {where}{source}", "see the finding about flux")]
+        text = f"{lead.what}{source}"
         if isinstance(facts.boot, BootInfo):
-            text = f"{where}{source} answers, but not to this user: {lead.what}"
-        else:
-            text = f"{lead.what}{source}"
+            there = facts.uri or "this host's own instance"
+            text = f"{there}{source} answers, but not to this user: {lead.what}"
         advice = "run this on the lead, as the owner of the instance"
         return [wrong(text, lead.advice or advice)]
     owner = facts.owner or lead.owner

@@ -186,7 +186,7 @@ def compare_with_running(
     if view.allocated:
         said.append(
             f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
-            " broker: flux queue stop, and wait until flux jobs shows none running;"
-            " those that wait are kept"
+            " broker: flux queue stop --all, and wait until flux jobs shows none"
+            " running; those that wait are kept"
         )
     return said, not (moved or lacking or view.allocated)

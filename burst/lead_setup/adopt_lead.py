@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from burst.config import Mode, Settings, load
+from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
+from burst.flux_setup.site_tables import check_names, site_tables
 from burst.kits.atomic_file import write_atomically
 from burst.kits.open_to_users import make_open_directory
 from burst.lead_setup.add_slots import (
@@ -72,6 +73,12 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     """
     tables = read_lead(asked.config).files.tables
     _check_bootstrap(tables.get("bootstrap", {}), asked)
+    there = load(asked.settings) if asked.settings.exists() else None
+    intake = there.intake if there else IntakeSettings()
+    # `burst setup`, which comes next, would refuse it, when ranks are declared.
+    check_names(
+        site_tables(tables, {}), msgspec.structs.replace(intake, mode=asked.mode)
+    )
     known = declared_hosts(tables)
     groups = resolve_slots((), asked.slots)
     own = _own_hosts(asked.config, known, groups)
@@ -94,7 +101,6 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         asked.provider,
         str(asked.places.followers),
     )
-    there = load(asked.settings) if asked.settings.exists() else None
     unlike = (
         *(_unlike(there, asked) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),

@@ -15,7 +15,7 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import ConfigFile, ConfigFiles, read_tables
-from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
+from burst.flux_setup.install import Change, apply_files, plan_files
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
@@ -78,7 +78,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
     restored = list(_to_restore(record))
     _check_slots_gone(place, record, restored)
     own = plan_files(setup, {})
-    check_frobnicator_unused(place, _removed(own))
+    check_frobnicator_unused(place, own)
     steps = [
         *(UndoStep(_undo(each.change), each.path) for each in own),
         # What declares resources was changed last, and goes first.
@@ -115,10 +115,6 @@ def next_commands() -> Iterator[str]:
     yield "systemctl daemon-reload"
     yield "systemctl restart flux"
     yield "flux kvs unlink -Rf burst"
-
-
-def _removed(steps: Iterable[FileStep]) -> Iterator[Path]:
-    return (each.path for each in steps if each.change is Change.REMOVE)
 
 
 def _undo(change: Change) -> Undo:

@@ -72,6 +72,8 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """By rank, from R."""
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
+    excluded: frozenset[int] = frozenset()
+    """Ranks that get no job by `[resource] exclude`, as this was read."""
     queues: Mapping[str, tuple[str, ...]] = {}
     """Named queues, and the properties that each requires. As of the lead's start or
     its last reload, as `limits`."""

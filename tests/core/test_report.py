@@ -117,6 +117,8 @@ def test_a_note_names_an_obstacle_once():
     overdue = Event(T0 + 35, "overdue", {"note": f"reap: {BUSY}"})
 
     assert note_of((FAILED, overdue), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
+    then = Event(T0 + 35, "overdue", {"note": "drain: it is ended at 12:00:00"})
+    assert note_of((FAILED, then), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
 
 
 def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():

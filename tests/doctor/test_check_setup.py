@@ -144,6 +144,18 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
             "local:///x (by lead.uri) answers, but not to this user: kvs.lookup: not"
             " permitted -> run this on the lead, as the owner",
         ),
+        (
+            # As a guest of a system instance has it.
+            LeadFacts(
+                uri="",
+                source="",
+                identity=ReadFailure("kvs.lookup: not permitted"),
+                boot=BOOT,
+            ),
+            FLUX,
+            "this host's own instance answers, but not to this user: kvs.lookup: not"
+            " permitted -> run this on the lead, as the owner",
+        ),
     ],
 )
 def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(

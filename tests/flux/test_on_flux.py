@@ -96,6 +96,7 @@ def test_an_update_of_the_jobspec_is_seen(instance: FluxInstance, watch: Watch) 
 @pytest.mark.parametrize("extra", [{"resource": {"exclude": "burst-0-1"}}])
 def test_excluded_ranks_are_told(watch: Watch) -> None:
     assert watch.lead.observe().excluded == {rank_of("burst-0-1")}
+    assert watch.lead.identity().excluded == {rank_of("burst-0-1")}
 
 
 @pytest.mark.parametrize("extra", [{"tbon": {"torpid_max": "2s", "torpid_min": "1s"}}])

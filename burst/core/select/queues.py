@@ -21,8 +21,10 @@ def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
     return settings.mode == "queue" and job.queue == settings.queue
 
 
-_MOVE = "flux update JOB queue=NAME, or cancel it"
-_ANEW = "Flux moves no job without a queue: cancel it, and submit it with --queue=NAME"
+_ANEW = "Flux moves no job {}: cancel it, and submit it with --queue=NAME"
+_NO_QUEUE = _ANEW.format("without a queue")
+_GONE = f"{_ANEW.format('of a queue that is gone')}; or have the queue added again"
+_NOT_SET_UP = "run `burst setup` again, and flux config reload"
 
 
 def decide_on_queue(
@@ -37,7 +39,8 @@ def decide_on_queue(
     queue = lead.queues.get(name)
     if queue is None:
         # Of a lead that has queues all are read.
-        facts = {"queue": name or "without a name", "help": _MOVE if name else _ANEW}
+        way = _NOT_SET_UP if moved else _GONE if name else _NO_QUEUE
+        facts = {"queue": name or "without a name", "help": way}
         gone = Decision(Reason.QUEUE_GONE, facts)
         return gone if lead.queues else None
     why = f" ({queue.reason})" if queue.reason else ""
