@@ -28,6 +28,10 @@ from burst.runtime.connect import connect
 _VARIABLE = "BURST_CONFIG"
 _USUAL_PATHS = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
+# Where the files of an instance are. The record of what was done to them has their
+# paths, which are to be the same from every directory and through every link.
+CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
+
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
