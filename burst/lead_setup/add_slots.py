@@ -72,7 +72,7 @@ def add_slots(
     are kept as they were; with `dry_run`, what would be added. Raises ConfigError.
     """
     plan = plan_slots(directory, slots, gateways)
-    kept = [] if dry_run else replace_files(directory, plan.texts, ())
+    kept = [] if dry_run else replace_files(directory, plan.texts, plan.hosts)
     return plan.added, kept
 
 
