@@ -48,9 +48,10 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         return
     apply_unadopt(plan)
     click.echo(
-        "\nGive the other hosts of the instance the files, too. Then, as root, on all"
-        " of them, of which the restart ends jobs that run; the last line on this one,"
-        " when nobody needs the records of bursts:\n"
+        "\nDo the same with the files of the other hosts, also where users only log"
+        " in. Then, as root, on all hosts of the instance, of which the restart ends"
+        " jobs that run; the last line on this one, when nobody needs the records of"
+        " bursts:\n"
     )
     for command in next_commands():
         click.echo(f"    {command}")

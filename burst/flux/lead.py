@@ -178,6 +178,7 @@ class FluxLead:
             epilogs=kept.epilogs,
             scheduler=self._scheduler.read(),
             changed=journal.changed(),
+            shuts_down=self.shuts_down(),
         )
 
     def _followed(self) -> Journal:
