@@ -10,7 +10,7 @@ import click
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
-from burst.cli.target import Target, target_options
+from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadError
@@ -25,7 +25,7 @@ from burst.runtime.offline import read_records_snapshot
 
 
 @click.command()
-@click.argument("directory", metavar="CONFDIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="CONFDIR", type=CONFIG_PLACE)
 @click.option(
     "--dry-run", is_flag=True, help="Say what would change, and change nothing."
 )
@@ -39,8 +39,7 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     each. Refuses while a daemon serves the instance, bursts live or jobs are held. The
     instance is without burst after a restart.
     """
-    place = directory.absolute()
-    plan = plan_unadopt(place, system_directories().own)
+    plan = plan_unadopt(directory, system_directories().own)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
     with show_wait("reading what is on record"):
@@ -49,9 +48,10 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         return
     apply_unadopt(plan)
     click.echo(
-        "\nGive the other hosts of the instance the files, too. Then, as root, on all"
-        " of them, of which the restart ends jobs that run; the last line on this one,"
-        " when nobody needs the records of bursts:\n"
+        "\nDo the same with the files of the other hosts, also where users only log"
+        " in. Then, as root, on all hosts of the instance, of which the restart ends"
+        " jobs that run; the last line on this one, when nobody needs the records of"
+        " bursts:\n"
     )
     for command in next_commands():
         click.echo(f"    {command}")

@@ -101,8 +101,7 @@ def setup(
     wanted = make_files(directories, choice) if choice else {}
     steps = plan_files(directories.own, wanted)
     _show(steps)
-    removed = [each.path for each in steps if each.change is Change.REMOVE]
-    check_frobnicator_unused(directories.config, removed)
+    check_frobnicator_unused(directories.config, steps)
     if dry_run:
         return
     apply_files(directories.own, wanted, for_all=system)
@@ -201,6 +200,9 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
         yield "\nSet this in the environment of users and of the lead's broker:\n"
         for name, value in directories.environment.items():
             yield f"    export {name}={shlex.quote(value)}"
+    else:
+        yield "\nThe other hosts of the instance, and those where users log in, need"
+        yield "these files, too."
     piece = directories.config / LEAD_PIECE
     yield "\nThe lead's broker reads its piece of the configuration from here"
     if all(path == piece for path in directories.config.glob("*.toml")):

@@ -41,17 +41,13 @@ def end_late_housekeeping(
     assert lead is not None
     known = housekeeping_of(burst, world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
-    asked = [e for e in burst.events if e.name == "housekeeping-kill"]
     why = f"it runs for longer than {format_fsd(limit)} ([deadlines] housekeeping)"
-    if asked:
-        last = asked[-1].timestamp
-        told = parse_idset(asked[-1].context["ranks"])
-        again = {r for r, began in known.items() if began < last and r in told}
-        if again and tx.now - last < AGAIN_S:
-            return
-        if again:
-            _send(tx, burst, late | again, signal.SIGKILL, "it has not ended")
-            return
+    sent, again = last_signal(burst, known)
+    if again and tx.now - sent < AGAIN_S:
+        return
+    if again:
+        _send(tx, burst, late | again, signal.SIGKILL, "it has not ended")
+        return
     if late:
         _send(tx, burst, late, signal.SIGTERM, why)
 
@@ -67,6 +63,20 @@ def housekeeping_of(burst: Burst, world: World) -> Mapping[int, float]:
     found = world.lead.housekeeping if world.lead is not None else {}
     ours = ranks_of(burst, world)
     return {rank: began for rank, began in found.items() if rank in ours}
+
+
+def last_signal(
+    burst: Burst, known: Mapping[int, float]
+) -> tuple[float, frozenset[int]]:
+    """Return when housekeeping was sent a signal last, and on which ranks it goes on.
+
+    `known` is since when it runs on which ranks; one that began later was sent none.
+    """
+    asked = [e for e in burst.events if e.name == "housekeeping-kill"]
+    if not asked:
+        return 0.0, frozenset()
+    told, last = parse_idset(asked[-1].context["ranks"]), asked[-1].timestamp
+    return last, frozenset(r for r, at in known.items() if at < last and r in told)
 
 
 def _send(

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import CAPACITY, RECLAIMED, SPEC, Burst, Lease, State
-from burst.model.decision import clock_time
-from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Failure, Phase
 
 
@@ -186,84 +184,6 @@ def ranks_of(burst: Burst, world: World) -> frozenset[int]:
         rank
         for rank, host in zip(lease.ranks, lease.hosts, strict=False)
         if rank < len(hosts) and hosts[rank] == host
-    )
-
-
-def describe_obstacle(burst: Burst, world: World) -> str:
-    """Return why a burst that is taken down is not gone yet, by what the lead shows.
-
-    Empty where it waits for its provider alone. Jobs that Flux itself cannot end, such
-    as some after a crash of its lead, count too: `flux jobs` shows them, `flux cancel`
-    ends them. A job that has lost some of its nodes may well run on the others.
-    """
-    lead = world.lead
-    assert lead is not None
-    ranks = ranks_of(burst, world)
-    if why := why_in_use(ranks, world):
-        return why
-    call = world.calls.get(burst.id)
-    online = lead.online & ranks
-    gone = (Verb.REAP, Outcome.NOT_FOUND)
-    if online and call is not None and (call.verb, call.outcome) == gone:
-        return (
-            f"the provider has nothing of it, but ranks {format_idset(online)} are"
-            " online; see flux overlay status"
-        )
-    return ""
-
-
-def why_in_use(ranks: frozenset[int], world: World) -> str:
-    """Return what keeps ranks that are to leave; empty if nothing does."""
-    lead = world.lead
-    assert lead is not None
-    if open_ranks := ranks - lead.closed:
-        return f"ranks {format_idset(open_ranks)} are not drained yet"
-    busy = lead.in_use & ranks
-    if up := busy & lead.online:
-        # Also an instance of `flux batch` that goes on without nodes it has lost.
-        return f"jobs still run on ranks {format_idset(up)}; they are not killed"
-    if busy:
-        return (
-            f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
-            " flux cancel ends those that run on no other node"
-        )
-    return describe_cleaning(ranks, world)
-
-
-def describe_cleaning(ranks: frozenset[int], world: World) -> str:
-    """Return on which of these ranks an epilog or housekeeping runs; empty if none."""
-    told = (_describe_epilogs(ranks, world), _describe_housekeeping(ranks, world))
-    return "; ".join(filter(None, told))
-
-
-def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
-    lead = world.lead
-    assert lead is not None
-    there = ranks & lead.epilogs.keys()
-    if not there:
-        return ""
-    since = min(lead.epilogs[rank] for rank in there)
-    last = max(lead.epilogs[rank] for rank in there)
-    end = clock_time(last + world.deadlines.housekeeping)
-    return (
-        f"an epilog runs on ranks {format_idset(there)} since {clock_time(since)}, and"
-        " its job has ended (flux jobs -f cleanup); a burst that is taken down waits"
-        f" for it until {end} ([deadlines] housekeeping)"
-    )
-
-
-def _describe_housekeeping(ranks: frozenset[int], world: World) -> str:
-    lead = world.lead
-    assert lead is not None
-    there = ranks & lead.housekeeping.keys()
-    if not there:
-        return ""
-    since = min(lead.housekeeping[rank] for rank in there)
-    end = clock_time(since + world.deadlines.housekeeping)
-    return (
-        f"Flux's housekeeping runs on ranks {format_idset(there)} since"
-        f" {clock_time(since)}, and no job does (flux housekeeping list); it is ended"
-        f" at {end} ([deadlines] housekeeping)"
     )
 
 

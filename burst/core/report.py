@@ -19,13 +19,12 @@ from burst.core.cost import cost, per_hour
 from burst.core.losses import last_loss
 from burst.core.observation import (
     ProviderPhase,
-    describe_cleaning,
-    describe_obstacle,
     provider_message,
     provider_phase,
     ranks_of,
     status_of,
 )
+from burst.core.obstacles import describe_cleaning, describe_obstacle
 from burst.core.orphans import Orphan
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
@@ -242,10 +241,18 @@ def burst_note(burst: Burst, world: World) -> str:
         note = "; ".join(filter(None, (note, _why_lost(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
+        if obstacle and note == _overdue_note(burst):
+            # What it said then is not what is in the way now.
+            return f"{burst.state.value}: {obstacle}"
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
-        obstacle = describe_cleaning(ranks_of(burst, world), world)
-    # Past its deadline the last note has the same words.
-    return note if obstacle in note else "; ".join(filter(None, (note, obstacle)))
+        obstacle = describe_cleaning(burst, ranks_of(burst, world), world)
+    return "; ".join(filter(None, (note, obstacle)))
+
+
+def _overdue_note(burst: Burst) -> str:
+    """Return what was reported last of a deadline that has passed; empty if nothing."""
+    told = [event for event in burst.events if event.name == "overdue"]
+    return str(told[-1].context["note"]) if told else ""
 
 
 def _last_note(burst: Burst, world: World) -> str:

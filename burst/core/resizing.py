@@ -24,8 +24,8 @@ from burst.core.observation import (
     provider_phase,
     ranks_of,
     status_of,
-    why_in_use,
 )
+from burst.core.obstacles import why_in_use
 from burst.core.plan.growth import FurtherRanks
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
@@ -109,7 +109,7 @@ def describe_resize(burst: Burst, world: World) -> str:
         return f"{text}: {words}" if words else text
     text = f"shrinks from {resize.before} to {resize.nodes} nodes"
     if resize.called is None and world.lead is not None:
-        why = why_in_use(_leaving_ranks(burst, world), world)
+        why = why_in_use(burst, _leaving_ranks(burst, world), world)
         return f"{text}: {why}" if why else text
     return text
 
@@ -191,7 +191,7 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     ranks = _leaving_ranks(burst, world)
     if resize.called is None:
         if not _is_empty(tx, burst, ranks, world, settings):
-            note = f"shrink: {why_in_use(ranks, world)}"
+            note = f"shrink: {why_in_use(burst, ranks, world)}"
             report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})

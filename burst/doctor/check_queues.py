@@ -14,6 +14,7 @@ from typing import Any
 from burst.config import IntakeSettings
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.flux.frobnicator import comes_after_constraints, frobnicator_table
+from burst.flux.identity import parse_access
 from burst.flux_setup.site_tables import SiteTables, site_tables
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
@@ -37,6 +38,7 @@ def check_queues(
     site = site_tables(config, {"queues": _ours(intake)})
     found = [*_check_nodes(site, properties, ranks, intake)]
     found += _check_burst_jobs(config, site)
+    found += _check_moves(config, site)
     found += _check_our_limits(config, site, intake)
     return found
 
@@ -148,6 +150,34 @@ def _check_burst_jobs(config: Mapping[str, Any], site: SiteTables) -> Iterator[F
             " [ingest.frobnicator] plugins",
             f"{_SETUP}; where the list is the site's, put it last there",
         )
+
+
+def _check_moves(config: Mapping[str, Any], site: SiteTables) -> Iterator[Finding]:
+    """Find which queues' jobs Flux no longer moves to another, for their users.
+
+    It moves none whose constraint is not that of its queue, exactly (the job manager's
+    queue.c), and the frobnicator adds one to jobs that it keeps off lent nodes.
+    """
+    table = frobnicator_table(config)
+    if table is None or table.get("any_job", table.get("share")):
+        return
+    guests = parse_access(config).allow_guest_user and not table.get("share_users")
+    confined = guests and table.get("mode", "hold") != "scheduler"
+    names = [
+        name
+        for name, queue in site.queues.items()
+        if confined or not queue.get("requires")
+    ]
+    if not names or len(site.queues) == 1:
+        return
+    yield note(
+        f"flux update JOB queue=NAME is refused for jobs of queue {', '.join(names)}:"
+        f" each has a constraint that keeps it off nodes which are lent"
+        f"{' to others' if confined else ''}, and Flux moves none that has one",
+        "have users cancel such a job and submit it again; or use mode scheduler"
+        if confined
+        else f'write requires = ["^{LENT}"] there: all own nodes meet it',
+    )
 
 
 def _check_our_limits(

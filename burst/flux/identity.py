@@ -14,7 +14,7 @@ from burst.flux.store import FluxStore
 from burst.model.host import dns_label
 from burst.model.job_limits import parse_limits
 from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
-from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
 from burst.model.resource_set import resource_set
 
 OWNER_KEY = "meta/owner"
@@ -28,7 +28,8 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
     config = client.ask("config.get")
     table = config.get("bootstrap", {})
     hosts = parse_hostlist(read_attribute(client, "hostlist"))
-    resources = client.ask("resource.status")["R"]
+    status = client.ask("resource.status")
+    resources = status["R"]
     nodes = parse_nodes(resources)
     return LeadIdentity(
         kind="flux",
@@ -38,6 +39,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
         properties=resource_set(resources).properties,
+        excluded=parse_idset(status["exclude"]),
         queues=parse_queues(config.get("queues", {})),
         limits=parse_limits(config),
         bootstrap=parse_bootstrap(table, hosts),

@@ -15,6 +15,7 @@ from burst.errors import ConfigError
 from burst.flux.frobnicator import NAME
 from burst.flux.identity import default_queue
 from burst.flux_setup.config_files import ConfigFiles, read_config_files, read_tables
+from burst.flux_setup.install import Change, FileStep
 from burst.flux_setup.setup_files import FORMER_PIECES, LEAD_PIECE, FluxDirectories
 from burst.model.confinement import LENT
 
@@ -103,12 +104,14 @@ def files_after_ours(files: ConfigFiles) -> list[Path]:
     ]
 
 
-def check_frobnicator_unused(place: Path, removed: Iterable[Path]) -> None:
+def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
     """Raise ConfigError where a file that stays names a frobnicator that is to go.
 
     Flux would refuse every submission: its ingest ends where a plugin is not there.
-    `place` is the instance's configuration, a file or a directory.
+    `place` is the instance's configuration, a file or a directory, and `steps` what
+    becomes of the files of `burst setup`.
     """
+    removed = [each.path for each in steps if each.change is Change.REMOVE]
     # Links are followed: /etc/flux may be one to where Flux is installed.
     gone = {path.resolve() for path in removed}
     if not place.is_file() and not any(place.glob("*.toml")):
@@ -138,7 +141,8 @@ def check_names(site: SiteTables, intake: IntakeSettings) -> None:
         if name in site.queues and site.queues[name].get("requires") != [LENT]:
             raise ConfigError(
                 f"the instance already has a queue {name} for other jobs",
-                "set other names: queue and ready under [intake] of burst.toml",
+                "set other names: queue and ready under [intake] of burst.toml, which"
+                " `burst lead adopt` keeps if it is there; or take another mode",
             )
 
 

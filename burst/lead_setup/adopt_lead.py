@@ -10,14 +10,16 @@ from typing import Any
 
 import msgspec
 
-from burst.config import Mode, Settings, load
+from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
+from burst.flux_setup.site_tables import check_names, site_tables
 from burst.kits.atomic_file import write_atomically
 from burst.kits.open_to_users import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
-    add_slots,
+    SlotPlan,
     declared_hosts,
+    plan_slots,
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
@@ -31,7 +33,7 @@ from burst.lead_setup.lead_plan import (
     resolve_slots,
 )
 from burst.lead_setup.lead_resources import declared_resources
-from burst.lead_setup.site_files import begin_adoption
+from burst.lead_setup.site_files import replace_files
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -72,6 +74,12 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     """
     tables = read_lead(asked.config).files.tables
     _check_bootstrap(tables.get("bootstrap", {}), asked)
+    there = load(asked.settings) if asked.settings.exists() else None
+    intake = there.intake if there else IntakeSettings()
+    # `burst setup`, which comes next, would refuse it, when ranks are declared.
+    check_names(
+        site_tables(tables, {}), msgspec.structs.replace(intake, mode=asked.mode)
+    )
     known = declared_hosts(tables)
     groups = resolve_slots((), asked.slots)
     own = _own_hosts(asked.config, known, groups)
@@ -94,17 +102,17 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         asked.provider,
         str(asked.places.followers),
     )
-    there = load(asked.settings) if asked.settings.exists() else None
     unlike = (
         *(_unlike(there, asked) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
     )
     texts = _daemon_files(asked, text, there)
-    begin_adoption(asked.config, (slot.hosts for slot in asked.slots), texts)
-    added, copies = add_slots(asked.config, missing) if missing else ([], [])
+    more = plan_slots(asked.config, missing) if missing else SlotPlan()
+    hosts = [slot.hosts for slot in asked.slots]
+    copies = replace_files(asked.config, more.texts, hosts, texts)
     written = _write_daemon_files(texts)
     return AdoptedLead(
-        added=added,
+        added=more.added,
         copies=copies,
         written=written,
         kept=(asked.settings,) if there else (),

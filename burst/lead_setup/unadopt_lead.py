@@ -15,10 +15,11 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import ConfigFile, ConfigFiles, read_tables
-from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
+from burst.flux_setup.install import Change, apply_files, plan_files
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
+from burst.lead_setup.lead_resources import shapes_of_entries
 from burst.lead_setup.site_files import (
     AdoptionRecord,
     ChangedFile,
@@ -78,7 +79,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
     restored = list(_to_restore(record))
     _check_slots_gone(place, record, restored)
     own = plan_files(setup, {})
-    check_frobnicator_unused(place, _removed(own))
+    check_frobnicator_unused(place, own)
     steps = [
         *(UndoStep(_undo(each.change), each.path) for each in own),
         # What declares resources was changed last, and goes first.
@@ -117,10 +118,6 @@ def next_commands() -> Iterator[str]:
     yield "flux kvs unlink -Rf burst"
 
 
-def _removed(steps: Iterable[FileStep]) -> Iterator[Path]:
-    return (each.path for each in steps if each.change is Change.REMOVE)
-
-
 def _undo(change: Change) -> Undo:
     return Undo.REMOVE if change is Change.REMOVE else Undo.KEEP
 
@@ -146,7 +143,9 @@ def _check_slots_gone(
         ),
     )
     slots = {name for each in record.hosts for name in parse_hostlist(each)}
-    left = [host for host in declared_hosts(after.tables) if host in slots]
+    entries = after.tables.get("resource", {}).get("config", ())
+    known = dict.fromkeys((*declared_hosts(after.tables), *shapes_of_entries(entries)))
+    left = [host for host in known if host in slots]
     changed = [
         name
         for name, file in record.changed.items()

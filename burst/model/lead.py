@@ -72,6 +72,8 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """By rank, from R."""
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
+    excluded: frozenset[int] = frozenset()
+    """Ranks that get no job by `[resource] exclude`, as this was read."""
     queues: Mapping[str, tuple[str, ...]] = {}
     """Named queues, and the properties that each requires. As of the lead's start or
     its last reload, as `limits`."""
@@ -244,8 +246,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
     perhaps. Only ranks that have some."""
     queues: Mapping[str, QueueView] = {}
-    """By name, empty for the one queue of an instance that has none by name. Not read
-    while no job of `jobs` is pending, and empty for leads that have no queues."""
+    """By name, empty for the one queue of an instance that has none by name. None for
+    leads that have no queues."""
     scheduler: Scheduler = Scheduler()
     """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()

@@ -78,11 +78,14 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.ENDED: NextStep(Actor.NOBODY, "has to act any more"),
     Reason.NOT_YET_READ: _NEXT_TICK,
     Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
-    Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start"),
-    Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable"),
-    Reason.QUEUE_GONE: _user("moves it to a queue, or submits it anew to one"),
+    Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start{queue}"),
+    Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable{queue}"),
+    Reason.QUEUE_GONE: _user(
+        "submits it anew to a queue that is there, unless an administrator adds this"
+        " one again"
+    ),
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
-    Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable"),
+    Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable {queue}"),
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
     Reason.NOT_BURSTABLE: _flux("starts it on own nodes in its turn"),
     Reason.UNREADABLE: _user("submits it anew with a jobspec that can be read"),

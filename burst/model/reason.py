@@ -119,12 +119,12 @@ class Reason(enum.Enum):
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
     QUEUE_STOPPED = _not_refused(
         "its queue{queue} is stopped{why}, so that Flux starts no job of it"
-        " (flux queue start); no nodes are rented for it",
+        " (flux queue start{queue}); no nodes are rented for it",
         memo="waiting",
     )
     QUEUE_CLOSED = _not_refused(
-        "its queue{queue} is disabled{why} (flux queue enable); no nodes are rented for"
-        " it",
+        "its queue{queue} is disabled{why} (flux queue enable{queue}); no nodes are"
+        " rented for it",
         memo="waiting",
     )
     QUEUE_GONE = _not_refused(
@@ -138,7 +138,7 @@ class Reason(enum.Enum):
     )
     QUEUE_DISABLED = _not_refused(
         "queue {queue}, into which it is to be moved, is disabled{why}"
-        " (flux queue enable)",
+        " (flux queue enable {queue})",
         memo="waiting",
     )
     TAKEN_BACK = _left_alone(

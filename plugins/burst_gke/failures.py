@@ -72,7 +72,10 @@ _BY_REASON = (
     (re.compile(r"SERVICE_DISABLED|ACCESS_NOT_CONFIGURED"), Meaning.API_DISABLED),
     (re.compile(r"POLICY_VIOLAT|ORG_POLICY|RESTRICTION_VIOLAT"), Meaning.POLICY),
     (
-        re.compile(r"PERMISSION_DENIED|SCOPE_INSUFFICIENT|ACCOUNT_DELETED|SUSPENDED"),
+        re.compile(
+            r"PERMISSION_DENIED|PERMISSIONS?_ERROR|SCOPE_INSUFFICIENT|ACCOUNT_DELETED"
+            r"|SUSPENDED"
+        ),
         Meaning.NO_PERMISSION,
     ),
 )
@@ -105,11 +108,18 @@ _CONSTRAINT = re.compile(
     r"\b(?:constraints|customConstraints)/[\w.]+\w"
     r"|(?<=\b[Cc]onstraint )[\w./]+(?= violated)"
 )
-# Quota 'CPUS' exceeded; Insufficient regional quota to satisfy request: resource "CPUS"
+# Quota 'CPUS' exceeded; Insufficient regional quota to satisfy request: resource
+# "CPUS"; quota metric 'compute.googleapis.com/n2_cpus'; 'CPUS-per-project-region'.
 _METRIC = re.compile(
-    r"\b[Qq]uota(?: limit)? ['\"]?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]+(?=['\"]))"
-    r"|\b[Qq]uota.{0,80}?\b[Rr]esource:? [\"'`\\]*([A-Z][A-Z0-9_]{2,})\b"
+    r"\b[Qq]uota(?: limit| metric)? (?:"
+    r"[\"'`\\]+(?:[\w.]+/)?([A-Za-z][\w-]+)[\"'`\\]"
+    r"|([A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)+)\b"
+    r"|([A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+) (?:has been )?exceeded)"
+    r"|\b[Qq]uota.{0,80}?\b[Rr]esource:? (?:"
+    r"[\"'`\\]+([A-Za-z][\w-]{2,})\b|([A-Z][A-Z0-9_-]{2,})\b)"
 )
+# A quota of these is one of requests, which is free again by itself.
+_REQUESTS = re.compile(r"REQUESTS|QUERIES|PER_MINUTE|PER_SECOND")
 _SERVICE = re.compile(r"\b([a-z]+\.googleapis\.com)\b")
 
 # Words that decide where no reason is told; the first that fit.
@@ -224,7 +234,8 @@ class CloudFailure(msgspec.Struct, frozen=True):
         if self._constraint:
             found.add(Meaning.POLICY)
         if self._metric and not found & {Meaning.LIMITED}:
-            found.add(Meaning.QUOTA)
+            of_requests = _REQUESTS.search(_normal(self._metric))
+            found.add(Meaning.LIMITED if of_requests else Meaning.QUOTA)
         if _PERMISSION.search(self.message):
             found.add(Meaning.NO_PERMISSION)
         if found:
@@ -243,13 +254,14 @@ class CloudFailure(msgspec.Struct, frozen=True):
         if self.meaning is not Meaning.QUOTA:
             return False
         place = self.metadata.get("quota_location", "")
-        told = self._metric.endswith("_ALL_REGIONS") or "globally" in self.message
+        of_all = "_ALL_REGIONS" in _normal(self._metric)
+        told = of_all or "globally" in self.message
         return told or place == "global"
 
     @property
     def of_gpus(self) -> bool:
         """Whether the quota that is used up is one of GPUs."""
-        return "GPU" in self._metric
+        return "GPU" in _normal(self._metric)
 
     def _all_reasons(self) -> list[str]:
         return [*self.reasons, *_TOKEN.findall(self.message)]
@@ -321,7 +333,7 @@ LOG_IN = (
 _LESS = (
     (re.compile(r"_TOTAL_GB"), "set disk_gb to less"),
     (re.compile(r"ADDRESSES"), "set private_nodes"),
-    (re.compile(r"VM_FAMILY|_CPUS\Z"), "use another family of machines"),
+    (re.compile(r"VM_FAMILY|_CPUS(?=_PER_|\Z)"), "use another family of machines"),
 )
 
 
@@ -331,11 +343,16 @@ def _of_reason(reason: str) -> list[Meaning]:
     return [meaning for form, meaning in _BY_REASON if form.search(name)][:1]
 
 
+def _normal(metric: str) -> str:
+    """Return a quota's name as Compute Engine's API spells it: NVIDIA_L4_GPUS."""
+    return metric.upper().replace("-", "_")
+
+
 def _of_quota(metric: str, *, everywhere: bool) -> str:
     """Return what to do where a quota is used up."""
     raised = f"raise the quota {metric}".rstrip()
     if everywhere:
         return f"{raised}, or burst less: it is the project's, no other region helps"
-    less = [text for form, text in _LESS if form.search(metric)]
+    less = [text for form, text in _LESS if form.search(_normal(metric))]
     ways = " or ".join([*less, "try another region"])
     return f"{raised}, or {ways}"

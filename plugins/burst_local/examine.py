@@ -99,14 +99,21 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
             ENABLE_LINGER,
         )
         return
+    share = "the lead has [systemd] enable, and followers on its host share its systemd"
+    other = "have another provider for more than a trial"
+    if 0 in lead.excluded:
+        yield note(
+            f"{share}: they come online only once no job runs on other followers, so"
+            " one burst after another",
+            other,
+        )
+        return
     yield note(
-        "the lead has [systemd] enable, and followers on its host share its systemd:"
-        " they come online only once no job runs on this host, on its own node or on"
-        " other followers, so one burst after another; and Flux may drain the host's"
-        " own node where housekeeping on them is ended ([deadlines] housekeeping; flux"
-        " resource undrain)",
-        "keep own jobs off this host, such as by [resource] exclude, and have another"
-        " provider for more than a trial",
+        f"{share}: they come online only once no job runs on this host, on its own node"
+        " or on other followers, so one burst after another; and Flux may drain the"
+        " host's own node where housekeeping on them is ended ([deadlines]"
+        " housekeeping; flux resource undrain)",
+        f"keep own jobs off this host, such as by [resource] exclude, and {other}",
     )
 
 

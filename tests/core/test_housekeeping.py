@@ -182,3 +182,25 @@ def test_nothing_is_known_of_a_lead_that_cannot_be_read():
     world = sim.engine.snapshot.world
     assert not commands.has_housekeeping(sim.records, sim.burst.id, world)
     assert not commands.has_housekeeping(sim.records, BurstId("x"), world)
+
+
+def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
+    s.lead.fatal_signals = ()
+    clean_after_a_job(s)
+    began = s.lead.housekeeping[2]
+    s.until(lambda: s.lead.signals)
+    sent = s.now
+    s.tick()
+    assert note(s).endswith(
+        f"Flux's housekeeping runs on ranks 2-4 since {clock_time(began)}, and no job"
+        f" does (flux housekeeping list); it was sent a signal at {clock_time(sent)},"
+        f" and is sent SIGKILL at {clock_time(sent + 60)} if it has not ended"
+    )
+    s.until(lambda: len(s.lead.signals) == 2)
+    assert s.lead.signals[-1][1] == KILL
+    assert sent + 60 <= s.now < sent + 65
+    # What runs later is none of that.
+    s.lead.housekeeping = {3: s.now}
+    s.tick()
+    assert f"runs on ranks 3 since {clock_time(s.now - 1)}" in note(s)
+    assert "sent a signal" not in note(s)

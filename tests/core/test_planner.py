@@ -333,6 +333,13 @@ def test_a_job_that_lacks_ranks_which_a_person_drained_is_told(
         )
 
 
+def test_a_drained_rank_that_is_too_small_for_a_job_is_not_told():
+    large = whole(1, cores_per_slot=99)
+    made = plan(demand(1, large), drained={2: BAD}, taken=["burst-0", "burst-1"])
+    [refusal] = made.decisions[1].refusals
+    assert refusal.reason is Reason.SLOTS_BUSY
+
+
 def test_a_drained_rank_that_a_job_cannot_have_anyway_is_not_told():
     others = whole(1, constraint='{"hostlist":["burst-0-[1-3]"]}')
     jobs = [demand(number, others) for number in range(1, 5)]

@@ -45,12 +45,16 @@ def test_a_queue_that_takes_and_starts_jobs_is_rented_for() -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "says"),
     [
-        (QueueView(started=False), Reason.QUEUE_STOPPED, "its queue batch is stopped"),
+        (
+            QueueView(started=False),
+            Reason.QUEUE_STOPPED,
+            "(flux queue start batch); no",
+        ),
         (QueueView(started=False, reason="no"), Reason.QUEUE_STOPPED, "stopped (no)"),
         (
             QueueView(enabled=False, reason="maintenance"),
             Reason.QUEUE_CLOSED,
-            "its queue batch is disabled (maintenance) (flux queue enable)",
+            "its queue batch is disabled (maintenance) (flux queue enable batch)",
         ),
         (None, Reason.QUEUE_GONE, "the instance has no queue batch"),
     ],
@@ -110,3 +114,15 @@ def test_a_job_without_a_number_of_nodes_gets_no_more_than_its_queue_allows() ->
     assert len(rents) == 1
     assert "3 nodes" in text
     assert len(decided(slots(16))[2]) == 1
+
+
+def test_what_helps_a_job_whose_queue_is_gone_is_what_flux_does() -> None:
+    """It moves no such job (tests/flux/test_confine.py)."""
+    _, text, _ = decided(FOUR, batch=None)
+    assert "Flux moves no job of a queue that is gone: cancel it" in text
+    assert "have the queue added again" in text
+    _, text, _ = decided(FOUR, queue="", batch=None)
+    assert "Flux moves no job without a queue: cancel it" in text
+    _, text, _ = decided(FOUR, "burst", "queue", **{"burst-ready": None})
+    assert "has no queue burst-ready" in text
+    assert "run `burst setup` again" in text

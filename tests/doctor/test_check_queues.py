@@ -183,3 +183,41 @@ def test_a_queue_that_is_stopped_or_disabled_is_told_with_what_to_type(
     found = list(check_queue_states(queues, IntakeSettings(mode=mode)))
     assert said(found) == says
     assert set(levels(found)) <= {NOTE}
+
+
+def judge_moves(queues: Any, guests: bool = False, **table: Any) -> list[Any]:
+    frobnicator = {"plugins": LIST, "burst": table}
+    config = {"queues": queues, "ingest": {"frobnicator": frobnicator}}
+    config["access"] = {"allow-guest-user": guests}
+    intake = IntakeSettings(mode="hold")
+    found = check_queues(config, PROPERTIES, frozenset(range(4)), intake)
+    return [each for each in found if each.what.startswith("flux update JOB")]
+
+
+@pytest.mark.parametrize(
+    ("guests", "table", "queues", "advice"),
+    [
+        (True, {"mode": "queue"}, "free, night, q", "or use mode scheduler"),
+        (True, {}, "free, night, q", "or use mode scheduler"),
+        (True, {"mode": "scheduler"}, "free", 'write requires = ["^burst"] there'),
+        (True, {"share_users": True}, "free", 'write requires = ["^burst"] there'),
+        (False, {}, "free", 'write requires = ["^burst"] there'),
+    ],
+)
+def test_jobs_that_flux_moves_to_no_other_queue_are_foreseen(
+    guests: bool, table: Any, queues: str, advice: str
+) -> None:
+    """Flux's own answers are in tests/flux/test_confine.py."""
+    three = {"q": {"requires": ["batch"]}, "night": {"requires": ["^burst"]}}
+    (found,) = judge_moves({**three, "free": {}}, guests, **table)
+    assert found.level is NOTE
+    assert f"is refused for jobs of queue {queues}: each has a con" in found.what
+    assert advice in found.advice
+
+
+def test_nothing_is_said_of_moves_that_go_on_or_never_were() -> None:
+    queues = {"q": {"requires": ["batch"]}, "free": {}}
+    assert judge_moves({"free": {}}, True) == []
+    assert judge_moves(queues, True, any_job=True) == []
+    assert judge_moves(queues, True, share=True) == []
+    assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []

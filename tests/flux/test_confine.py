@@ -357,3 +357,42 @@ def test_a_site_says_itself_what_becomes_of_jobs_without_a_queue(
         lead.prepare_queues(IntakeSettings(mode="queue"))
     assert instance.job_line("{queue}", job) == ""
     user.do("cancel", job)
+
+
+@pytest.mark.parametrize("extra", [{**HOLD, "queues": SITES}])
+def test_in_mode_hold_no_job_of_a_site_with_guests_changes_its_queue(
+    user: UserCli,
+) -> None:
+    """docs/adopt.md says so, and `burst doctor`."""
+    job = user.submit("-qbatch", "--urgency=hold", "true")
+    said = user.type("update", job, "queue=debug")
+    assert "non-queue constraints" in said.error
+    user.do("cancel", job)
+
+
+_ANY_NODE = {"free": {}, "night": {"requires": ["^burst"]}, **SITES}
+
+
+@pytest.mark.parametrize("extra", [{**frob(mode="hold"), "queues": _ANY_NODE}])
+def test_a_queue_of_any_nodes_requires_that_they_are_not_lent_or_keeps_its_jobs(
+    user: UserCli,
+) -> None:
+    """Without guests, too; as doctor says."""
+    night = user.submit("-qnight", "--urgency=hold", "true")
+    user.do("update", night, "queue=batch")
+    user.do("update", night, "queue=night")
+    assert constraint(user, night) == {"properties": ["^burst"]}
+    free = user.submit("-qfree", "--urgency=hold", "true")
+    assert "non-queue" in user.type("update", free, "queue=batch").error
+    user.do("cancel", night, free)
+
+
+@pytest.mark.parametrize("extra", [{"queues": SITES}])
+def test_flux_moves_no_job_of_a_queue_that_is_gone(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    """So a job of such a queue is told to be submitted anew."""
+    job = user.submit("-qdebug", "--urgency=hold", "true")
+    instance.reload_config({"queues": {"batch": {}}})
+    said = user.type("update", job, "queue=batch")
+    assert "'debug' is not a valid queue" in said.error

@@ -11,7 +11,7 @@ import tomli_w
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.flux_setup.install import apply_files
+from burst.flux_setup.install import Change, FileStep, apply_files
 from burst.flux_setup.setup_files import (
     IntakeChoice,
     lead_tables,
@@ -85,23 +85,29 @@ def test_files_whose_list_would_replace_ours_are_found(tmp_path: Path) -> None:
     assert files_after_ours(found) == []
 
 
+def removing(*paths: Path, change: Change = Change.REMOVE) -> list[FileStep]:
+    return [FileStep(change, path) for path in paths]
+
+
 def test_a_frobnicator_that_a_file_names_is_not_removed(tmp_path: Path) -> None:
     """Flux would refuse every submission."""
-    check_frobnicator_unused(tmp_path, [FROB])
+    check_frobnicator_unused(tmp_path, removing(FROB))
     _list_ours(tmp_path / "zzz.toml")
     for place in (tmp_path, tmp_path / "zzz.toml"):
         with pytest.raises(ConfigError, match=r"zzz.toml: .* names /etc/frob-burst.py"):
-            check_frobnicator_unused(place, [FROB])
-    check_frobnicator_unused(tmp_path, [FROB, tmp_path / "zzz.toml"])
-    check_frobnicator_unused(tmp_path, [])
+            check_frobnicator_unused(place, removing(FROB))
+    check_frobnicator_unused(tmp_path, removing(FROB, tmp_path / "zzz.toml"))
+    # One that stays, as it was edited, is there for whoever names it.
+    check_frobnicator_unused(tmp_path, removing(FROB, change=Change.KEEP))
+    check_frobnicator_unused(tmp_path, removing(FROB, change=Change.SAME))
 
 
 def test_our_own_piece_is_known_by_another_path_too(tmp_path: Path) -> None:
     (tmp_path / "installed").mkdir()
     (tmp_path / "link").symlink_to("installed")
     _list_ours(tmp_path / "installed/zz-burst-lead.toml")
-    removed = [FROB, tmp_path / "installed/zz-burst-lead.toml"]
-    check_frobnicator_unused(tmp_path / "link", removed)
+    steps = removing(FROB, tmp_path / "installed/zz-burst-lead.toml")
+    check_frobnicator_unused(tmp_path / "link", steps)
 
 
 def _list_ours(path: Path) -> None:

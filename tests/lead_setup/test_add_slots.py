@@ -229,7 +229,8 @@ def test_what_a_restart_would_change_is_said(lead: Path) -> None:
     assert said == ["a restart adds burst-1-[0-1] as ranks 6-7; all others keep theirs"]
     said, safe = compare_with_running(lead, runs, view(busy=(1,)))
     assert not safe
-    assert "jobs run on ranks 1, and would end with the broker" in said[1]
+    words = "jobs run on ranks 1, and would end with the broker: flux queue stop --all"
+    assert words in said[1]
 
 
 @pytest.mark.parametrize("runs", ["lead-[0-1],burst-1-[0-3]", "lead-[0-9]"])

@@ -358,3 +358,46 @@ def test_settings_that_are_kept_and_are_otherwise_are_told(site: Path) -> None:
     with pytest.raises(ConfigError):
         adopt_lead(request(site, "burst-1-[0-3]:8"))
     assert before == {path: path.read_text() for path in before}
+
+
+def test_a_sites_queue_of_our_name_is_told_before_anything_is_written(
+    site: Path,
+) -> None:
+    before = sorted(path.name for path in site.rglob("*"))
+    queues = site / "conf.d/queues.toml"
+    queues.write_text('[queues.burst]\nrequires = ["batch"]\n')
+    asked = msgspec.structs.replace(request(site), mode="queue")
+    with pytest.raises(ConfigError, match="already has a queue burst for other jobs"):
+        adopt_lead(asked)
+    assert sorted(p.name for p in site.rglob("*")) == sorted([*before, queues.name])
+    # By other names in the settings, or in another mode, it goes on.
+    asked.settings.parent.mkdir()
+    asked.settings.write_text('[intake]\nqueue = "lent"\nready = "lent-ready"\n')
+    assert adopt_lead(asked).added
+    assert adopt_lead(request(site)).kept
+
+
+def test_what_setup_wrote_is_no_queue_of_the_site(site: Path) -> None:
+    ours = '[queues.burst]\nrequires = ["burst"]\n'
+    (site / "conf.d/zz-burst-lead.toml").write_text(ours)
+    assert adopt_lead(msgspec.structs.replace(request(site), mode="queue")).added
+
+
+def test_what_is_refused_leaves_nothing_behind(site: Path) -> None:
+    """Neither a record, by which unadopt would take the site's own hosts for ours."""
+    path, resource = site / "conf.d/net.toml", site / "conf.d/resource.toml"
+    own = "test[1-3],burst-0-[0-1]"
+    path.write_text(BOOTSTRAP.replace("test[1-3]", own))
+    resource.write_text(ENTRIES.replace("test[1-3]", own))
+    before = sorted(site.rglob("*"))
+    with pytest.raises(ConfigError, match="burst-0-0 is declared twice"):
+        adopt_lead(request(site))
+    assert sorted(site.rglob("*")) == before
+    path.write_text(BOOTSTRAP)
+    # No file can have its name and more, so that it cannot be kept.
+    resources = (site / "R").rename(site / f"{'x' * 250}")
+    resource.write_text(f'[resource]\npath = "{resources}"\n')
+    before = sorted(site.rglob("*"))
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        adopt_lead(request(site))
+    assert sorted(site.rglob("*")) == before

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from typing import Any
@@ -36,10 +37,18 @@ def lines_of_page() -> list[str]:
     return [line for block in found for line in block.commands.splitlines()]
 
 
+def files_of_page() -> list[str]:
+    """Return which files of ours the page has other hosts be given."""
+    text = PAGE.read_text().split("\nGive the other hosts of the instance", 1)[1]
+    told, _, _ = text.partition("\n\n")
+    return re.findall(r"`(/etc/[^`]+)`", told)
+
+
 def type_line(site: Site, line: str) -> str:
     """Type a line of the page as root on the first host; return what it printed."""
     if line == "systemctl restart flux":
-        # On all hosts, with the files of the first.
+        # On all hosts, with those files of the first.
+        site.for_all_hosts += set(files_of_page()).difference(site.for_all_hosts)
         site.restart()
         return ""
     return site.root("sh", "-ec", f"umask 077\n{line}")

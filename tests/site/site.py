@@ -13,6 +13,7 @@ Source: the administrator's guide of Flux, "Configuration".
 from __future__ import annotations
 
 import secrets
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ import tomli_w
 
 from burst.lead_setup.own_host import own_shape
 from tests.flux_instance import flux_bindings
-from tests.multiuser.lab import OWNER, flux_etc, imp_path
+from tests.multiuser.lab import OWNER, imp_path
 from tests.site import accounts, fluxion
 from tests.site.box import Box
 from tests.site.flux_host import CONFIG, ETC, UNIT, prepare
@@ -61,6 +62,8 @@ class Site:
 
     def __init__(self, shape: SiteShape) -> None:
         self.shape = shape
+        self.for_all_hosts = [str(ETC / "system/conf.d"), str(ETC / "system/R")]
+        """What a change of the configuration is, on each host."""
         self._stack = ExitStack()
         self._handle: Any = None
         try:
@@ -187,14 +190,17 @@ class Site:
         self.wait_until_up()
 
     def distribute(self) -> None:
-        """Give all hosts the files of the first, as a site's own means do."""
+        """Give all hosts these files of the first, as a site's own means do."""
+        names = " ".join(shlex.quote(each.lstrip("/")) for each in self.for_all_hosts)
         for box in self.boxes[1:]:
             made = self.head.shared / "etc.tar"
-            self.root("tar", "-C", str(flux_etc()), "-cf", str(made), ".")
             there = box.shared / "etc.tar"
+            # Those that are not there are taken away there, too.
+            pack = f"cd /; tar -cf {made} $(ls -d {names} 2>/dev/null)"
+            self.root("sh", "-c", pack)
             shutil.move(made, there)
-            box.run("root", "rm", "-rf", f"{ETC}/system/conf.d")
-            box.run("root", "tar", "-C", str(flux_etc()), "-xpf", str(there))
+            box.run("root", "rm", "-rf", *self.for_all_hosts)
+            box.run("root", "tar", "-C", "/", "-xpf", str(there))
             there.unlink()
 
     def restart(self) -> None:

@@ -44,12 +44,15 @@ def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:
     for line in lines_of_page():
         if line.startswith(_GUESTS):
             assert "\n0 wrong" in said, said
-            done = site.head.try_run("ann", "sh", "-ec", line)
+            # Where users log in, which is not the host of rank 0.
+            done = site.boxes[-1].try_run("ann", "sh", "-ec", line)
             assert done.returncode == 0, (done.stderr, site.log())
             assert done.stdout.split() == ["ann"] * 3
             end_burst(site)
         else:
             said = type_line(site, line)
+            if line.startswith("burst setup"):
+                assert "The other hosts of the instance, and those where" in said
     assert files(site) == before, said
     # Between this and the restart users submit as before.
     assert site.flux("bob", "run", "-N1", "id", "-un") == "bob"

@@ -32,6 +32,9 @@ def test_ordinary_jobs_get_the_answers_that_they_got_before(
     assert "wrong" not in told
     for words in ("flux-imp run prolog", "the lead has [systemd] enable"):
         assert words in told
+    # Advice to exclude a host is for one that is not.
+    excluded = adopted.site.shape.head_excluded
+    assert ("on its own node or on other followers" in told) is not excluded
     for job in adopted.waited:
         assert adopted.wait_for_end("bob", job).returncode == 0, "it waited meanwhile"
     assert str(run_workload(adopted.site)) == str(before)

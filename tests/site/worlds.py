@@ -74,7 +74,12 @@ WORLDS = (
     World(
         "conservative-hold",
         "hold",
-        SiteShape(scheduler="conservative", r_in_a_file=True, tables=_BY_SITE),
+        SiteShape(
+            scheduler="conservative",
+            accounting=HAS_ACCOUNTING,
+            r_in_a_file=True,
+            tables=_BY_SITE,
+        ),
     ),
     World("fcfs-queue", "queue", SiteShape(scheduler="fcfs")),
 )

@@ -181,6 +181,40 @@ CASES: list[Case] = [
         Refused,
         "roles/iam.serviceAccountUser",
     ),
+    # Names as the services that count them spell them.
+    (
+        "RESOURCE_EXHAUSTED",
+        "Quota limit 'NVIDIA-L4-GPUS-per-project-region' has been exceeded. Limit: 1.0"
+        " in region us-central1.",
+        InsufficientCapacity,
+        "raise the quota NVIDIA-L4-GPUS-per-project-region, or try another region",
+    ),
+    (
+        "UNKNOWN",
+        "Quota 'CPUS-ALL-REGIONS-per-project' exceeded.",
+        InsufficientCapacity,
+        "it is the project's, no other region helps",
+    ),
+    (
+        "UNKNOWN",
+        "Quota exceeded for quota metric 'compute.googleapis.com/n2_cpus'.",
+        InsufficientCapacity,
+        "raise the quota n2_cpus, or use another family of machines",
+    ),
+    ("UNKNOWN", "quota ssd_total_gb exceeded", InsufficientCapacity, "set disk_gb"),
+    (
+        "PERMISSION_DENIED",
+        'Insufficient regional quota to satisfy request: resource "in-use-addresses".',
+        InsufficientCapacity,
+        "raise the quota in-use-addresses, or set private_nodes",
+    ),
+    (
+        "UNKNOWN",
+        "Quota exceeded for quota metric 'compute.googleapis.com/read_requests'.",
+        Transient,
+        "read_requests",
+    ),
+    ("UNKNOWN", "the quota check-in is late", Transient, "check-in"),
     (
         "PERMISSION_DENIED",
         "Request is prohibited by organization's policy. vpcServiceControls: 1x",
@@ -233,6 +267,7 @@ def test_each_has_its_class_and_names_its_rule(
             Refused,
             "customConstraints/custom.x holds",
         ),
+        ("UNKNOWN", "GCE_PERMISSIONS_ERROR", {}, Refused, "grant what it names"),
         ("PERMISSION_DENIED", "LOCATION_ORG_POLICY_VIOLATED", {}, Refused, "policy"),
         ("FAILED_PRECONDITION", "CLUSTER_ALREADY_HAS_OPERATION", {}, Transient, ""),
         (
@@ -318,3 +353,11 @@ def test_an_operation_that_failed_is_not_ordered_again(
         type(CloudFailure(code=code, message="it broke").final_error("to make x"))
         is kind
     )
+
+
+def test_a_quota_of_gpus_is_one_however_it_is_spelt() -> None:
+    for name in ("NVIDIA_L4_GPUS", "nvidia_l4_gpus", "GPUS-ALL-REGIONS-per-project"):
+        fault = CloudFailure("UNKNOWN", f"Quota '{name}' exceeded.")
+        assert fault.of_gpus
+    assert fault.everywhere
+    assert not CloudFailure("UNKNOWN", "Quota 'n2-cpus' exceeded.").of_gpus

@@ -115,3 +115,17 @@ def test_units_of_a_killed_follower_are_killed_and_those_of_others_are_not(
 
 def test_without_a_systemd_there_are_no_units(tmp_path: Path) -> None:
     assert Units(tmp_path / "run", tmp_path / "fs").kill([tmp_path / "burst-0-0"])
+
+
+@pytest.mark.usefixtures("bus")
+def test_a_host_that_is_excluded_is_not_told_to_be(
+    local: LocalHarness, spec: BurstSpec
+) -> None:
+    provider = local.provider()
+    [told] = [e for e in provider.examine(spec.lead) if "[systemd]" in e.what]
+    assert "by [resource] exclude" in told.advice
+    lead = msgspec.structs.replace(spec.lead, excluded=frozenset({0}))
+    [found] = [e for e in provider.examine(lead) if "[systemd]" in e.what]
+    assert "only once no job runs on other followers" in found.what
+    assert "own node" not in found.what
+    assert found.advice == "have another provider for more than a trial"
