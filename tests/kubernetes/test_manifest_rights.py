@@ -151,6 +151,7 @@ def test_the_account_may_do_what_it_has_to_and_nothing_else(
         lead,
         Asked("", "pods", "list", account.near),
         Asked("", "nodes", "get"),
+        Asked("", "namespaces", "get"),
         *at(account.far, NEEDED),
     ]
     denied = [
