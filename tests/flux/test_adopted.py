@@ -115,6 +115,12 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     told = burst(*asked)
     assert told.status == 1
     assert "queue far requires far, and no node that runs jobs has that" in told.stdout
+    # A scheduler of which the mode would have ordinary jobs be denied.
+    chosen = {"modules": {"alternatives": {"sched": "sched-fluxion-qmanager"}}}
+    later.write_text(tomli_w.dumps(chosen))
+    told = burst(*asked)
+    assert told.status == 1
+    assert "[intake] mode is hold, and Fluxion schedules by fcfs" in told.stdout
     later.unlink()
     assert burst(*asked).status == 0
     assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"
