@@ -11,6 +11,7 @@ import click
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings
 from burst.errors import Denied, LeadError
+from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.expected_scheduler import check_compatible, find_fluxion
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 
@@ -18,7 +19,7 @@ from burst.flux_setup.running_instance import RunningInstance, read_instance
 def read_running(uri: str) -> RunningInstance | None:
     """Return what the instance says, None if it does not answer, which is told."""
     try:
-        with show_wait("reading the lead's queues and scheduler"):
+        with owner_rights(uri), show_wait("reading the lead's queues and scheduler"):
             return read_instance(uri)
     except (Denied, LeadError) as error:
         click.echo(f"its queues and scheduler are not known: {error}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_queues import check_queues
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.errors import ConfigError
+from burst.flux.owner_rights import owner_rights
 from burst.lead import Lead
 from burst.lead_setup.add_slots import (
     add_slots,
@@ -86,10 +88,13 @@ def check(directory: Path, target: Target) -> None:
     that the files have; or if they let other users submit, and something that their
     jobs need is wrong.
     """
-    with target.lead() as running, show_wait("reading the lead"):
-        running.listen(lambda: None)
-        identity = running.identity()
-        said, safe = compare_with_running(directory, identity, running.observe())
+    with ExitStack() as stack:
+        stack.enter_context(show_wait("reading the lead"))
+        with owner_rights(target.settings().lead.uri):
+            running = stack.enter_context(target.lead())
+            running.listen(lambda: None)
+            identity = running.identity()
+            said, safe = compare_with_running(directory, identity, running.observe())
         found = _check_users(directory, identity, running)
     if is_flux(identity.uri):
         intake = target.settings().intake
