@@ -210,6 +210,9 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
     if mode == "queue" and not choice.local_queue:
         yield "\nThe site's own queues stay as they are."
     if mode == "queue" and choice.local_queue:
+        yield "\nUntil then, do not have a running lead reload its configuration: it"
+        yield "would get the queues at once, stopped, and Fluxion fails jobs of a queue"
+        yield "that it was not started with."
         yield "\nFlux creates named queues stopped. When the lead is up, start the one"
         yield "of the jobs that do not burst:\n"
         yield f"    flux queue start --queue={choice.local_queue}"
