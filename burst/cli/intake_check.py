@@ -11,6 +11,7 @@ import click
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings
 from burst.errors import Denied, LeadError
+from burst.flux.frobnicator import check_enabled
 from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.expected_scheduler import check_compatible, find_fluxion
 from burst.flux_setup.running_instance import RunningInstance, read_instance
@@ -30,5 +31,6 @@ def check_intake(
     tables: Mapping[str, Any], running: RunningInstance | None, intake: IntakeSettings
 ) -> None:
     """Raise ConfigError where an instance with these tables could not have the mode."""
+    check_enabled(tables)
     has_fluxion = running is None and find_fluxion()
     check_compatible(tables, running, intake, has_fluxion=has_fluxion)

@@ -161,3 +161,13 @@ def test_files_decide_about_a_scheduler_that_cannot_be_asked(
     assert files(home / "d") == {"conf.d/site.toml"}
     (home / "sched-fluxion-qmanager.so").unlink()
     assert burst(*asked, "--mode", "queue").status == 0
+
+
+def test_a_site_without_a_frobnicator_is_refused_it(home: Path) -> None:
+    place = home / "d"
+    (place / "conf.d").mkdir(parents=True)
+    site = {"ingest": {"frobnicator": {"disable": True}}}
+    (place / "conf.d/site.toml").write_text(tomli_w.dumps(site))
+    said = burst("setup", "--dir", str(place), "--mode", "hold")
+    assert "[ingest.frobnicator] disable is true" in said.error
+    assert files(place) == {"conf.d/site.toml"}
