@@ -78,6 +78,8 @@ class FakeLead:
     granting: dict[int, Shape] = field(default_factory=dict)
     queues: dict[str, QueueView] = field(default_factory=dict)
     unreadable: bool = False
+    shuts: bool = False
+    """Whether it says that it shuts down."""
     gone: bool = False
     closed: bool = False
     deaf: bool = False
@@ -134,6 +136,7 @@ class FakeLead:
             epilogs=dict(self.epilogs),
             granting=dict(self.granting),
             queues=dict(self.queues),
+            shuts_down=self.shuts,
             free={
                 rank: Shape(0) if rank in used else shape
                 for rank, shape in enumerate(self.known.shapes)

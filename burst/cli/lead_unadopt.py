@@ -57,15 +57,18 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     if dry_run:
         return
     apply_unadopt(plan)
-    click.echo("\nGive the other hosts of the instance the files, too.")
+    click.echo(
+        "\nDo the same with the files of the other hosts, also where users only log in."
+    )
     if owner and not has_queues:
         click.echo(
             "No named queues are left, which Flux learns only by a restart: do not have"
             " it reload its configuration, and restart it now."
         )
     click.echo(
-        "Then, as root, on all hosts, of which the restart ends jobs that run; the last"
-        " line on this one, when nobody needs the records of bursts:\n"
+        "Then, as root, on all hosts of the instance, of which the restart ends jobs"
+        " that run; the last line on this one, when nobody needs the records of"
+        " bursts:\n"
     )
     for command in next_commands(owner if has_queues else ""):
         click.echo(f"    {command}")

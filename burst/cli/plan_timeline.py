@@ -3,7 +3,7 @@
 
 slot     ranks  14:10                   16:10
 burst-0  2-4    ##############          burst-0-ab12 for ƒ3x, until 15:20
-2-5                  ::::::::>  promised to ƒ4y from 15:20
+2-5                  ::::::::>  kept for ƒ4y from about 15:20
 5      ........................  free
 """
 
@@ -37,6 +37,10 @@ _WITHOUT_BURST = {
     "free": "free",
     "ending": "free soon: a burst that had them has ended",
     "closed": "closed: drained, excluded or not known whose",
+}
+_WITH_BURST = {
+    "ending": "free soon: {} shrinks",
+    "closed": "closed: {} is quarantined",
 }
 _COLOURS = {
     "burst": "#4477aa",
@@ -124,12 +128,10 @@ def _label(row: Row, now: float) -> str:
         jobs += f" and {len(row['jobs']) - _JOBS_NAMED} more"
     if row["holder"] in _WITHOUT_BURST and not row["burst"]:
         return _WITHOUT_BURST[row["holder"]]
-    if row["holder"] == "closed":
-        return f"closed: {row['burst']} is quarantined"
-    if row["holder"] == "ending":
-        return f"free soon: {row['burst']} shrinks"
+    if row["holder"] in _WITH_BURST:
+        return _WITH_BURST[row["holder"]].format(row["burst"])
     if row["holder"] == "promised":
-        return f"kept for {jobs} from {_told(row['from'], now)}"
+        return _promised(row, jobs, now)
     made = "" if row["holder"] == "burst" else " would have them"
     if row["until"] == row["from"]:
         return f"{row['burst']}{made}, without jobs"
@@ -138,6 +140,15 @@ def _label(row: Row, now: float) -> str:
         until = f"until {_told(row['until'], now)}"
     whose = f" for {jobs}" if jobs else ""
     return f"{row['burst']}{made}{whose}, {until}"
+
+
+def _promised(row: Row, jobs: str, now: float) -> str:
+    """Return from when or until when ranks are kept, as `burst.core.plan.promises`."""
+    if not row.get("known", True):  # a daemon of an earlier version does not tell
+        return f"kept for {jobs} until {_told(row['until'], now)}, as no limit tells"
+    if row["from"] <= now:
+        return f"kept for {jobs} as soon as they are free"
+    return f"kept for {jobs} from about {_told(row['from'], now)}"
 
 
 def _told(at: float, now: float) -> str:

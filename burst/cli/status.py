@@ -30,7 +30,7 @@ from burst.cli.listing import (
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import moment
+from burst.model.decision import moment, name_ranks
 
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
@@ -116,6 +116,12 @@ def notices(found: Row) -> list[Line]:
     if found["daemon"] is None:
         lines.append([(_no_daemon(found), WRONG)])
     lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
+    for slot in found["slots"]:
+        # Daemons of earlier versions do not tell.
+        lines += [
+            [(drain_text(slot["name"], ranks, why), NOTICE)]
+            for why, ranks in slot.get("drained", {}).items()
+        ]
     for provider in found["providers"]:
         lines += _notices_of(provider, found["now"])
     if found["held"]:
@@ -128,6 +134,15 @@ def notices(found: Row) -> list[Line]:
     for key, why in found["unreadable"].items():
         lines.append([(f"record {key} cannot be read: {why}", WRONG)])
     return lines
+
+
+def drain_text(slot: str, ranks: str, why: str) -> str:
+    """Return that a person has drained ranks, an idset, and how that is undone."""
+    verb = "is" if ranks.isdigit() else "are"
+    return (
+        f"{name_ranks(ranks)} of slot {slot} {verb} drained by hand: {why};"
+        f" when that no longer holds: flux resource undrain {ranks}"
+    )
 
 
 def bill(totals: Row) -> str:

@@ -18,15 +18,11 @@ import msgspec
 from burst import log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
+from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
 from burst.errors import BurstError, NoDaemon
 from burst.lead import Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
-
-# Where a file is looked for without -c: the one that the environment names, a user's
-# own, then the site's.
-_VARIABLE = "BURST_CONFIG"
-_USUAL_PATHS = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
 
 
 def run_command(command: click.Command) -> None:
@@ -50,10 +46,10 @@ class Target(msgspec.Struct, frozen=True):
         """Return the settings file to use, None where there is none at all."""
         if self.config is not None:
             return self.config
-        named = os.environ.get(_VARIABLE)
+        named = os.environ.get(VARIABLE)
         if named:
             return Path(named)
-        usual = (Path(path).expanduser() for path in _USUAL_PATHS)
+        usual = (Path(path).expanduser() for path in USUAL_PATHS)
         return next((path for path in usual if path.exists()), None)
 
     def find_beside(self, lead: Lead) -> Path | None:
@@ -62,7 +58,7 @@ class Target(msgspec.Struct, frozen=True):
         What the command line or the environment names; else what the lead's daemon has
         read; else what `find` finds. Raises LeadError.
         """
-        if self.config is None and not os.environ.get(_VARIABLE):
+        if self.config is None and not os.environ.get(VARIABLE):
             try:
                 read = lead.call("ping", {}).get("config", "")
             except NoDaemon:
@@ -76,7 +72,7 @@ class Target(msgspec.Struct, frozen=True):
         if self.find() is None:
             click.echo(
                 "no daemon serves this lead, and no settings file was read, so that no"
-                " provider is known: name one with -c",
+                f" provider is known: there is none at {LOOKED_FOR}; name one with -c",
                 err=True,
             )
         return self.settings()
@@ -109,9 +105,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
         "-c",
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Settings file. Without it: "
-        + ", ".join((f"${_VARIABLE}", *_USUAL_PATHS))
-        + ".",
+        help="Settings file. Without it: " + LOOKED_FOR + ".",
     )
     @click.option(
         "--uri",

@@ -13,9 +13,10 @@ from typing import Any
 from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
+from burst.core.records import RecordsView
 from burst.core.timeline import begin_time, known_events, timeline
 from burst.model.burst import Burst, State
-from burst.model.decision import time_after
+from burst.model.decision import filled, time_after
 from burst.model.event import Event
 from burst.model.jobid import format_f58
 from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, Actor
@@ -28,9 +29,9 @@ SENTENCES = {
     "assign": "further jobs were assigned to it",
     "race": "{note}",
     "raced": "{note}",
-    "joined": "ranks {ranks} joined the lead",
-    "online": "it is online, with ranks {ranks}",
-    "lost": "ranks {ranks} were lost: {note}",
+    "joined": "{ranks!i} joined the lead",
+    "online": "it is online, with {ranks!i}",
+    "lost": "it lost {ranks!i}: {note}",
     "back": "all ranks are back",
     "reclaimed": "{note}",
     "busy": "something runs on it again",
@@ -42,8 +43,8 @@ SENTENCES = {
     "job-finish": "job {id} ended: {result}",
     "retry": "its provider could not do it yet and is called again: {note}",
     "drain": "no new job may start on it: {note}",
-    "rank-drain": "ranks {ranks} are drained",
-    "housekeeping-kill": "housekeeping on ranks {ranks} is ended: {note}",
+    "rank-drain": "no new job may start on {ranks!i}",
+    "housekeeping-kill": "housekeeping on {ranks!i} is ended: {note}",
     "drained": "nothing runs on it any more; its provider is called to delete it",
     "finish": "its program ended with status {status}",
     "exception": "it failed or was ended ({type}): {note}",
@@ -51,12 +52,12 @@ SENTENCES = {
     "outlived": "{note}",
     "unread": "{note}",
     "reaped": "its provider has nothing of it left",
-    "undrain": "ranks {ranks} are undrained",
-    "grow": "it grows from {before} to {nodes} nodes: {note}",
-    "grown": "it has {nodes} nodes now, all online: {note}",
-    "shrink": "it shrinks from {before} to {nodes} nodes: {note}",
-    "shrink-start": "nothing runs on ranks {ranks} any more; its provider ends them",
-    "shrunk": "it has {nodes} nodes now, and nothing is left of the others: {note}",
+    "undrain": "the drain of {ranks!i} is taken back",
+    "grow": "it grows from {before} to {nodes!n}: {note}",
+    "grown": "it has {nodes!n} now, all online: {note}",
+    "shrink": "it shrinks from {before} to {nodes!n}: {note}",
+    "shrink-start": "nothing runs on {ranks!i} any more; its provider ends them",
+    "shrunk": "it has {nodes!n} now, and nothing is left of the others: {note}",
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }
@@ -78,7 +79,9 @@ _STAGES = (
 )
 
 
-def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
+def burst_story(
+    records: RecordsView, burst: Burst, settings: Settings, now: float
+) -> dict[str, Any]:
     """Return all that is known of a burst; times in seconds since the epoch."""
     lease = burst.lease
     return {
@@ -102,7 +105,7 @@ def burst_story(burst: Burst, settings: Settings, now: float) -> dict[str, Any]:
         "price": lease.price,
         "fee": lease.fee,
         "priced_by": lease.priced_by,
-        "cost": round(cost(burst, now), 4),
+        "cost": round(cost(records, burst, now), 4),
     }
 
 
@@ -129,7 +132,7 @@ def sentence(event: Event) -> str:
     """Return what an event says, without a full stop."""
     unsaid = _NO_CAUSE if event.name == "lost" else _NO_NOTE
     facts = defaultdict(lambda: "?", {"note": unsaid, **event.context})
-    return SENTENCES[event.name].format_map(facts)
+    return filled(SENTENCES[event.name], facts)
 
 
 def _stages(times: dict[str, float]) -> list[dict[str, Any]]:

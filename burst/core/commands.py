@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -16,6 +15,7 @@ from burst.core.isolated.lost_jobs import lost_isolated_jobs
 from burst.core.orphans import Orphan
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
@@ -30,7 +30,7 @@ from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
 from burst.model.burst import BurstId, Isolated, Membership, State
 from burst.model.constraint import MOST_HOSTS, canonical
-from burst.model.decision import Decision
+from burst.model.decision import Decision, count_nodes
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
@@ -82,28 +82,35 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
 
 
 def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
-    """Raise BurstError unless a burst of so many nodes can be in these hosts.
+    """Raise BurstError unless bursts of so many nodes can ever be in these hosts.
 
-    A burst has a run of ranks from the start of a rank slot. `text` is a hostlist that
-    `request_nodes` took.
+    They have any of them, as for jobs, but where hosts of a slot join through another:
+    then the first ones. `text` is a hostlist that `request_nodes` took.
     """
     there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
     advice = f"the lead's rank slots are {there}"
     hosts = set(parse_hostlist(text, MOST_HOSTS))
     if not hosts:
         raise BurstError("--slot: the list of hosts is empty", advice)
-    within = [slot for slot in slots if hosts.intersection(slot.hosts)]
     unknown = hosts.difference(*(slot.hosts for slot in slots))
     if unknown:
         names = format_hostlist(sorted(unknown))
         raise BurstError(f"--slot: no rank slot has {names}", advice)
-    if not any(hosts.issuperset(slot.hosts[:nodes]) for slot in within):
-        of = format_hostlist(within[0].hosts)
+    usable = sum(_usable(slot, hosts) for slot in slots)
+    if usable < nodes:
         raise BurstError(
-            f"--slot: {text} is a part of rank slot {of}, and a burst begins with the"
-            f" first host of its slot: {nodes} nodes from there are not among them",
-            f"say --slot {shlex.quote(of)}",
+            f"--slot: of {text} bursts can have {count_nodes(usable)}, and {nodes}"
+            " are requested",
+            f"{advice}; of one whose hosts join through another a burst has the first",
         )
+
+
+def _usable(slot: RankSlot, hosts: Set[str]) -> int:
+    """Return how many of these hosts bursts can have in a slot."""
+    there = {
+        rank for rank, host in zip(slot.ranks, slot.hosts, strict=True) if host in hosts
+    }
+    return len(there) if slot.divisible else run_of(slot, there)
 
 
 def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
@@ -280,7 +287,7 @@ def describe_request(decision: Decision, demand: Demand) -> str:
         f"{r.offer}: {r.guests_text() if guest else r.text()}"
         for r in decision.refusals
     )
-    return f"{demand.request.nodes} nodes: {decision.text()}" + (
+    return f"{count_nodes(demand.request.nodes)}: {decision.text()}" + (
         f" ({details})" if details else ""
     )
 

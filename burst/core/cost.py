@@ -12,7 +12,10 @@ from typing import Any
 
 from burst.config import Settings
 from burst.core.plan.slots import RankSlot
+from burst.core.records import RecordsView
 from burst.core.sizes import node_seconds, provisioned_at
+from burst.core.worth.ledger import settle
+from burst.core.worth.money import to_units
 from burst.model.burst import Burst, State
 
 _HOUR_S = 3600.0
@@ -23,11 +26,18 @@ def per_hour(burst: Burst) -> float:
     return rate(burst) if burst.live and provisioned_at(burst) is not None else 0.0
 
 
-def cost(burst: Burst, now: float) -> float:
-    """Return what it has cost, from the first call of `provision` until it was reaped.
+def cost(records: RecordsView, burst: Burst, now: float) -> float:
+    """Return what it has cost up to now, or until nothing of it was left, as booked.
 
-    It may have cost less: providers bill from when the nodes exist.
+    As budgets and `burst cost` have it. Where the ledger has no row of it, from the
+    first call of `provision`: it may have cost less, as providers bill from when the
+    nodes exist.
     """
+    entry, settled = records.entries.get(burst.id), records.settled.get(burst.id)
+    if entry is not None:
+        settled = settle(entry, now)
+    if settled is not None:
+        return to_units(settled.costs.total)
     since = provisioned_at(burst)
     if since is None:
         return 0.0

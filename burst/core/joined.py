@@ -14,7 +14,7 @@ from burst.core.flux_drains import (
     forget_flux_drains,
 )
 from burst.core.job_events import record_job_events
-from burst.core.losses import last_loss, record_loss
+from burst.core.losses import last_loss, lost_its_lead, record_loss
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -35,7 +35,7 @@ from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World
 from burst.core.worth.keeping import kept_idle
-from burst.model.burst import RECLAIMED, Burst, Result, State
+from burst.model.burst import RECLAIMED, WITH_LEAD, Burst, Result, State
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
 from burst.model.lead import JobState, LeadView
@@ -48,6 +48,7 @@ _NO_ERROR = (
     " drops the connection; run burst doctor"
 )
 _LEAD_ANEW = "the lead was started again while it came up"
+_ENDED_WITH_LEAD = "its followers ended as the lead did"
 _COMES_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 
 
@@ -85,11 +86,7 @@ class JoinedBehaviour:
             if not _record_observation(tx, burst, world, what):
                 break
         if what in FAILURES:
-            note, kind = failure_note(burst, world, what), failure_kind(burst, world)
-            if kind == "failed" and _has_lost_its_lead(burst, world):
-                tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
-            else:
-                tx.fail_as_seen(burst, note, limits, kind)
+            _fail(tx, burst, world, what, limits)
 
     def record_jobs(
         self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
@@ -186,6 +183,26 @@ def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> Non
 def drain_action(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
     """Return the action that drains ranks of a burst, marked as ours."""
     return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
+
+
+def _fail(
+    tx: Transaction,
+    burst: Burst,
+    world: World,
+    what: Observation,
+    limits: LimitSettings,
+) -> None:
+    """End a burst that its provider shows as failed, or does not show any more."""
+    note, kind = failure_note(burst, world, what), failure_kind(burst, world)
+    online = burst.state is State.ONLINE
+    if kind == "failed" and online and lost_its_lead(burst, world, tx.now):
+        # That is no failure of the burst.
+        told = "" if what is Observation.VANISHED else f": {note}"
+        tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")
+    elif kind == "failed" and _has_lost_its_lead(burst, world):
+        tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
+    else:
+        tx.fail_as_seen(burst, note, limits, kind)
 
 
 def _record_observation(

@@ -22,6 +22,7 @@ from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
     NOT_HELD,
     RECLAIMED,
+    WITH_LEAD,
     Burst,
     JobTimes,
     Lease,
@@ -71,7 +72,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "job-finish": tuple(State),
     "joined": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
     "lost": (State.ONLINE, State.DRAIN, State.REAP),
-    "back": (State.ONLINE,),
+    "back": (State.ONLINE, State.DRAIN),
     "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),
@@ -100,6 +101,7 @@ _RENAMED = {"acquit": "unquarantine"}
 RESULTS = {
     "canceled": Result.CANCELED,
     NOT_HELD: Result.CANCELED,
+    WITH_LEAD: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
     # In records of earlier versions.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ranks of an online burst that are lost, and what took their followers away.
+"""Ranks that a burst loses unasked, and what took their followers away.
 
 The lead sees at once that a rank is gone, and its provider may say why a moment later:
 then that is recorded, too. It is kept for those whose job was there after the provider
@@ -35,13 +35,14 @@ LATE_S = 60.0
 
 
 _LEAD_ANEW = "had to join anew, as the lead was started again"
+_LEAD_ENDS = "had to end, as the lead shuts down"
 _ANEW_S = 600.0
 """So long after a start of the lead at most that is what its followers were lost by:
 longer than the daemon looks for a lead that is away."""
 
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
-    """Record which ranks of an online burst are lost, and why, if that is new."""
+    """Record which ranks of a burst are lost, and why, if that is new."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
     told, seen = _why_lost(burst, gone, world, tx.now)
@@ -70,9 +71,11 @@ def _why_lost(
     """Return what took these ranks away: as their provider tells, and as it is seen."""
     status = status_of(burst, world)
     seen: dict[str, list[str]] = defaultdict(list)
-    if _lost_its_lead(burst, world.identity.started, now):
+    if lost_its_lead(burst, world, now):
+        ends = world.lead is not None and world.lead.shuts_down
         hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
-        seen[_LEAD_ANEW] = [host for rank, host in hosts if rank in ranks]
+        gone = [host for rank, host in hosts if rank in ranks]
+        seen[_LEAD_ENDS if ends else _LEAD_ANEW] = gone
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
         return {}, seen
     followers = {follower.host: follower for follower in status.followers}
@@ -90,8 +93,14 @@ def _why_lost(
     return told, seen
 
 
-def _lost_its_lead(burst: Burst, started: float, now: float) -> bool:
-    """Tell whether a burst was online as the lead started, and was not back since."""
+def lost_its_lead(burst: Burst, world: World, now: float) -> bool:
+    """Tell whether the lead shuts down, or was started while the burst was online.
+
+    In the latter case only until all ranks are back; at most for a while.
+    """
+    if world.lead is not None and world.lead.shuts_down:
+        return True
+    started = world.identity.started
     whole = max(
         (event.timestamp for event in burst.events if event.name in ("online", "back")),
         default=burst.since,

@@ -259,8 +259,13 @@ _ROWS: dict[State, _Rows] = {
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
     ],
-    # It is being taken down, whatever is seen; only allocations matter.
-    State.DRAIN: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
+    # It is being taken down, whatever is seen; only allocations matter. But jobs run on
+    # it to their end, and what took their nodes is told.
+    State.DRAIN: [
+        (_ANY_PHASE, (RanksOnline.ALL,), Observation.WHOLE),
+        (_ANY_PHASE, (RanksOnline.UNREAD,), Observation.WAIT),
+        (_ANY_PHASE, _NOT_WHOLE, Observation.LOST),
+    ],
     State.REAP: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
     # If something of it shows again, it is an orphan.
     State.INACTIVE: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],

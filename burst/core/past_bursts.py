@@ -93,13 +93,16 @@ class PastBursts(msgspec.Struct, frozen=True):
         }
 
     def _row(self, burst: Burst, settled: SettledBurst | None) -> Row:
+        paid = cost(self.records, burst, self.now)
+        if settled is not None:
+            paid = to_units(settled.costs.total)
         told = burst_row(burst, self.world, self.now)
         kept = ("id", "provider", "offer", "nodes", "state", "result", "note", "states")
         return {key: told[key] for key in kept} | {
             "made": burst.lease.created,
             "ended": None if burst.live else burst.since,
             "ended_jobs": dict(burst.sums.results),
-            "cost": round(cost(burst, self.now), 6),
+            "cost": round(paid, 6),
             "wasted": to_units(settled.costs.wasted) if settled else None,
         }
 

@@ -67,6 +67,10 @@ class RecordsView(Protocol):
         """What was settled, by day or month."""
 
     @property
+    def settled(self) -> Mapping[BurstId, SettledBurst]:
+        """The bursts that were settled last."""
+
+    @property
     def times(self) -> Mapping[str, ProviderTimes]:
         """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
 

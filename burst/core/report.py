@@ -27,7 +27,7 @@ from burst.core.observation import (
 from burst.core.obstacles import describe_cleaning, describe_obstacle
 from burst.core.orphans import Orphan
 from burst.core.plan.offers import price_of
-from burst.core.plan.slots import RankSlot, slot_holders
+from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
@@ -77,7 +77,6 @@ def burst_row(
         "access": _access(burst, world),
         "idle": round(now - (burst.idle_since or now), 3) if idle else None,
         "per_hour": round(per_hour(burst), 4),
-        "cost": round(cost(burst, now), 4),
         "priced_by": lease.priced_by,
         "resize": _resize(burst),
         "note": burst_note(burst, world),
@@ -110,7 +109,11 @@ def status(
             "trouble": world.trouble,
             "store_trouble": world.store_trouble.text() if world.store_trouble else "",
         },
-        "bursts": [burst_row(burst, world, now, running) for burst in bursts],
+        "bursts": [
+            burst_row(burst, world, now, running)
+            | {"cost": round(cost(records, burst, now), 4)}
+            for burst in bursts
+        ],
         "slots": slot_rows(records, world),
         "providers": [
             _provider_row(name, view, records.health.get(name, Health()), prices, times)
@@ -234,6 +237,8 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.live and burst.lease.provider not in enabled:
         return f"provider {burst.lease.provider} {_NOT_ENABLED}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
+    if burst.state is State.DRAIN and burst.lost_since is not None:
+        note = "; ".join(filter(None, (note, _why_lost(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
         if obstacle and note == _overdue_note(burst):
@@ -262,7 +267,7 @@ def _last_note(burst: Burst, world: World) -> str:
         if lost and (words := _on_its_way_back(burst, world)):
             return words
     noted = (*_ENDS, "overdue") if burst.live else _ENDS
-    if burst.lost_since is not None:
+    if burst.lost_since is not None and burst.state is State.ONLINE:
         noted = (*noted, "lost")
     for event in reversed(burst.events):
         if event.name in noted:
@@ -277,9 +282,13 @@ def _on_its_way_back(burst: Burst, world: World) -> str:
         return words
     if phase is not ProviderPhase.RUNNING or burst.lost_since is None:
         return ""
+    return "; ".join(filter(None, (_why_lost(burst), words or STARTED_AGAIN)))
+
+
+def _why_lost(burst: Burst) -> str:
+    """Return what took followers of a burst away; empty if that is not known."""
     loss = last_loss(burst)
-    why = loss.context.get("note", "") if loss else ""
-    return "; ".join(filter(None, (why, words or STARTED_AGAIN)))
+    return loss.context.get("note", "") if loss else ""
 
 
 def _is_apart(burst: Burst, slot: RankSlot) -> bool:
@@ -305,7 +314,14 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
         "shape": str(slot.shape),
         "state": state,
         "burst": burst,
+        "drained": _by_hand(slot, world.lead),
     }
+
+
+def _by_hand(slot: RankSlot, lead: LeadView | None) -> Row:
+    """Return which ranks of a slot a person has drained, by the reason given."""
+    drained = {} if lead is None else drained_by_hand(lead.drained, slot.ranks)
+    return {why: format_idset(ranks) for why, ranks in drained.items()}
 
 
 def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:

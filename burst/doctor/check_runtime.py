@@ -9,9 +9,16 @@ from collections.abc import Container
 
 from burst import __version__
 from burst.core.commands import held_jobs
-from burst.core.plan.slots import DRAIN_TAG, RankSlot, slot_holders
+from burst.core.plan.slots import (
+    DRAIN_TAG,
+    RankSlot,
+    drained_by_hand,
+    ends_with_lease,
+    slot_holders,
+)
 from burst.core.records import Records
 from burst.doctor.facts import ReadFailure, RuntimeFacts
+from burst.model.decision import name_ranks
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.jobid import format_f58
 from burst.model.lead import LeadView
@@ -19,6 +26,8 @@ from burst.model.ranks import format_idset
 
 # Of a long list of jobs, so many are named.
 _NAMED = 5
+_NO_REASON_LEFT = "when the reason no longer holds"
+_UNDRAIN = "flux resource undrain"
 
 
 def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
@@ -109,6 +118,7 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
     for slot in facts.slots:
         if slot.name not in leased:
             found += _why_not_free(slot, view)
+        found += _closed_ranks(slot, view)
     return found or [
         ok(
             "no free rank slot is drained, excluded, unfreed, allocated, or used by"
@@ -128,19 +138,12 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
             wrong(text, "`burst gc` lists what burst made; stop other brokers by hand")
         )
     drained = {rank: why for rank, why in view.drained.items() if rank in ranks}
-    for why in sorted(set(drained.values())):
+    for why in sorted(filter(ends_with_lease, set(drained.values()))):
         theirs = [rank for rank, reason in drained.items() if reason == why]
-        who = "by burst" if why.startswith(DRAIN_TAG) else "by hand"
-        text = f"{blocked} {_ranks(theirs)} drained {who}: {why or 'no reason given'}"
-        advice = (
-            f"when the reason no longer holds: flux resource undrain"
-            f" {format_idset(theirs)}"
-        )
+        who = "burst" if why.startswith(DRAIN_TAG) else "Flux"
+        text = f"{blocked} {_ranks(theirs)} drained by {who}: {why}"
+        advice = f"{_NO_REASON_LEFT}: {_UNDRAIN} {format_idset(theirs)}"
         found.append(note(text, advice))
-    excluded = view.excluded & ranks
-    if excluded:
-        text = f"{blocked} {_ranks(excluded)} excluded"
-        found.append(note(text, "see exclude under [resource] of the lead"))
     stuck = (view.allocated & ranks) - up
     if stuck:
         text = f"{blocked} Flux has jobs on offline {_ranks(stuck)}"
@@ -160,8 +163,22 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     return found
 
 
+def _closed_ranks(slot: RankSlot, view: LeadView) -> list[Finding]:
+    """Return why single ranks of a slot get no job, whoever has the others."""
+    which = f"of rank slot {slot.name} no burst gets"
+    found = []
+    for why, ranks in drained_by_hand(view.drained, slot.ranks).items():
+        advice = f"{_NO_REASON_LEFT}: {_UNDRAIN} {format_idset(ranks)}"
+        found.append(note(f"{which} {_ranks(ranks)}, drained by hand: {why}", advice))
+    excluded = view.excluded & frozenset(slot.ranks)
+    if excluded:
+        text = f"{which} {_ranks(excluded)}, excluded"
+        found.append(note(text, "see exclude under [resource] of the lead"))
+    return found
+
+
 def _ranks(ranks: frozenset[int] | list[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {format_idset(ranks)}"
+    return name_ranks(format_idset(ranks))
 
 
 def check_orphans(facts: RuntimeFacts) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from burst.config.usual_paths import LOOKED_FOR
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.errors import BurstError
 from burst.flux.bindings import OLDEST
@@ -26,7 +27,7 @@ def check_settings(facts: SettingsFacts) -> list[Finding]:
     if not facts.path:
         return [
             note(
-                "there is no settings file; defaults are used",
+                f"there is no settings file ({LOOKED_FOR}); defaults are used",
                 "name one with -c; `burst lead init DIR` writes one",
             )
         ]
@@ -97,13 +98,6 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
         if isinstance(facts.boot, BootInfo):
             there = facts.uri or "this host's own instance"
             text = f"{there}{source} answers, but not to this user: {lead.what}"
-        elif not facts.uri:
-            text = f"FLUX_URI is not set in this shell, and {text}"
-            advice = (
-                "export FLUX_URI as `burst lead init` printed it, or name the lead with"
-                " --uri or lead.uri; for the system instance, start its broker"
-            )
-            return [wrong(text, advice)]
         advice = "run this on the lead, as the owner of the instance"
         return [wrong(text, lead.advice or advice)]
     owner = facts.owner or lead.owner

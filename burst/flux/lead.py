@@ -183,6 +183,7 @@ class FluxLead:
             epilogs=kept.epilogs,
             scheduler=self._scheduler.read(),
             changed=self._journal.changed(),
+            shuts_down=self.shuts_down(),
         )
 
     def follow_queue(

@@ -40,22 +40,43 @@ def _date(seconds: float, form: str) -> str:
         return "never"
 
 
+def count_nodes(number: object) -> str:
+    """Return so many nodes in words."""
+    return f"{number} node" if number == 1 else f"{number} nodes"
+
+
+def name_ranks(idset: str) -> str:
+    """Return the ranks of an idset in words; `?` stands for ranks not known."""
+    if not idset:
+        return "no ranks"
+    return f"rank {idset}" if idset.isdigit() else f"ranks {idset}"
+
+
 class _Sentence(string.Formatter):
-    """Fills in facts; times are absolute, so that the text is stable meanwhile."""
+    """Fills in facts; times are absolute, so that the text is stable meanwhile.
+
+    `!t` shows seconds since the epoch as a time of day, `!n` a number of nodes (`1
+    node`), `!i` an idset of ranks (`rank 2`, `ranks 2-3`).
+    """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        if conversion != "t":
-            return super().convert_field(value, conversion)
-        return clock_time(value)
+        match conversion:
+            case "t":
+                return clock_time(value)
+            case "n":
+                return count_nodes(value)
+            case "i":
+                return name_ranks(value)
+        return super().convert_field(value, conversion)
 
 
 _SENTENCE = _Sentence()
 _Facts = MutableMapping[str, Any]
 
 
-def _filled(text: str, facts: Mapping[str, Any]) -> str:
+def filled(text: str, facts: Mapping[str, Any]) -> str:
     """Return a text with its facts."""
-    if "!t" in text:
+    if "!" in text:
         return _SENTENCE.vformat(text, (), facts)
     return text.format_map(facts)  # eight times as quick
 
@@ -67,7 +88,7 @@ said of its account and settings when it was called."""
 
 def _next_step(reason: Reason, facts: Mapping[str, Any]) -> str:
     step = NEXT_STEPS[reason]
-    return f"{step.who.value} {_filled(step.what, facts)}"
+    return f"{step.who.value} {filled(step.what, facts)}"
 
 
 class OfferRejection(msgspec.Struct, frozen=True):
@@ -80,7 +101,7 @@ class OfferRejection(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _filled(self.reason.about_offer.text, self.facts)
+        return filled(self.reason.about_offer.text, self.facts)
 
     def next_step(self) -> str:
         """Return who acts next, and when or on what, as a sentence without a stop."""
@@ -88,7 +109,7 @@ class OfferRejection(msgspec.Struct, frozen=True):
 
     def guests_text(self) -> str:
         """Return the same without what only the instance owner is to read."""
-        return _filled(self.reason.about_offer.guests, self.facts)
+        return filled(self.reason.about_offer.guests, self.facts)
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -100,7 +121,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """Return the reason as a sentence without a full stop."""
-        return _filled(self.reason.about_job.text, self._with_next())
+        return filled(self.reason.about_job.text, self._with_next())
 
     def next_step(self) -> str:
         """Return who acts next, and when or on what, as a sentence without a stop."""
@@ -135,4 +156,4 @@ class Decision(msgspec.Struct, frozen=True):
     def memo_word(self) -> str | None:
         """Return the word of the job's memo; None where nothing is to be told."""
         word = self.reason.about_job.memo
-        return None if word is None else _filled(word, self.facts)
+        return None if word is None else filled(word, self.facts)

@@ -250,6 +250,9 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     changed: frozenset[JobId] = frozenset()
     """Jobs that changed after `jobs` was read and before the ranks were: what is not
     in `free` may be what they have got."""
+    shuts_down: bool = False
+    """Whether the lead has said that it shuts down: its followers end before it does.
+    False where that is not known."""
 
     @property
     def barred(self) -> frozenset[int]:

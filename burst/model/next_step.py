@@ -174,6 +174,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.OFFER_SMALL: _OTHER_OFFER,
     Reason.SLOTS_BUSY: _AS_OTHERS_END,
     Reason.SLOTS_SMALL: _AS_OTHERS_END,
+    Reason.SLOTS_DRAINED: _admin(
+        "undrains them once they can be used again: flux resource undrain {ranks}"
+    ),
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it anew with --burst"),
@@ -196,6 +199,11 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LIMIT_BURST: _admin("raises the limit, or its user asks for fewer nodes"),
     Reason.OFFER_FULL: _AS_OTHERS_END,
     Reason.OVER_BUDGET: _daemon("tries again as bursts are settled"),
+    Reason.BUDGET_SMALL: _user(
+        "submits it with a time limit (-t), a shorter one, or for fewer nodes; or an"
+        " administrator raises the limit under [[budget]]"
+    ),
+    Reason.BUDGET_OVER: _admin("sets another last day (until) under [[budget]]"),
     Reason.BUDGET_UNREAD: _admin("mends the record: burst doctor"),
     Reason.LIMIT_USER: _AS_OTHERS_END,
 }

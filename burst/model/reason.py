@@ -15,8 +15,8 @@ import msgspec
 class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     """What a reason says of a job, and what follows from it. No field has a default.
 
-    Texts are sentences without a full stop, with facts in braces; `!t` after a fact
-    shows seconds since the epoch as a time of day.
+    Texts are sentences without a full stop, with facts in braces, shown as
+    `burst.model.decision` says: `!t` a time, `!n` a number of nodes, `!i` ranks.
     """
 
     text: str
@@ -207,12 +207,10 @@ class Reason(enum.Enum):
 
     # About a job that is being helped.
     PROPOSED = _not_refused(
-        "{nodes} nodes of {offer} for it as {burst}{price}", memo="requested"
+        "{nodes!n} of {offer} for it as {burst}{price}", memo="requested"
     )
     ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
-    GROWING = _not_refused(
-        "burst {burst} grows by {nodes} nodes for it", memo="assigned"
-    )
+    GROWING = _not_refused("burst {burst} grows by {nodes!n} for it", memo="assigned")
     COMING = _not_refused(
         "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
         memo="{state} {online}/{nodes}",
@@ -228,17 +226,17 @@ class Reason(enum.Enum):
         memo="released",
     )
     NODES_CLEANED = _not_refused(
-        "its nodes are online, but Flux's housekeeping after another job has ranks"
-        " {ranks}; {next}{ends}",
+        "its nodes are online, but Flux's housekeeping after another job has"
+        " {ranks!i}; {next}{ends}",
         memo="released",
     )
     NODES_TAKEN = _not_refused(
-        "its nodes are online, but ranks {ranks} of them are given to {jobs};"
+        "its nodes are online, but Flux has given {ranks!i} of them to {jobs};"
         " {next}{ends}",
         memo="released",
     )
     NODES_SHARED = _not_refused(
-        "its nodes are online and have room for it beside {jobs} on ranks {ranks}, but"
+        "its nodes are online and have room for it beside {jobs} on {ranks!i}, but"
         " the scheduler gives whole nodes (as Fluxion's lonodex), or other jobs are"
         " ahead of it; {next}{ends}",
         memo="released",
@@ -250,7 +248,7 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "it gets {nodes} nodes of {offer} {words}; ranks {ranks} are kept for it{kept}",
+        "it gets {nodes!n} of {offer} {words}; kept for it: {ranks!i}{kept}",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.
@@ -299,16 +297,16 @@ class Reason(enum.Enum):
         lasting=False,
     )
     TOO_LARGE = _impossible(
-        "it needs {need} nodes; the most that any offer has is {most}",
+        "it needs {need!n}; the most that any offer has is {most}",
     )
     # A lead can get further rank slots, so it is not hopeless.
     NO_ROOM = _waits(
-        "it needs {need} nodes; they are to be had, but no rank slots of the lead"
+        "it needs {need!n}; they are to be had, but no rank slots of the lead"
         " hold more than {most} (burst lead add-slot, then restart the lead)",
         lasting=True,
     )
     OVER_LIMIT = _impossible(
-        "it needs {need} nodes; the limit {key} is {limit}",
+        "it needs {need!n}; the limit {key} is {limit}",
     )
     # What the plan never sees: that it cannot be moved is seen before it is placed.
     UNMOVABLE = JobReason(
@@ -365,15 +363,16 @@ class Reason(enum.Enum):
     NODE_SMALL = _offer(
         "a node of the rank slot has {has}; the job needs {want}", passing=False
     )
-    FEW_NODES = _offer(
-        "sells {most} nodes at the most; {need} are needed", passing=False
-    )
+    FEW_NODES = _offer("sells {most!n} at the most; {need} are needed", passing=False)
     SLOTS_BUSY = _offer(
         "every rank slot that would do is leased or not offline", passing=True
     )
     SLOTS_SMALL = _offer(
-        "the largest free rank slot for it has {most} nodes; {need} needed",
+        "the largest free rank slot for it has {most!n}; {need} needed",
         passing=True,
+    )
+    SLOTS_DRAINED = _offer(
+        "it lacks {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
     LEASE_SHORT = _never_offered(
         "jobs run on a burst of it for {most} at the most; the job may for {need}"
@@ -445,21 +444,30 @@ class Reason(enum.Enum):
     )
     OFFERS_UNKNOWN = _offer("provider {provider} has not answered yet", passing=True)
     LIMIT_NODES = _offer(
-        "limit of {limit} nodes in all: {used} in use, {need} more needed",
+        "limit of {limit!n} in all: {used} in use, {need} more needed",
         passing=True,
     )
     LIMIT_BURSTS = _offer("limit of {limit} bursts at a time is reached", passing=True)
-    LIMIT_BURST = _offer(
-        "limit of {limit} nodes a burst; {need} are needed", passing=False
-    )
+    LIMIT_BURST = _offer("limit of {limit!n} a burst; {need} are needed", passing=False)
     OFFER_FULL = _offer(
-        "it has {total} nodes in all: {used} in use, {need} more needed", passing=True
+        "it has {total!n} in all: {used} in use, {need} more needed", passing=True
     )
     OVER_BUDGET = _offer(
         "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
         " {again}",
         passing=True,
         guests="{need} would be reserved, and less is left of a budget; {again}",
+    )
+    # It would not fit, had nothing been spent yet.
+    BUDGET_SMALL = _offer(
+        "budget {budget}: its limit is {limit}, and {need} would be reserved{parts}",
+        passing=False,
+        guests="{need} would be reserved, and the limit of a budget is less",
+    )
+    BUDGET_OVER = _offer(
+        "budget {budget}: its last day was {last}, so nothing is bought",
+        passing=False,
+        guests="the last day of a budget is over, so nothing is bought",
     )
     BUDGET_UNREAD = _offer(
         "budget {budget}: record {record} cannot be read, so nothing is bought",
@@ -468,7 +476,7 @@ class Reason(enum.Enum):
         " instance sees why)",
     )
     LIMIT_USER = _offer(
-        "limit of {limit} nodes a user: {used} in use, {need} more needed",
+        "limit of {limit!n} a user: {used} in use, {need} more needed",
         passing=True,
     )
 

@@ -44,7 +44,7 @@ from burst.core.worth.start_text import grade_row, start_row
 from burst.core.worth.usage import usage_line, usage_lines
 from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
-from burst.model.burst import BurstId
+from burst.model.burst import Burst, BurstId
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import format_idset
@@ -114,6 +114,11 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
     return waiting.rows(most, userid)
 
 
+def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
+    settings, now = snapshot.settings, snapshot.now
+    return burst_story(snapshot.records, burst, settings, now)
+
+
 def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     """Return the story of a job or a burst, for this user or, if None, for the owner.
 
@@ -123,10 +128,10 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None:
         if userid is None:
-            return burst_story(burst, snapshot.settings, snapshot.now)
+            return _story_of(burst, snapshot)
         view = guest_view(snapshot, userid)
         if view.is_his(burst):
-            return story_for(view, burst_story(burst, snapshot.settings, snapshot.now))
+            return story_for(view, _story_of(burst, snapshot))
     try:
         job_id = parse_job(name)
     except BurstError as error:
@@ -349,6 +354,7 @@ def _timeline(made: TickResult, snapshot: Snapshot) -> list[Row]:
             "until": None if math.isinf(span.ends) else span.ends,
             "burst": span.burst,
             "jobs": [*map(format_f58, span.jobs)],
+            "known": span.known,
         }
         for span in spans
     ]

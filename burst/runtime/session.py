@@ -16,6 +16,7 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.config.usual_paths import LOOKED_FOR
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
 from burst.core.worth.marks import marking
@@ -337,7 +338,7 @@ class Session:
                 "no provider is enabled, so that no burst can be made: %s",
                 f"enable one in {self._path}"
                 if self._path
-                else "no settings file was read; name one with -c",
+                else f"no settings file was read ({LOOKED_FOR}); name one with -c",
                 level=logging.WARNING,
             )
         for name in providers_not_enabled(self.settings, self._records):

@@ -57,6 +57,12 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
         """The pid, for as long as the process lives."""
         return self.identity.pid
 
+    @property
+    def age(self) -> float:
+        """Seconds since it was started, by a clock that nobody sets."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.identity.start / ticks
+
 
 def scan(proc: Path = PROC) -> dict[int, Process]:
     """Return all processes that run, by pid. Raises Refused without a Linux /proc."""

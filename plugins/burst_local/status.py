@@ -11,6 +11,8 @@ from burst_local.launch import how_it_ended
 from burst_local.members import FollowerProcesses, Followers
 from burst_local.processes import may_signal
 
+_JOINS_S = 4.0
+
 
 def describe(
     place: BurstDirectory, followers: Followers, *, ending: bool
@@ -77,7 +79,9 @@ def _follower(
     follower = place.follower(host)
     explained = explain_log(follower.log_end())
     if members and members.leader:
-        return FollowerStatus(host, Phase.RUNNING, explained)
+        # A broker gets time to join first: until then it has no answer from the lead.
+        late = members.leader.age > _JOINS_S
+        return FollowerStatus(host, Phase.RUNNING, explained if late else "")
     identity = follower.identity()
     if identity is None and members is None:
         return FollowerStatus(host, Phase.PENDING, "is not started yet")

@@ -64,6 +64,7 @@ def test_what_lives_has_to_end_first(
     assert site.files() == adopted
     said = cli.run("lead", "unadopt", config).lines
     assert "    systemctl restart flux" in said
+    assert any("other hosts, also where users only log in" in each for each in said)
     assert site.files() == site.before
 
 

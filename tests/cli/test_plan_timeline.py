@@ -35,6 +35,8 @@ LATER: dict[str, Any] = {"slot": "burst-1"}
 ROWS = [
     row("burst", until=HOUR, **BURST),
     row("promised", HOUR, jobs=["f3"]),
+    row("promised", 0.0, HOUR, jobs=["f3"], known=False, **LATER),
+    row("promised", 0.0, jobs=["f3"], known=True, **LATER),
     row("free", ranks="4", **LATER),
     row("closed", ranks="5", **LATER),
     row("planned", ranks="6-7", burst="burst-1-cd34", jobs=["f4"], **LATER),
@@ -53,7 +55,9 @@ def test_each_row_is_a_bar_and_who_has_it() -> None:
     labels = [line[120 - 44 :] for line in lines]
     assert labels == [
         f"burst-0-ab12 for f1 f2, until {clock(NOW + HOUR)}",
-        f"kept for f3 from {clock(NOW + HOUR)}",
+        f"kept for f3 from about {clock(NOW + HOUR)}",
+        f"kept for f3 until {clock(NOW + HOUR)}, as no limit tells",
+        "kept for f3 as soon as they are free",
         "free",
         "closed: drained, excluded or not known whose",
         "burst-1-cd34 would have them for f4, without a known end",
@@ -65,11 +69,11 @@ def test_each_row_is_a_bar_and_who_has_it() -> None:
         "b for f1 f2 and 2 more, without a known end",
     ]
     bars = [line[16 : -len(label)] for line, label in zip(lines, labels, strict=True)]
-    assert [bar.strip()[:1] for bar in bars] == [*"#:.x+##--x#"]
-    assert [bar.rstrip()[-1] for bar in bars] == [*"#>.x>#>--x>"]
+    assert [bar.strip()[:1] for bar in bars] == [*"#:::.x+##--x#"]
+    assert [bar.rstrip()[-1] for bar in bars] == [*"#>:>.x>#>--x>"]
     # A bar begins where the one before it ends; what is over is one mark.
     assert bars[0].rindex("#") + 1 == bars[1].index(":")
-    assert bars[5].count("#") == 1
+    assert bars[7].count("#") == 1
     assert lines[1].startswith("         2-3")
 
 

@@ -219,7 +219,7 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
         try:
             # It is watched from this line on.
             assert process.stdout
-            assert "1 nodes of local/local as burst-" in process.stdout.readline()
+            assert "1 node of local/local as burst-" in process.stdout.readline()
             wait_until(lambda: bool(left(cli)), "a burst")
             process.send_signal(signal.SIGINT)
         finally:

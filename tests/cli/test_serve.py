@@ -110,7 +110,7 @@ def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
     since = len(daemon.log)
     with settings(cli, limits={"max_nodes": 1}):
         hang_up(daemon, f"reloaded {cli.config}", since)
-        assert "limit of 1 nodes in all" in cli.run("request", "-N2").error
+        assert "limit of 1 node in all" in cli.run("request", "-N2").error
     hang_up(daemon, f"reloaded {cli.config}", len(daemon.log))
 
 

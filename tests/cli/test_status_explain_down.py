@@ -107,8 +107,8 @@ def test_without_waiting_it_is_only_on_its_way(served: CliHarness) -> None:
 
 
 def test_hosts_may_be_named(served: CliHarness) -> None:
-    with burst_of(served, "-N2", "--slot", "burst-1-[0-3]") as burst_id:
-        assert served.row(burst_id)["hosts"] == "burst-1-[0-1]"
+    with burst_of(served, "-N2", "--slot", "burst-1-[1-3]") as burst_id:
+        assert served.row(burst_id)["hosts"] == "burst-1-[1-2]"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,9 @@ def test_hosts_may_be_named(served: CliHarness) -> None:
         ),
         (("-N1", "--slot", "burst-0-["), "give hosts of a rank slot: burst-0-[0-3]"),
         (
-            ("-N1", "--slot", "burst-0-[2-3]"),
-            "is a part of rank slot burst-0-[0-3], and a burst begins with the first"
-            " host of its slot: 1 nodes from there are not among them; say --slot"
-            " 'burst-0-[0-3]'",
+            ("-N2", "--slot", "burst-0-0"),
+            "--slot: of burst-0-0 bursts can have 1 node, and 2 are requested",
         ),
-        (("-N2", "--slot", "burst-0-0"), "2 nodes from there are not among them"),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_reason(
@@ -365,9 +362,14 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     nothing: dict[str, Any] = {"budgets": (), "held": (), "orphans": ()}
     nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
     rows = [provider_row("far", offers=[offer])]
-    found = answer(now=100.0, providers=rows, **nothing)
+    slots = [{"name": "burst-0", "drained": {"bad fan": "3", "dust": "4-5"}}]
+    found = answer(now=100.0, providers=rows, slots=[*slots, {"name": "x"}], **nothing)
     told = [line[0][0] for line in notices(found)]
     assert told == [
+        "rank 3 of slot burst-0 is drained by hand: bad fan; when that no longer holds:"
+        " flux resource undrain 3",
+        "ranks 4-5 of slot burst-0 are drained by hand: dust; when that no longer"
+        " holds: flux resource undrain 4-5",
         "offer far/n2 is set aside for 10s: full",
         "offer far/n2: bursts of 2 nodes in slot burst-0 are refused for 1m: pods need"
         " a label",

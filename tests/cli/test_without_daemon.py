@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from burst.config.usual_paths import LOOKED_FOR
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.contract.instance import SLEEP
@@ -102,4 +103,5 @@ def test_doctor_says_that_no_file_was_read_where_there_is_no_daemon(
     cli: CliHarness,
 ) -> None:
     found = burst("doctor", "--uri", cli.uri).stdout
-    assert "there is no settings file; defaults are used" in found
+    told = f"there is no settings file ({LOOKED_FOR}); defaults are used"
+    assert told in " ".join(found.split())

@@ -35,7 +35,8 @@ def demand(number, request, user=100, provider="", coming=0):
 
 def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw):
     """Return the plan. `taken` are names of slots that are not free, and never are;
-    `busy` when ranks of slots come free, by the slot's name; `holders` whose they are.
+    `busy` when ranks of slots come free, by the slot's name; `holders` whose they are;
+    `drained` which ranks a person has drained, and why.
     """
     lead = lead or identity()
     found = find_slots(lead)
@@ -52,8 +53,10 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     there = {rank: each.burst for each in live for rank in each.pool.whole}
     ends = {r: busy[s.name] for s in found if s.name in busy for r in s.ranks}
     free = {r for s in found if s.name not in taken for r in s.ranks}
+    drained = kw.pop("drained", {})
     ranks = LeasableRanks(
-        free=frozenset(free - ends.keys() - there.keys()),
+        free=frozenset(free - ends.keys() - there.keys() - drained.keys()),
+        drained=drained,
         ends=ends,
         holders={**kw.pop("holders", {}), **there},
     )

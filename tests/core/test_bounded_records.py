@@ -319,13 +319,13 @@ def test_growths_are_told_in_the_order_in_which_they_were():
         if event.name in {"joined", "grown"}
     ]
     assert told == [
-        (11, "ranks 2 joined the lead"),
-        (12, "ranks 3 joined the lead"),
-        (301, "ranks 4 joined the lead"),
+        (11, "rank 2 joined the lead"),
+        (12, "rank 3 joined the lead"),
+        (301, "rank 4 joined the lead"),
         (302, "it has 3 nodes now, all online: by hand"),
-        (401, "ranks 5 joined the lead"),
+        (401, "rank 5 joined the lead"),
         (402, "it has 4 nodes now, all online: by hand"),
-        (501, "ranks 6 joined the lead"),
+        (501, "rank 6 joined the lead"),
         (502, "it has 5 nodes now, all online: by hand"),
     ]
     assert read_again(burst) == burst

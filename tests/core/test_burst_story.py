@@ -7,6 +7,7 @@ import msgspec
 
 from burst.core import lifecycle
 from burst.core.burst_story import SENTENCES, burst_story, next_step_of, sentence
+from burst.core.records import Records
 from burst.model.decision import clock_time, moment
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
@@ -37,7 +38,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         (21, "reaped", {}),
     ):
         burst = lifecycle.apply(burst, Event(T0 + seconds, name, context))
-    found = burst_story(burst, settings(), T0 + 100)
+    found = burst_story(Records(), burst, settings(), T0 + 100)
     assert [event["text"] for event in found["events"]] == [
         "it was planned",
         "its provider is called to make it",
@@ -61,7 +62,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
 
 def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
-    found = burst_story(burst, settings(), T0 + 2)
+    found = burst_story(Records(), burst, settings(), T0 + 2)
     assert found["state"] == "quarantined"
     assert found["events"][-1]["text"].endswith("nothing is done to it: odd")
 
@@ -100,7 +101,5 @@ def test_what_ends_on_another_day_is_told_with_its_day() -> None:
 def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() -> None:
     lost = Event(T0, "lost", {"ranks": "3", "since": T0})
     known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
-    assert sentence(lost) == (
-        "ranks 3 were lost: what took them away is not known so far"
-    )
-    assert sentence(known) == "ranks 3 were lost: b-3 was evicted"
+    assert sentence(lost) == ("it lost rank 3: what took them away is not known so far")
+    assert sentence(known) == "it lost rank 3: b-3 was evicted"

@@ -60,7 +60,7 @@ def test_a_request_that_cannot_be_met_says_why():
         nothing, msgspec.structs.replace(world(view()), providers={})
     )
     told = commands.describe_request(verdict, nothing)
-    assert told == "1 nodes: no provider offers anything"
+    assert told == "1 node: no provider offers anything"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
@@ -289,9 +289,11 @@ def test_a_memo_names_the_offers_but_stays_short():
         ("burst-0-0", 1),
         ("burst-0-[0-3],burst-1-[0-1]", 6),
         ("burst-0-[2-3],burst-1-[0-1]", 2),
+        ("burst-0-[1-2]", 2),
+        ("burst-0-3,burst-1-[2-3]", 3),
     ],
 )
-def test_a_slot_that_may_be_asked_for_begins_with_its_first_host(text, nodes):
+def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
     commands.check_slot(
         text, nodes, find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
     )
@@ -300,7 +302,7 @@ def test_a_slot_that_may_be_asked_for_begins_with_its_first_host(text, nodes):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("burst-0-[1-3]", "is a part of rank slot burst-0-\\[0-3\\]"),
+        ("burst-0-1", "of burst-0-1 bursts can have 1 node, and 2 are requested"),
         ("lead-0", "no rank slot has lead-0; the lead's rank slots are burst-0-"),
         ("", "the list of hosts is empty; the lead's rank slots are burst-0-"),
         ("burst-0-[0-9]", "no rank slot has burst-0-\\[4-9\\]"),
@@ -308,7 +310,33 @@ def test_a_slot_that_may_be_asked_for_begins_with_its_first_host(text, nodes):
 )
 def test_other_hosts_are_refused_with_the_slots_there_are(text, told):
     with pytest.raises(BurstError, match=told):
-        commands.check_slot(text, 1, find_slots(identity("lead-0,burst-0-[0-3]")))
+        commands.check_slot(text, 2, find_slots(identity("lead-0,burst-0-[0-3]")))
+
+
+def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
+    slots = find_slots(identity("lead-0,burst-0-[0-3]"))
+    (slot,) = (msgspec.structs.replace(slot, divisible=False) for slot in slots)
+    commands.check_slot("burst-0-[0-1,3]", 2, [slot])
+    for text in ("burst-0-[0-1,3]", "burst-0-[1-3]"):
+        with pytest.raises(BurstError, match="of one whose hosts join through another"):
+            commands.check_slot(text, 3, [slot])
+
+
+def test_a_request_may_name_any_run_of_ranks_of_a_slot():
+    demand = commands.request_nodes(2, slot="burst-0-[1-2]")
+    made, _ = requested(demand)
+    (burst,) = made.records.bursts.values()
+    assert burst.lease.hosts == ("burst-0-1", "burst-0-2")
+
+
+def test_a_request_that_becomes_several_bursts_names_each():
+    demand = commands.request_nodes(6)
+    made, verdict = requested(demand)
+    names = ", ".join(made.records.bursts)
+    assert len(made.records.bursts) == 2
+    assert commands.describe_request(verdict, demand) == (
+        f"6 nodes of local/small as {names}"
+    )
 
 
 def test_a_lead_without_slots_has_none_to_ask_for():

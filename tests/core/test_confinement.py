@@ -133,6 +133,60 @@ def test_one_that_is_confined_is_kept_up_to_date_whatever_the_mode():
     assert ConfineJobs({ONE: NONE}) in tick(late, mode="scheduler").actions
 
 
+OTHER = msgspec.structs.replace(
+    LEASE, id="burst-1-bbbbbb", slot="burst-1", hosts=("burst-1-0",), ranks=(6,)
+)
+
+
+def ending(seconds, jobs=frozenset()):
+    """Another burst that is up, of which jobs can have so many seconds from now on."""
+    lease = msgspec.structs.replace(OTHER, created=T0, end=T0 + 100 + 1800 + seconds)
+    return msgspec.structs.replace(UP, lease=lease, jobs=jobs, times={})
+
+
+@pytest.mark.parametrize("mode", ["hold", "queue"])
+@pytest.mark.parametrize(
+    ("duration", "lasts", "confined"),
+    [(600.0, 2000.0, False), (3000.0, 2000.0, True), (0.0, 2000.0, True)],
+)
+def test_a_job_is_kept_off_bursts_whose_lease_ends_before_it(
+    mode, duration, lasts, confined
+):
+    fields = {"duration": duration, "queue": "burst" if mode == "queue" else ""}
+    waiting = job(1, whole(2), urgency=0 if mode == "hold" else 16, **fields)
+    bursts = (UP, ending(lasts))
+    seen = {"lead": ALONE, "online": (*UP_NOW, 6), "mode": mode}
+    first = tick(waiting, *bursts, hold=HELD if mode == "hold" else None, **seen)
+    lent = {ONE: ITS} if confined else {}
+    if mode == "queue":
+        assert first.actions == (MoveJobs({ONE: "burst-ready"}, lent),)
+    elif confined:
+        assert first.actions == (ConfineJobs(lent),)
+        shown = msgspec.structs.replace(waiting, confined_to=ITS)
+        after = tick(shown, *bursts, hold=HELD, **seen)
+        assert after.actions == (ReleaseJobs({ONE: 16}),)
+    else:
+        assert first.actions == (ReleaseJobs({ONE: 16}),)
+
+
+def test_a_job_may_have_all_bursts_that_end_no_earlier_than_its_own():
+    waiting = job(1, whole(2), urgency=0)
+    lease = msgspec.structs.replace(LEASE, created=T0, end=T0 + 9000)
+    own = msgspec.structs.replace(UP, lease=lease)
+    seen = {"hold": HELD, "lead": ALONE, "online": (*UP_NOW, 6)}
+    made = tick(waiting, own, ending(5000.0), **seen)
+    assert made.actions == (ReleaseJobs({ONE: 16}),)
+    # One that has no burst waits for own nodes, and is held until it gets some.
+    none = tick(waiting, ending(5.0), **seen)
+    assert not any(isinstance(action, ConfineJobs) for action in none.actions)
+
+
+def test_while_its_burst_comes_it_is_not_confined():
+    waiting = job(1, whole(2), urgency=0, duration=3000.0)
+    made = tick(waiting, COMING, ending(5.0), hold=HELD, lead=ALONE, online=(0, 1, 6))
+    assert not any(isinstance(action, ConfineJobs) for action in made.actions)
+
+
 def queued(queue="burst", **changes):
     asked = whole(2, constraint=f'{{"and":[{LENT},{LENT}]}}')
     return job(1, asked, queue=queue, **{"confined_to": NONE, **changes})

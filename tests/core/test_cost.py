@@ -9,6 +9,9 @@ import pytest
 from burst.core import lifecycle
 from burst.core.cost import cost, per_hour, seconds_until_drain, totals
 from burst.core.plan.slots import find_slots
+from burst.core.records import Records
+from burst.core.worth import ledger
+from burst.core.worth.ledger import Use, open_entry
 from burst.model.burst import Burst
 from burst.model.event import Event
 from tests.builders import T0, identity, settings
@@ -41,12 +44,26 @@ def test_it_costs_from_when_its_provider_is_asked_until_it_is_gone() -> None:
     gone = made(ASKED, (2.0, "exception"), (3.0, "reaped"))
     at = T0 + 5 * HOUR
     assert LEASE.nodes == 2
-    assert (per_hour(planned), cost(planned, at)) == (0.0, 0.0)
-    assert (per_hour(asked), cost(asked, at)) == (1.0, 4.0)
-    assert (per_hour(gone), cost(gone, at)) == (0.0, 2.0)
+    assert (per_hour(planned), cost(Records(), planned, at)) == (0.0, 0.0)
+    assert (per_hour(asked), cost(Records(), asked, at)) == (1.0, 4.0)
+    assert (per_hour(gone), cost(Records(), gone, at)) == (0.0, 2.0)
     with_fee = leased(asked, fee=0.25)
-    assert (per_hour(with_fee), cost(with_fee, at)) == (1.25, 5.0)
-    assert cost(asked, T0) == 0.0, "a clock that was set back"
+    assert (per_hour(with_fee), cost(Records(), with_fee, at)) == (1.25, 5.0)
+    assert cost(Records(), asked, T0) == 0.0, "a clock that was set back"
+
+
+def test_what_is_booked_is_what_it_costs() -> None:
+    """Of nodes by which it grows the ledger counts those that are there."""
+    burst, now = made(*UP), T0 + 3 * HOUR
+    entry = open_entry(burst.lease, now, {}, T0)
+    entry = ledger.count(entry, Use("boot"), T0 + HOUR, joined=False)
+    entry = ledger.count(entry, Use("idle"), T0 + 2 * HOUR, joined=True)
+    grows = ledger.resize(entry, 4, T0 + 2 * HOUR)
+    grows = ledger.count(grows, Use("idle", absent=2), T0 + 2 * HOUR, joined=True)
+    booked = Records(entries={burst.id: grows})
+    assert cost(booked, burst, now) == 2.0
+    settled = ledger.settle(grows, now)
+    assert cost(Records(settled={burst.id: settled}), burst, now + HOUR) == 2.0
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def test_a_job_that_has_its_nodes():
     wanted = job(5, whole(1))
     told = found(wanted, lead(other, wanted, busy=RANKS))
     assert told.reason is Reason.NODES_TAKEN
-    assert f"of them are given to job {format_f58(other.id)}; Flux" in told.text()
+    assert f"of them to job {format_f58(other.id)}; Flux" in told.text()
     assert format_f58(other.id) not in told.guests_text()
-    assert "given to another job; Flux" in told.guests_text()
+    assert "of them to another job; Flux" in told.guests_text()
     unknown = found(wanted, lead(wanted, busy=RANKS))
-    assert "given to a job that is not burstable" in unknown.text()
+    assert "of them to a job that is not burstable" in unknown.text()
 
 
 OTHER_SLOT = dict.fromkeys(range(6, 10), NODE)

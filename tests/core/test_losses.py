@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from burst.core.burst_story import sentence
+from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.lifecycle import apply
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
-from burst.model.burst import Burst, JobTimes, State
+from burst.model.burst import Burst, JobTimes, Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -56,12 +57,12 @@ def test_an_eviction_is_told_while_it_lasts_and_to_its_job_for_ever():
     sim.provider.lose(sim.burst.id, [host])
     sim.tick(1)
     assert sim.lead.jobs[victim].result == "failed"
-    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {UNKNOWN}"
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {UNKNOWN}"
     since = sim.burst.lost_since
     sim.provider.evict(sim.burst.id, host, WHY)
     sim.tick(3)
     assert sim.burst.lost_since == since
-    assert sentence(the_loss(sim)) == f"ranks 2 were lost: {host} {WHY}"
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {host} {WHY}"
     assert sim.names().count("lost") == 1
     assert note(sim) == f"{WHY}; it is not up yet"
     told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
@@ -201,18 +202,38 @@ def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
     assert (sim.lead.jobs[job].state is JobState.RUN) == anew
 
 
-def test_a_burst_that_was_online_as_the_lead_was_started_again_fails_by_its_own_words():
+@pytest.mark.parametrize("again", [True, False])
+def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
     sim, _ = running()
     first = sim.burst.id
+    sim.lead.shuts = not again
+    if again:
+        sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+        sim.boot()
+    sim.provider.lose(first, sim.burst.lease.hosts[1:])
+    sim.tick(1)
+    words = "join anew, as the lead was started again" if again else "end, as the lead"
+    assert words in the_loss(sim).context["note"]
     sim.provider.fail(first, "its log is empty")
-    for rank in sim.burst.lease.ranks:
-        sim.lead.lose(rank)
-    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
-    sim.boot()
-    sim.tick(5)
-    told = next(b for b in sim.bursts if b.id == first).events
-    [failed] = [event for event in told if event.name == "exception"]
-    assert "while it came up" not in failed.context["note"]
+    sim.tick(4)
+    ended = next(b for b in sim.bursts if b.id == first)
+    [event] = [event for event in ended.events if event.name == "exception"]
+    assert event.context["note"] == (
+        "its followers ended as the lead did: its log is empty"
+    )
+    assert ended.result is Result.CANCELED
+    # Its provider's words are not for guests.
+    guests = records_for_guests(sim.records).bursts[first]
+    assert OWNER_SEES in [event.context.get("note") for event in guests.events]
+
+
+def test_what_is_deleted_as_its_lead_ends_has_not_failed():
+    sim, _ = running()
+    sim.lead.shuts = True
+    sim.provider.lose(sim.burst.id, sim.burst.lease.hosts)
+    sim.until(lambda: sim.burst.exception != "")
+    event = next(event for event in sim.burst.events if event.name == "exception")
+    assert event.context["note"] == "its followers ended as the lead did"
 
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
@@ -284,3 +305,36 @@ def test_since_when_it_is_lost_stands_in_the_event():
     assert burst.lost_since == T0 + 500
     burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
     assert burst.lost_since == T0 + 500
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_what_is_lost_of_a_burst_that_is_taken_down_is_kept_and_told(back):
+    sim, jobs = running()
+    host, rank = sim.burst.lease.hosts[0], sim.burst.lease.ranks[0]
+    victim = next(j for j in jobs if rank in sim.lead.jobs[j].ranks)
+    (innocent,) = set(jobs) - {victim}
+    sim.take_down(sim.burst.id, "taken down by hand")
+    sim.tick(2)
+    assert sim.burst.state is State.DRAIN
+    sim.provider.lose(sim.burst.id, [host])
+    sim.tick(1)
+    assert sim.burst.lost_since == sim.now
+    assert note(sim).startswith("taken down by hand; jobs still run")
+    sim.provider.evict(sim.burst.id, host, WHY)
+    sim.tick(3)
+    assert sentence(the_loss(sim)) == f"it lost rank 2: {host} {WHY}"
+    assert f"taken down by hand; {host} {WHY}; jobs still run" in note(sim)
+    told = f"it ended: failed; burst {sim.burst.id}: {host} {WHY}"
+    assert sim.explained(victim)["why"] == told
+    if back:
+        sim.provider.restore(sim.burst.id)
+        sim.tick(3)
+        assert sim.burst.lost_since is None
+        assert WHY not in note(sim)
+    assert sim.burst.state is State.DRAIN
+    assert sim.lead.jobs[innocent].state is JobState.RUN
+    sim.lead.finish(innocent)
+    sim.until(lambda: not sim.burst.live)
+    assert sim.names().count("lost") == 1
+    assert note(sim) == "taken down by hand"
+    assert sim.explained(victim)["why"] == told

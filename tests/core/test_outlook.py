@@ -74,6 +74,10 @@ def test_promised_ranks_are_those_of_a_job_from_its_start_on():
         Promise(job=JobId(8), ranks=(8,), start=0.0),
     )
     found = spans(None, *jobs, promises=promises)
+    waits = Promise(job=JobId(7), ranks=(9,), start=T0 + 50, known=False)
+    # Until then they are kept for it, and no time limit tells when it has them.
+    kept = ("burst-1", "promised", (9,), T0, T0 + 50, (7,))
+    assert kept in spans(None, *jobs, promises=[waits])
     assert [row for row in found if row[1] == "promised"] == [
         ("burst-0", "promised", (5,), T0 + 100, T0 + 160, (7,)),
         ("burst-1", "promised", (8,), T0, math.inf, (8,)),

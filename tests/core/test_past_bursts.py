@@ -78,7 +78,7 @@ def test_a_burst_on_record_is_told_with_its_states_and_what_was_wasted():
     ]
     assert (row["result"], row["note"]) == ("failed", "no route")
     assert (row["made"], row["ended"]) == (T0, T0 + 3)
-    assert (row["cost"], row["wasted"]) == (4.0, 0.5)
+    assert (row["cost"], row["wasted"]) == (2.5, 0.5)
 
 
 def test_a_live_burst_has_no_end_and_what_it_wastes_is_not_known():

@@ -9,6 +9,7 @@ from burst.core.plan.limits import BurstUsage
 from burst.core.plan.offers import Terms
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import BurstId
+from burst.model.decision import name_ranks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
@@ -293,6 +294,58 @@ def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
 
     assert leases(made) == [("burst-0", "local", 1, [1]), ("burst-1", "local", 2, [])]
     assert made.decisions[None].reason is Reason.PROPOSED
+
+
+BAD = "bad fan"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told", "drained", "more"),
+    [
+        # All else is free; the second slot is leased to the end of time.
+        (4, "2", {2: BAD}, {"taken": ["burst-1"]}),
+        (4, "2-3", {2: BAD, 3: ""}, {"taken": ["burst-1"]}),
+        # Two slots would do together.
+        (8, "2", {2: BAD}, {"spread": True}),
+        # No rank is free at all.
+        (1, "2-5", dict.fromkeys((2, 3, 4, 5), BAD), {"taken": ["burst-1"]}),
+        # Some come free later, and there will be too few of them.
+        (7, "2-3", {2: BAD, 3: BAD}, {"spread": True, "busy": {"burst-1": T0 + 9}}),
+        # Others will do, or more is lacking than these.
+        (1, "", {2: BAD}, {"taken": ["burst-0", "burst-1"], "drained": {}}),
+        (6, "", {2: BAD}, {"spread": True, "busy": {"burst-1": T0 + 9}}),
+    ],
+)
+def test_a_job_that_lacks_ranks_which_a_person_drained_is_told(
+    nodes, told, drained, more
+):
+    fields = {"drained": drained, "spread": False, **more}
+    made = plan(demand(1, whole(nodes)), **fields)
+    [refusal] = made.decisions[1].refusals
+    assert (refusal.reason is Reason.SLOTS_DRAINED) == bool(told)
+    if told:
+        assert refusal.text().startswith(
+            f"it lacks {name_ranks(told)} of rank slots, drained by hand: bad fan"
+        )
+        assert refusal.next_step() == (
+            "an administrator undrains them once they can be used again: flux resource"
+            f" undrain {told}"
+        )
+
+
+def test_a_drained_rank_that_is_too_small_for_a_job_is_not_told():
+    large = whole(1, cores_per_slot=99)
+    made = plan(demand(1, large), drained={2: BAD}, taken=["burst-0", "burst-1"])
+    [refusal] = made.decisions[1].refusals
+    assert refusal.reason is Reason.SLOTS_BUSY
+
+
+def test_a_drained_rank_that_a_job_cannot_have_anyway_is_not_told():
+    others = whole(1, constraint='{"hostlist":["burst-0-[1-3]"]}')
+    jobs = [demand(number, others) for number in range(1, 5)]
+    made = plan(*jobs, drained={2: BAD}, spread=False)
+    [refusal] = made.decisions[4].refusals
+    assert refusal.reason is Reason.SLOTS_SMALL
 
 
 def test_equal_jobs_are_refused_alike():

@@ -117,6 +117,23 @@ def test_what_an_administrator_closes_is_no_more_than_that_rank():
     assert free(excluded=frozenset({2})) == ALL - {2}
 
 
+def test_what_a_person_closes_is_told_of_what_would_be_free_else():
+    seen = {4: "a disk is broken", 2: "fan", 6: f"{DRAIN_TAG}x is being taken down"}
+    assert later(holder(), drained=seen).drained == {4: "a disk is broken"}
+    assert later(drained=seen).drained == {4: "a disk is broken", 2: "fan"}
+    assert later(drained=seen, excluded=frozenset({4})).drained == {2: "fan"}
+    assert later(drained={6: seen[6]}).drained == {}
+
+
+def test_of_hosts_behind_a_gateway_one_that_is_drained_closes_all():
+    slots = find_slots(gateway())
+    first = slots[0]
+    ranks = LeasableRanks(drained={first.ranks[1]: "fan"})
+    found = RankTable(slots, ranks, frozenset(), T0)
+    assert found.drained_for(KIND, ANY, 2, spread=False) == {first.ranks[1]: "fan"}
+    assert not found.drained_for(KIND, ANY, first.size + 1, spread=False)
+
+
 def test_hosts_that_join_through_a_gateway_stay_together():
     slots = find_slots(gateway())
     assert [slot.divisible for slot in slots] == [False, True]

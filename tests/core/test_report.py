@@ -197,7 +197,7 @@ def test_a_row_says_how_long_it_idles_and_what_it_costs():
 
     assert found["idle"] == 10.0
     assert row(made(*DRAINED[:2]))["idle"] is None
-    assert (found["per_hour"], found["cost"]) == (0.0, 0.0)
+    assert found["per_hour"] == 0.0
 
 
 def test_of_an_orphan_it_is_said_whether_it_is_gone():
@@ -249,6 +249,14 @@ def test_a_slot_says_why_no_burst_may_have_it(lead, state):
     rows = report.slot_rows(Records(), seen)
     assert rows[0]["state"] == state
     assert {row["state"] for row in rows[1:]} == {"free"}
+
+
+def test_a_slot_says_which_ranks_a_person_has_drained():
+    drained = {2: "broken", 3: "", 4: "burst: x is being taken down", 5: "broken"}
+    rows = report.slot_rows(Records(), world(view(drained=drained)))
+    assert rows[0]["drained"] == {"broken": "2,5", "no reason given": "3"}
+    assert rows[1]["drained"] == {}
+    assert report.slot_rows(Records(), world(None))[0]["drained"] == {}
 
 
 def test_of_a_burst_whose_provider_is_disabled_that_is_its_note():

@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
+
+from tests.cli.cli_harness import burst
 from tests.docs.doc_pages import TOP
 
 README = (TOP / "README.md").read_text(encoding="utf-8")
@@ -23,3 +26,13 @@ def test_what_is_installed_is_enough_for_the_commands_that_are_shown() -> None:
 
 def test_the_lead_that_is_made_first_lets_neither_jobs_nor_lent_nodes_wait() -> None:
     assert "burst lead init lead --mode scheduler" in README
+
+
+@pytest.mark.no_cover
+def test_the_replay_prints_what_is_shown_of_it() -> None:
+    (shown,) = re.findall(r"\n(never  .*?)\n```", README, re.DOTALL)
+    rows = [line.split() for line in shown.splitlines()]
+    out = burst("replay", str(TOP / "examples/hpc2n.swf.gz"), "--frontier").stdout
+    printed = [line.split() for line in out.splitlines()]
+    for row in rows:
+        assert any(line[: len(row)] == row for line in printed), row

@@ -155,8 +155,8 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
             Records(),
             {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
             [NOTE, NOTE, NOTE],
-            "ranks 2,5 drained by hand: bad fan -> when the reason no longer holds:"
-            " flux resource undrain 2,5",
+            "of rank slot burst-0 no burst gets ranks 2,5, drained by hand: bad fan ->"
+            " when the reason no longer holds: flux resource undrain 2,5",
         ),
         (
             Records(),
@@ -164,8 +164,16 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
             [NOTE],
             "rank 3 drained by burst: burst: idle",
         ),
-        (Records(), {"drained": {4: ""}}, [NOTE], "rank 4 drained by hand: no reason"),
-        (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7 excluded"),
+        (
+            Records(),
+            {"drained": {4: "prolog failed for job ƒ1"}},
+            [NOTE],
+            "rank 4 drained by Flux: prolog failed for job ƒ1",
+        ),
+        (Records(), {"drained": {4: ""}}, [NOTE], "rank 4, drained by hand: no reason"),
+        # Of a slot of which a burst has other ranks, too.
+        (LIVE, {"drained": {5: "bad fan"}}, [NOTE], "rank 5, drained by hand: bad fan"),
+        (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7, excluded"),
         (
             Records(),
             {"allocated": frozenset({6})},

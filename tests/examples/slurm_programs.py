@@ -129,13 +129,14 @@ def say(line: str) -> None:
 def processes() -> list[tuple[int, str]]:
     """Return all processes that run, each with its process group."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            stat = Path("/proc", pid, "stat").read_text(errors="replace")
         except OSError:
-            continue
+            continue  # it has ended
+        fields = stat.rpartition(")")[2].split()
         if fields[0] not in "ZX":
-            found.append((int(path.parent.name), fields[2]))
+            found.append((int(pid), fields[2]))
     return found
 
 

@@ -211,3 +211,19 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
         site.check_that_nothing_is_left()
         assert site.job(job) == "FAILED"
         assert site.jobs("{exception.type}", job) == "exec", "of Flux's own making"
+
+
+def test_a_burst_that_ended_as_its_lead_was_shut_down_has_not_failed(
+    site: Site,
+) -> None:
+    with site.cli.daemon() as daemon:
+        assert site.cli.run("request", "-N2").status == 0
+        burst_id = site.wait_for_burst("online")
+        site.flux("shutdown", "--quiet")
+        assert daemon.wait() == 1
+        site.instance.stop()
+        site.instance.start()
+    with site.cli.daemon():
+        row = site.wait_for_end(burst_id)
+        assert row["result"] == "canceled"
+        assert "its followers ended as the lead did" in row["note"]

@@ -6,6 +6,7 @@ import tracemalloc
 from typing import Any
 
 import msgspec
+import pytest
 
 from burst.flux.job_state import JournalEvent
 from burst.flux.queue_table import QueueTable
@@ -192,6 +193,7 @@ def test_a_malformed_allocation_has_no_cores() -> None:
     assert following.job().taken == {}
 
 
+@pytest.mark.no_cover
 def test_a_hundred_thousand_pending_jobs_take_less_than_40_mb() -> None:
     following = Following()
     first = 2**60  # ids of Flux are as large

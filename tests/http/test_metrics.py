@@ -130,6 +130,7 @@ def test_stages_are_as_long_as_the_events_on_record_say() -> None:
     assert sim.one("stage_duration_seconds_count", "local", "end") == 0
 
 
+@pytest.mark.no_cover
 def test_what_is_live_agrees_with_the_store_at_each_tick() -> None:
     """Whatever jobs come and go: gauges are a count of the records in the store."""
     sim = Watched(deadlines={"idle": "3s"}, prices={"local.nodes": 2.5})

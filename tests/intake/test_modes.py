@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.skipif(not FLUX, reason=MISSING),
 ]
 
+BURST = ("--burst", "--burst-provider=local")
 HOSTNAME = ("flux", "getattr", "hostname")
 
 
@@ -116,4 +117,29 @@ def test_lent_nodes_do_not_wait_for_a_job_that_waits_for_own_nodes(
         user.event(ahead, "start")
         user.do("cancel", ahead)
         user.ended(ahead)
+        leave_nothing(cli)
+
+
+@MODES
+def test_a_job_does_not_start_on_a_busy_burst_whose_lease_ends_before_it(
+    user: UserCli, cli: CliHarness, serve: Serve, mode: str
+) -> None:
+    """Flux would give it the free node of that burst, which comes first."""
+    times = {"lease": "10m", "drain": "1m"}
+    with serve(mode, deadlines=times):
+        own = user.submit("-N1", "sleep", "inf")
+        user.event(own, "start")
+        assert cli.run("request", "-N2").status == 0
+        busy = user.submit(*BURST, "-N1", "-t5m", "sleep", "inf")
+        user.event(busy, "start")
+        assert user.hosts(busy) in ("burst-0-0", "burst-0-1")
+        cli.write(intake={"mode": mode}, deadlines=times | {"lease": "1h"})
+        assert cli.run("reload").status == 0
+        longer = user.submit(*BURST, "-N1", "-t30m", "true")
+        user.ended(longer)
+        where = user.hosts(longer)
+        assert where.startswith("burst-")
+        assert where not in ("burst-0-0", "burst-0-1")
+        user.do("cancel", busy, own)
+        user.ended(busy, own)
         leave_nothing(cli)

@@ -97,7 +97,7 @@ def _evict_first(site: IsolatedSite, burst: str, job: str) -> None:
     assert words in site.log.read_text()
     event = ("events", "-n", site.namespace, "-o", "jsonpath={.items[*].message}")
     wait_until(
-        lambda: f"ranks 1 were lost: {words}" in site.cluster.kubectl("get", *event),
+        lambda: f"it lost rank 1: {words}" in site.cluster.kubectl("get", *event),
         site.look,
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from burst import log
 from burst.config import LeadSettings, Seconds, Settings, parse
+from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
 from burst.errors import (
     ConfigError,
@@ -151,7 +152,7 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
         on(TakenLead()).run()
     assert "provider" not in said()
     for path, advice in (
-        (None, "no settings file was read; name one with -c"),
+        (None, f"no settings file was read ({LOOKED_FOR}); name one with -c"),
         ("/x/burst.toml", "no burst can be made: enable one in /x/burst.toml"),
     ):
         lead = LeadAtListen()

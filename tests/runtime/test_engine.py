@@ -154,7 +154,7 @@ def test_a_job_that_waits_for_a_refused_burst_but_could_run_here_is_not_held():
     assert s.lead.running() == [first]
     assert s.lead.jobs[second].urgency == 16
     assert s.lead.memos[second]["state"] == "waiting"
-    assert "limit of 1 nodes in all" in s.lead.memos[second]["why"]
+    assert "limit of 1 node in all" in s.lead.memos[second]["why"]
     s.lead.finish(first)
     s.tick(2)
     assert s.lead.running() == [second]

@@ -327,7 +327,7 @@ def test_after_its_end_it_is_told_why_it_ended() -> None:
     site.step(8)
     snapshot = site.sim.engine.snapshot
     (row,) = ensembles_answer(snapshot)["ensembles"]
-    assert "limit of 1 nodes" in row["members"]["a"]["member"]["waits_for"]
+    assert "limit of 1 node" in row["members"]["a"]["member"]["waits_for"]
     site.down()
     snapshot = site.sim.engine.snapshot
     (row,) = ensembles_answer(snapshot)["ensembles"]

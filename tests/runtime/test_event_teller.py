@@ -75,7 +75,7 @@ def test_a_few_events_are_noted_in_order() -> None:
     assert provider.noted == [
         (BURST, "submit", "it was planned for jobs ƒA, ƒB"),
         (BURST, "online", "it is online, with ranks 1-3"),
-        (BURST, "lost", "ranks 1 were lost: its node is gone"),
+        (BURST, "lost", "it lost rank 1: its node is gone"),
     ]
 
 

@@ -188,7 +188,7 @@ def test_a_guest_takes_down_what_he_requested_and_nothing_else():
         (
             {"budget": [{"limit": 0.0, "match": {"user": GUEST}}]},
             3,
-            "less is left of a budget",
+            "the limit of a budget is less",
         ),
     ],
 )

@@ -253,7 +253,7 @@ def test_why_a_job_has_no_burst_is_told() -> None:
     site.wants(3, "md", "md")
     site.step(4)
     assert len(site.bursts) == 1
-    assert "limit of 1 nodes in all: 1 in use" in site.row["member"]["waits_for"]
+    assert "limit of 1 node in all: 1 in use" in site.row["member"]["waits_for"]
 
 
 def test_no_jobs_are_submitted_while_nothing_is_offered(

@@ -89,7 +89,7 @@ def read_member(
         waiting=counted.waiting,
         next_jobs=counted.next_jobs,
         events=counted.events,
-        spent=after.settled + sum(cost(burst, now) for burst in live),
+        spent=after.settled + sum(cost(records, burst, now) for burst in live),
         price=live[-1].lease.price if live else 0.0,
     )
     return MemberState(
@@ -179,6 +179,6 @@ def _settle(
     new = [burst for burst in gone if burst.id not in book.settled_bursts]
     return msgspec.structs.replace(
         book,
-        settled=book.settled + sum(cost(burst, now) for burst in new),
+        settled=book.settled + sum(cost(records, burst, now) for burst in new),
         settled_bursts=tuple(sorted(burst.id for burst in gone)),
     )

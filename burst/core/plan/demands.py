@@ -87,6 +87,8 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     """From when they are kept, seconds since the epoch; 0: at once, as nothing runs on
     them any more."""
+    known: bool = True
+    """Whether time limits say when they are free. Else they are kept until `start`."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

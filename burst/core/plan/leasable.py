@@ -26,6 +26,8 @@ class LeasableRanks(msgspec.Struct, frozen=True, kw_only=True):
     """Others that come free: when, as of `burst_end`."""
     holders: Mapping[int, BurstId] = {}
     """The live bursts that have some of these."""
+    drained: Mapping[int, str] = {}
+    """Those that would be free had no person drained them, and the reason given."""
 
 
 def leasable_ranks(
@@ -56,8 +58,15 @@ def leasable_ranks(
             ends.pop(rank, None)
             if not burst.quarantined:
                 ends[rank], holders[rank] = end, burst.id
+    drained = {r: why for r, why in lead.drained.items() if r not in own}
+    if drained:
+        others = {r: why for r, why in lead.drained.items() if r in own}
+        undrained = msgspec.structs.replace(lead, drained=others)
+        open_ = free_ranks(slots, live, undrained, records.unread_leases)
+        drained = {r: why for r, why in drained.items() if r in open_}
     return LeasableRanks(
         free=free,
+        drained=drained,
         ends={r: at for r, at in ends.items() if r not in never and r not in free},
         holders=holders,
     )

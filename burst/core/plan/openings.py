@@ -15,9 +15,11 @@ from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slot_ranks import RankNeed, SlotClass
+from burst.core.plan.slots import NO_REASON
 from burst.core.plan.trials import PlanTrials
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
+from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
 
@@ -151,7 +153,7 @@ class Openings:
             refusal = self._too_much(candidate, demand, pieces, until, asks.extra)
             if refusal is None:
                 return pieces
-        return refusal or self._busy_or_promised(candidate.key)
+        return refusal or self._busy_or_promised(candidate, demand, want)
 
     def _too_much(
         self,
@@ -221,16 +223,41 @@ class Openings:
         if need > limit and limit < most:
             facts = {"limit": limit, "need": need}
             return OfferRejection(candidate.key, Reason.LIMIT_BURST, facts)
+        if drained := self._why_drained(candidate.key, demand, need, where):
+            return drained
         facts = {"most": self._context.table.largest(*where), "need": need}
         return OfferRejection(candidate.key, Reason.SLOTS_SMALL, facts)
 
-    def _busy_or_promised(self, offer: str) -> OfferRejection:
+    def _busy_or_promised(
+        self, candidate: ProviderOffer, demand: Demand, want: RankNeed
+    ) -> OfferRejection:
         """Return why no rank of any slot is to be had."""
-        ahead = self._context.table.first_promised()
+        table, key = self._context.table, candidate.key
+        for slot_class in table.classes(candidate.provider):
+            need = _nodes_needed(candidate, demand, slot_class)
+            where = (slot_class, want)
+            if not isinstance(need, OfferRejection):
+                drained = self._why_drained(key, demand, need, where)
+                if drained is not None:
+                    return drained
+        ahead = table.first_promised()
         if ahead is None:
-            return OfferRejection(offer, Reason.SLOTS_BUSY)
+            return OfferRejection(key, Reason.SLOTS_BUSY)
         facts = {"job": format_f58(ahead)}
-        return OfferRejection(offer, Reason.SLOTS_RESERVED, facts)
+        return OfferRejection(key, Reason.SLOTS_RESERVED, facts)
+
+    def _why_drained(
+        self, offer: str, demand: Demand, need: int, where: tuple[SlotClass, RankNeed]
+    ) -> OfferRejection | None:
+        """Return that the job lacks ranks which a person has drained, if so."""
+        drained = self._context.table.drained_for(
+            *where, need, spread=self.may_spread(demand)
+        )
+        if not drained:
+            return None
+        why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
+        facts = {"ranks": format_idset(drained), "why": why}
+        return OfferRejection(offer, Reason.SLOTS_DRAINED, facts)
 
 
 def _nodes_needed(

@@ -38,7 +38,10 @@ class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
     begins: float
     """Seconds since the epoch; now for what is there."""
     ends: float = math.inf
-    """math.inf where no time limit tells; `begins` where nothing runs on a burst."""
+    """math.inf where no time limit tells; `begins` where nothing runs on a burst. Until
+    then ranks are kept of which no time limit tells when the job can have them."""
+    known: bool = True
+    """Of promised ranks: whether time limits say when the job can have them."""
     burst: BurstId | None = None
     jobs: tuple[JobId, ...] = ()
 
@@ -108,13 +111,15 @@ def _of_promises(
         if here:
             begins = max(now, promise.start)
             duration = lead.jobs[promise.job].duration
+            ends = begins + duration if duration else math.inf
             yield RankSpan(
                 slot=slot.name,
                 ranks=here,
                 holder="promised",
-                begins=begins,
-                ends=begins + duration if duration else math.inf,
+                begins=begins if promise.known else now,
+                ends=ends if promise.known else begins,
                 jobs=(promise.job,),
+                known=promise.known,
             )
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
-from burst.core.plan.demands import Demand, Plan, Proposal
+from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.eligible import OfferSorter
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.live_nodes import LiveNodes
@@ -63,11 +63,17 @@ class _Planner:
         lead = self._isolated.identity
         proposals = [each.propose(lead, context.now) for each in self._planned.made]
         proposals += self._isolated.propose(lead.owner, context.now)
+        leases: dict[JobId | None, list[Lease]] = {}
         for proposal in proposals:
-            decision = _decide_proposed(proposal)
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
             for job in jobs:
-                self._decisions.setdefault(job, decision)
+                leases.setdefault(job, []).append(proposal.lease)
+        made: dict[tuple[BurstId, ...], Decision] = {}
+        for job, theirs in leases.items():
+            names = tuple(lease.id for lease in theirs)
+            if names not in made:  # jobs by the thousand may have one burst
+                made[names] = _decide_proposed(theirs)
+            self._decisions.setdefault(job, made[names])
         return Plan(
             proposals=tuple(proposals),
             assignments=self._live.assignments,
@@ -214,13 +220,13 @@ def _least_behind(demands: Sequence[Demand]) -> list[float]:
     return least[-2::-1]
 
 
-def _decide_proposed(proposal: Proposal) -> Decision:
-    """Return the decision on the jobs that a burst is made for."""
-    lease = proposal.lease
+def _decide_proposed(leases: Sequence[Lease]) -> Decision:
+    """Return the decision on a job for which these bursts are made, of one offer."""
+    lease = leases[0]
     facts = {
-        "nodes": lease.nodes,
+        "nodes": sum(each.nodes for each in leases),
         "offer": f"{lease.provider}/{lease.offer}",
-        "burst": lease.id,
+        "burst": ", ".join(each.id for each in leases),
         "price": _price_words(lease),
     }
     return Decision(Reason.PROPOSED, facts)

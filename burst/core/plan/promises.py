@@ -167,5 +167,10 @@ class Promises:
         gone = room.gone | context.table.holders(ranks)
         context.table.promise(place, demand.job, demand.duration)
         context.usage.keep(demand.job, asked, place.start, gone)
-        promise = Promise(job=demand.job, ranks=tuple(sorted(ranks)), start=place.start)
+        promise = Promise(
+            job=demand.job,
+            ranks=tuple(sorted(ranks)),
+            start=place.start,
+            known=place.known,
+        )
         return Kept(promise, place, candidate.key, gone)

@@ -227,18 +227,16 @@ class Purchases:
         if state.unread:
             unread = {"budget": str(state.budget), "record": state.unread}
             return OfferRejection(key, Reason.BUDGET_UNREAD, unread)
-        again = f"it begins anew on {moment(state.window.ends)}"
-        if need > state.limit:
-            again = f"its limit is less than that{_made_up(after[-1], parts)}"
+        budget = {"budget": str(state.budget)}
         if state.over:
-            again = f"its last day was {state.budget.until}"
-        facts = {
-            "budget": str(state.budget),
-            "left": format_money(state.left),
-            "limit": format_money(state.limit),
-            "need": format_money(need),
-            "again": again,
-        }
+            last = budget | {"last": str(state.budget.until)}
+            return OfferRejection(key, Reason.BUDGET_OVER, last)
+        sums = budget | {"limit": format_money(state.limit), "need": format_money(need)}
+        if need > state.limit:
+            small = sums | {"parts": _made_up(after[-1], parts)}
+            return OfferRejection(key, Reason.BUDGET_SMALL, small)
+        again = f"it begins anew on {moment(state.window.ends)}"
+        facts = sums | {"left": format_money(state.left), "again": again}
         return OfferRejection(key, Reason.OVER_BUDGET, facts)
 
 

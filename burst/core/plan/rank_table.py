@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from burst.core.plan.leasable import LeasableRanks
@@ -134,6 +134,28 @@ class RankTable:
         some = self._some(slot_class, want.admitted)
         sizes = (len(each.usable(want)) for each in some)
         return max(sizes, default=0)
+
+    def drained_for(
+        self, slot_class: SlotClass, want: RankNeed, nodes: int, *, spread: bool
+    ) -> Mapping[int, str]:
+        """Return the ranks that a job lacks as a person has drained them, and why.
+
+        With them it would have enough now, or it has not enough without them at any
+        time. With `spread` it may have several slots.
+        """
+        slots = self._by_class[slot_class]
+        for group in [slots] if spread else [[each] for each in slots]:
+            mine: dict[int, str] = {}
+            gain = now = later = 0
+            for each in group:
+                drained, more = each.drained_of(want.admitted)
+                mine |= drained
+                gain += more
+                now += len(each.usable(want))
+                later += sum(each.admits(r, want.admitted) for r in each.available)
+            if now < nodes <= now + gain or later < nodes <= later + gain:
+                return mine
+        return {}
 
     def take(self, slot: SlotRanks, ranks: Iterable[int], until: float) -> None:
         """Give free ranks to a burst that has them until then, as far as is known."""

@@ -40,6 +40,10 @@ class SlotRanks:
             if rank in ranks.free or rank in ranks.ends
         }
         """From when each can be promised."""
+        self.drained = {
+            rank: ranks.drained[rank] for rank in slot.ranks if rank in ranks.drained
+        }
+        """Those that only a person's drain closes, and its reason."""
         self.kept: dict[int, float] = {}
         """From when those are kept that are promised."""
         if not slot.divisible:
@@ -71,6 +75,14 @@ class SlotRanks:
     def admits(self, rank: int, admitted: Set[int] | None) -> bool:
         """Tell whether a job may have a rank once it is free."""
         return admitted is None or rank in self.admitted([*self.slot.ranks], admitted)
+
+    def drained_of(self, admitted: Set[int] | None) -> tuple[dict[int, str], int]:
+        """Return those of `drained` that a job may have, and what it would gain."""
+        mine = {r: why for r, why in self.drained.items() if self.admits(r, admitted)}
+        if not mine or self.slot.divisible:
+            return mine, len(mine)
+        # Without them it can have nothing of the slot.
+        return mine, len(self.admitted([*self.slot.ranks], admitted))
 
     def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts that have these ranks."""

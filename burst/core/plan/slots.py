@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -24,12 +24,27 @@ from burst.model.shape import Shape
 
 # The reason we give when we drain a rank begins with this; only such drains are ours.
 DRAIN_TAG = "burst: "
+NO_REASON = "no reason given"
 _STEM = re.compile(r"(burst-\d+)-\d+\Z")
 
 
 def ends_with_lease(reason: str) -> bool:
     """Tell whether a drain of a leased rank ends with the lease: ours and Flux's do."""
     return reason.startswith(DRAIN_TAG) or flux_drain(reason) is not None
+
+
+def drained_by_hand(
+    drained: Mapping[int, str], ranks: Iterable[int]
+) -> dict[str, list[int]]:
+    """Return which of these ranks a person has drained, by the reason given.
+
+    `drained` is as of LeadView. Flux does not tell who that was.
+    """
+    found: dict[str, list[int]] = {}
+    for rank in sorted(drained.keys() & set(ranks)):
+        if not ends_with_lease(drained[rank]):
+            found.setdefault(drained[rank] or NO_REASON, []).append(rank)
+    return found
 
 
 class RankSlot(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from burst.core.select.association_limits import (
     LimitsInUse,
     decide_on_dependencies,
 )
-from burst.core.select.confinement import Confinement, confines_jobs
+from burst.core.select.confinement import Confinement, confines_jobs, lasting
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
@@ -77,7 +77,8 @@ class JobTriage:
         self._now = now
         self.own_nodes = OwnNodes(records, world, constraints)
         apart = confines_jobs(world.identity, settings)
-        self.confinement = Confinement(records, self._lead, apart)
+        lasts = lasting(records, settings, now)
+        self.confinement = Confinement(records, self._lead, apart, lasts)
         self.policy = JobPolicy(records, world, self.own_nodes, settings, now)
         self._isolated_bursts = {
             job: burst
@@ -303,7 +304,7 @@ class JobTriage:
             in_stopped_queue(job, self._settings),
             self._world.identity.queues,
         )
-        moved = self.confinement.concerns(job) or may_leave_queue(
+        moved = self.confinement.is_kept_apart(job) or may_leave_queue(
             job.request, queues, self._settings
         )
         if stopped and not moved:

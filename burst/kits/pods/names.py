@@ -25,6 +25,9 @@ LEAVING = "burst.flux-framework.org/leaving"
 LEASE = "burst.flux-framework.org/lease"
 """An annotation: seconds from its creation, which the API server notes, to the end of
 its lease. The daemon's clock may be wrong."""
+LEASE_END = "burst.flux-framework.org/lease-end"
+"""Of objects that a version before this one made, in its stead: when the lease ends, in
+seconds since the epoch, by the clock of that daemon's host."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of Jobs that Kueue starts, which it may set by itself."""
 STARTED = "burst.flux-framework.org/started"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
-from burst.kits.pods.names import ID, LEASE, OWNER, PROVIDER, parse_seconds
+from burst.kits.pods.names import ID, LEASE, LEASE_END, OWNER, PROVIDER, parse_seconds
 from burst.kits.pods.pod_status import seconds_of
 from burst.kits.pods.reaper import find_ours
 from burst.kits.pods.settings import PodSettings
@@ -58,5 +58,8 @@ def group_by_owner(objects: Iterable[Manifest]) -> list[OwnedBurst]:
 
 def _lease_end(item: Manifest) -> float:
     """Return the end of its lease, in seconds since the epoch; 0 where it has none."""
-    lasts = parse_seconds(annotations_of(item).get(LEASE, ""))
+    noted = annotations_of(item)
+    lasts = parse_seconds(noted.get(LEASE, ""))
+    if LEASE not in noted:
+        return parse_seconds(noted.get(LEASE_END, ""))
     return seconds_of(item["metadata"]["creationTimestamp"]) + lasts if lasts else 0.0

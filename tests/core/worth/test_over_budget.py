@@ -40,10 +40,17 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     assert its.bursts == []
     assert its.decision(job).reason is Reason.TURNED_DOWN
     assert refusal(its, job).text() == (
-        "budget everything, per month: 399.00 of 399.00 is left, and 400.00 would be"
-        " reserved; its limit is less than that, which is for 1 node and 6.67m:"
+        "budget everything, per month: its limit is 399.00, and 400.00 would be"
+        " reserved, which is for 1 node and 6.67m:"
         " provision and join 2m, release 1m, the job's time limit 1.67m, idle 1m, reap"
         " 1m; the longest of these is [deadlines] provision and join"
+    )
+    assert refusal(its, job).next_step() == (
+        "its user submits it with a time limit (-t), a shorter one, or for fewer nodes;"
+        " or an administrator raises the limit under [[budget]]"
+    )
+    assert refusal(its, job).guests_text() == (
+        "400.00 would be reserved, and the limit of a budget is less"
     )
 
 
@@ -86,7 +93,7 @@ def test_a_job_that_runs_longer_joins_a_burst_only_within_the_budget():
     late = submit(its, nodes=1, duration=3000.0, userid=1)
     its.until(lambda: bool(its.bursts))
     assert its.burst.lease.nodes == 2
-    assert refusal(its, late).reason is Reason.OVER_BUDGET
+    assert refusal(its, late).reason is Reason.BUDGET_SMALL
 
 
 @pytest.mark.parametrize(("duration", "reused"), [(100.0, True), (3000.0, False)])
@@ -121,13 +128,20 @@ def test_after_its_last_day_the_budget_says_so():
     its = sim(10_000, until=datetime.date(1970, 1, 2))
     job = submit(its)
     its.tick(4)
-    assert refusal(its, job).text().endswith("; its last day was 1970-01-02")
+    assert refusal(its, job).text() == (
+        "budget everything, per month: its last day was 1970-01-02, so nothing is"
+        " bought"
+    )
 
 
 @pytest.mark.parametrize(
-    "budget", [{"limit": 0}, {"limit": 1e6, "until": datetime.date(1960, 1, 1)}]
+    ("budget", "reason"),
+    [
+        ({"limit": 0}, Reason.BUDGET_SMALL),
+        ({"limit": 1e6, "until": datetime.date(1960, 1, 1)}, Reason.BUDGET_OVER),
+    ],
 )
-def test_a_budget_that_is_over_or_0_buys_nothing_and_ends_nothing(budget):
+def test_a_budget_that_is_over_or_0_buys_nothing_and_ends_nothing(budget, reason):
     its = sim(1e6)
     running = submit(its, nodes=4)
     its.until(its.in_state(State.ONLINE))
@@ -135,7 +149,7 @@ def test_a_budget_that_is_over_or_0_buys_nothing_and_ends_nothing(budget):
     its.boot()
     other = submit(its, userid=2)
     its.tick(30)
-    assert refusal(its, other).reason is Reason.OVER_BUDGET
+    assert refusal(its, other).reason is reason
     assert its.lead.running() == [running]
     assert [burst.state for burst in its.bursts] == [State.ONLINE]
     (state,) = its.engine.snapshot.settings.budget

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,26 @@ def test_a_follower_that_ends_is_failed_and_its_last_words_are_told(
     status = local.status(provider)
     assert status.phase is Phase.FAILED
     assert status.why.startswith(f"burst-0-0 {why}")
+
+
+def test_a_follower_gets_time_to_join_before_it_is_said_why_it_does_not(
+    local: LocalHarness,
+) -> None:
+    local.script = (
+        "echo '<7>overlay.debug[1]: connecting to tcp://lead:8050'; exec sleep 600"
+    )
+    provider = local.provider()
+    provider.provision(local.spec())
+    begin = time.monotonic()
+    place = local.home.burst(local.spec().burst_id).follower("burst-0-0")
+    wait_until(lambda: "connecting" in place.log_end(), "the log")
+    said = local.status(provider).why
+    assert not said or time.monotonic() - begin > 3.9
+    wait_until(
+        lambda: "it has no answer from tcp://lead" in local.status(provider).why,
+        "the reason to be told",
+    )
+    assert time.monotonic() - begin > 3.9
 
 
 def test_what_has_ended_does_not_stay_a_zombie(local: LocalHarness) -> None:
