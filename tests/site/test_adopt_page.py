@@ -60,7 +60,8 @@ def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:
     # What a site's means leave of directories is theirs.
     assert set(files(site, host=-1)) - set(elsewhere) <= {"/etc/xdg/flux"}
     # Between this and the restart users submit as before.
-    assert site.flux("bob", "run", "-N1", "id", "-un") == "bob"
+    for box in site.boxes:
+        assert box.run("bob", "flux", "run", "-N1", "id", "-un").strip() == "bob"
     site.restart()
     assert str(run_workload(site)) == str(answers)
 
