@@ -116,8 +116,9 @@ def next_commands(owner: str) -> Iterator[str]:
     job, as it has no queue for those without one before it is loaded anew.
     """
     if owner:
-        # The frobnicator is gone, which the brokers that run would look for.
-        yield f"runuser -u {owner} -- flux config reload"
+        # The frobnicator is gone, which the brokers that run would look for. All have
+        # the configuration of rank 0, and no other may reload it.
+        yield f"runuser -u {owner} -- flux config reload --follower-noop"
     yield "systemctl daemon-reload"
     yield "systemctl restart flux"
     yield "flux kvs unlink -Rf burst"
