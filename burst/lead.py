@@ -255,6 +255,14 @@ class WholeQueue(Protocol):
         """
         ...
 
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        """Return one active job as it is now; None if there is none of that id.
+
+        One that was submitted before this was called is known. From any thread. Raises
+        as `queue_picture`.
+        """
+        ...
+
 
 @runtime_checkable
 class Accounting(Protocol):

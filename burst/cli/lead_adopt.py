@@ -13,6 +13,7 @@ import msgspec
 from burst.cli.intake_check import check_intake, read_running
 from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
+from burst.cli.target import CONFIG_PLACE
 from burst.config import IntakeSettings, Mode, load
 from burst.flux_setup.setup_files import check_flux_version
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
@@ -25,7 +26,7 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("directory", metavar="CONFDIR", type=_PATH)
+@click.argument("directory", metavar="CONFDIR", type=CONFIG_PLACE)
 @click.option(
     "--slot",
     "slots",
@@ -77,7 +78,7 @@ def adopt(
     name = "" if provider in {"local", "none"} else provider
     shape = own_shape()
     asked = AdoptRequest(
-        config=directory.absolute(),
+        config=directory,
         settings=settings.absolute(),
         slots=tuple(parse_slot(text, shape, name) for text in slots),
         provider=provider,

@@ -14,7 +14,7 @@ import click
 from burst.cli.gateway_option import GatewayCommand, gateway_option
 from burst.cli.intake_check import check_intake, read_running
 from burst.cli.progress import show_wait
-from burst.cli.target import Target, target_options
+from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import IntakeSettings
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_queues import check_queues
@@ -38,7 +38,7 @@ from burst.runtime.connect import is_flux
 
 
 @click.command("add-slot", cls=GatewayCommand)
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=CONFIG_PLACE)
 @click.argument("slots", metavar="HOSTLIST[:CORES[:GPUS]]...", nargs=-1, required=True)
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be added, and change nothing."

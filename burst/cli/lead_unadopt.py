@@ -13,7 +13,7 @@ import click
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
-from burst.cli.target import Target, target_options
+from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadError
@@ -33,7 +33,7 @@ from burst.runtime.offline import read_records_snapshot
 
 
 @click.command()
-@click.argument("directory", metavar="CONFDIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="CONFDIR", type=CONFIG_PLACE)
 @click.option(
     "--dry-run", is_flag=True, help="Say what would change, and change nothing."
 )
@@ -47,8 +47,8 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     each. Refuses while a daemon serves the instance, bursts live, jobs are held or wait
     in the queues that go. The instance is without burst after a restart.
     """
-    place, places = directory.absolute(), system_directories()
-    plan = plan_unadopt(place, places.own)
+    places = system_directories()
+    plan = plan_unadopt(directory, places.own)
     has_queues = not are_all_queues_ours(places)
     with show_wait("reading what is on record"):
         owner = _check_idle(target, places)

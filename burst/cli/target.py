@@ -24,6 +24,10 @@ from burst.lead import Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
 
+# Where the files of an instance are. The record of what was done to them has their
+# paths, which are to be the same from every directory and through every link.
+CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
+
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""

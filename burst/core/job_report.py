@@ -14,6 +14,7 @@ from burst.core.losses import loss_of
 from burst.core.reclaim import reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
+from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import StoreTrouble, World
 from burst.model.active_job import ActiveJob
@@ -23,6 +24,12 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import PENDING, JobState, JobView
 from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason
+
+_BEFORE_SCHED = {JobState.DEPEND: "dependencies", JobState.PRIORITY: "priority"}
+# Of a job that starts once somebody has done something, whatever comes free.
+_ASKS_FOR_SOMEBODY = {
+    each.word for each in (Reason.QUEUE_STOPPED, Reason.QUEUE_GONE, Reason.USER_HOLD)
+}
 
 
 def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
@@ -91,8 +98,12 @@ def explain(
     return row
 
 
-def explain_other(job: ActiveJob) -> Row:
-    """Return the answer for a job that waits and that burst does nothing about."""
+def explain_other(job: ActiveJob, world: World) -> Row:
+    """Return the answer for a job that burst does nothing about."""
+    decision = _decide_other(job, world)
+    why = decision.text()
+    if decision.reason is Reason.NOT_BURSTABLE:
+        why = "it waits for own nodes in its turn, as it is not burstable"
     return {
         "id": format_f58(job.id),
         "userid": job.userid,
@@ -101,13 +112,32 @@ def explain_other(job: ActiveJob) -> Row:
         "needs": str(job.request) if job.request else "",
         "held": None,
         "urgency_before": None,
-        "verdict": "not-burstable",
-        "why": "it waits for own nodes in its turn, as it is not burstable",
-        "next": Decision(Reason.NOT_BURSTABLE).next_step(),
+        "verdict": decision.reason.word,
+        "why": why,
+        "next": decision.next_step(),
         "refusals": [],
         "bursts": [],
         "reclaimed": "",
     }
+
+
+def starts_by_itself(row: Row) -> bool:
+    """Tell whether a job that is told so waits, and for nobody to do anything."""
+    waits = {state.value for state in PENDING}
+    return row["state"] in waits and row["verdict"] not in _ASKS_FOR_SOMEBODY
+
+
+def _decide_other(job: ActiveJob, world: World) -> Decision:
+    """Return what is to be said of a job, whether it waits or runs."""
+    if job.taken:
+        hosts = format_hostlist(world.identity.hosts[r] for r in sorted(job.taken))
+        return Decision(Reason.RUNNING, {"hosts": hosts})
+    if job.state in _BEFORE_SCHED:
+        return Decision(Reason.NOT_READY, {"what": _BEFORE_SCHED[job.state]})
+    if job.state is JobState.SCHED and not job.priority:
+        return Decision(Reason.USER_HOLD)
+    found = why_not_started(job.queue, world.lead) if world.lead else None
+    return found or Decision(Reason.NOT_BURSTABLE)
 
 
 def _decide_started(job: JobView, world: World) -> Decision | None:

@@ -59,8 +59,9 @@ from burst.doctor.check_setup import (
     check_flux_program,
     check_lead,
     check_settings,
+    check_user,
 )
-from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
+from burst.doctor.collect_multi_user import is_multi_user, read_multi_user, user_name
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
@@ -116,6 +117,11 @@ def diagnose(
 
 def _check_all(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
+    uri, source = _find_uri(request)
+    boot = try_call(lambda: read_boot_info(uri)) if is_flux(uri) else None
+    if found := check_user(boot, user_name):
+        yield from _label("user", found)
+        return
     yield from _label("settings", check_settings(request.settings))
     if request.settings.trouble:
         # By defaults in its place all else would be wrong, too.
@@ -126,14 +132,10 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         return
     ensembles = collect_facts.read_ensembles(settings)
     yield from _label("ensembles", check_ensembles(ensembles))
-    uri, source = _find_uri(request)
     flux = collect_facts.read_flux()
     yield from _label("flux", check_flux_program(flux, is_flux(uri)))
     with _connected(uri, settings) as lead:
         identity = lead if isinstance(lead, ReadFailure) else try_call(lead.identity)
-        boot = None
-        if not isinstance(lead, ReadFailure) and is_flux(uri):
-            boot = try_call(lambda: read_boot_info(uri))
         facts = LeadFacts(
             uri=uri,
             source=source,

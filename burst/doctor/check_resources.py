@@ -11,8 +11,15 @@ from burst.flux_setup.site_tables import verify_for_local
 from burst.model.finding import Finding, note, wrong
 
 
+def _ignores_names_alone(verify: Any) -> bool:
+    """Tell whether names are not compared and all else is, as `burst setup` has it."""
+    if not isinstance(verify, Mapping) or verify.get("hostname") != "ignore":
+        return False
+    return bool(verify.get("default", "strict") != "ignore")
+
+
 def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[Finding]:
-    """Find what would have Flux drain followers as soon as they are up.
+    """Find what would have Flux drain followers as soon as they are up, and what not.
 
     A node that is not as `[resource]` declares it is drained when its broker starts
     (flux-config-resource(5), `verify`).
@@ -27,6 +34,17 @@ def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[F
             " of provider local, which are on a host of another name",
             f"`burst setup` writes [resource.verify] {keys}; or write it yourself; then"
             " restart the lead",
+        )
+    if _ignores_names_alone(table.get("verify")):
+        again = "run `burst setup` again and restart Flux"
+        yield note(
+            "Flux compares no names of hosts with [resource] ([resource.verify]"
+            ' hostname = "ignore"), so that it would not drain an own node that has'
+            " another's name",
+            f"followers of provider local need it; once there are none, {again}"
+            if "local" in types
+            else f"no provider local needs it any more: {again}, unless the site wrote"
+            " it for itself",
         )
     if table.get("config") and table.get("path"):
         yield note(

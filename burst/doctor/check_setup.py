@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from burst.config.usual_paths import LOOKED_FOR
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
@@ -84,6 +84,27 @@ def _differ(version: str, other: str) -> bool:
         return False
 
 
+def check_user(
+    boot: BootInfo | ReadFailure | None, name: Callable[[int], str]
+) -> list[Finding]:
+    """Check that whoever asks is the user as whom the daemon runs. Nothing, if so.
+
+    `name` gives a user's name. Another has other rights, files and processes, so that
+    what is found for him, root too, may be wrong for the daemon.
+    """
+    if not isinstance(boot, BootInfo) or boot.userid == boot.owner:
+        return []
+    owner = name(boot.owner)
+    return [
+        wrong(
+            f"the instance is {owner}'s, as whom the daemon runs, and this is asked as"
+            f" {name(boot.userid)}, whose rights and files are others: nothing is"
+            " checked",
+            f"as root: runuser -u {owner} -- burst doctor, with the same options",
+        )
+    ]
+
+
 def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
     """Check whether the lead is there, and whether we may work beside it."""
     where = facts.uri or "Flux's default, as FLUX_URI is not set"
@@ -95,9 +116,6 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
             text = "the lead cannot be reached without Flux's Python bindings"
             return [wrong(f"{text}: {where}{source}", "see the finding about flux")]
         text = f"{lead.what}{source}"
-        if isinstance(facts.boot, BootInfo):
-            there = facts.uri or "this host's own instance"
-            text = f"{there}{source} answers, but not to this user: {lead.what}"
         advice = "run this on the lead, as the owner of the instance"
         return [wrong(text, lead.advice or advice)]
     owner = facts.owner or lead.owner

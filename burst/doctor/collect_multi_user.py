@@ -58,7 +58,7 @@ def read_multi_user(
     certificate = str(config.get("bootstrap", {}).get("curve_cert", ""))
     return MultiUserFacts(
         owner=owner,
-        user=_name(owner),
+        user=user_name(owner),
         imp=try_call(lambda: read_file(imp)) if imp else None,
         shell=try_call(lambda: _shell(config)),
         exec_table=try_call(lambda: _imp_table(security)),
@@ -120,7 +120,7 @@ def _trusted(
     except OSError as error:
         raise LeadError(
             f"{error.filename}: cannot be looked at: {error.strerror}",
-            "ask as root, or as the owner of the instance",
+            "let the owner of the instance look there, who has to trust it",
         ) from error
 
 
@@ -205,7 +205,8 @@ def _daemon_uid(lead: Lead) -> int | None:
     return None if isinstance(found, ReadFailure) else found.uid
 
 
-def _name(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the UID where nobody has it."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -28,7 +28,7 @@ from burst.lead import (
     Store,
     admit_all,
 )
-from burst.model.active_job import JobOutcome, QueuePicture, picture_of
+from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture, picture_of
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
@@ -91,21 +91,28 @@ class EmbeddedLead:
             self._watched.close()
             self._watch()
 
-    def queue_picture(self) -> QueuePicture:
-        """Return all active jobs."""
+    def _followed(self) -> InstanceWatcher:
+        """Return what watches the instance. Raises Unreadable before `listen`."""
         if self._watched is None:
             raise Unreadable(
                 "the jobs of the lead are not read yet", "call listen first"
             )
-        return picture_of(self._watched.active_jobs())
+        return self._watched
+
+    def queue_picture(self) -> QueuePicture:
+        """Return all active jobs."""
+        return picture_of(self._followed().active_jobs())
+
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        """Return one active job, also one that was just submitted."""
+        watched = self._followed()
+        with closing(EmbeddedClient(self._uri)) as client:
+            watched.view(client.call(calls.Sync(), int))
+        return next((job for job in watched.active_jobs() if job.id == number), None)
 
     def observe(self) -> LeadView:
         """Return jobs and ranks as of one moment, earlier calls included."""
-        if self._watched is None:
-            raise Unreadable(
-                "the jobs of the lead are not read yet", "call listen first"
-            )
-        return self._watched.view(self._ask(calls.Sync(), int))
+        return self._followed().view(self._ask(calls.Sync(), int))
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         """Submit these jobs."""

@@ -19,6 +19,10 @@ class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How its brokers found each other: `config` is by `[bootstrap] hosts`."""
     nodelist: tuple[str, ...]
     """Hosts of R, in its order of ranks."""
+    owner: int
+    """UID of whoever owns the instance, and runs its brokers and the daemon."""
+    userid: int
+    """The UID that the broker knows us by, which by ssh is not that of this process."""
 
 
 def read_boot_info(uri: str) -> BootInfo:
@@ -34,6 +38,8 @@ def read_boot_info(uri: str) -> BootInfo:
             rank=int(read_attribute(client, "rank")),
             method=read_attribute(client, "broker.boot-method"),
             nodelist=resource_set(resources).hosts,
+            owner=int(read_attribute(client, "security.owner")),
+            userid=int(client.ask("broker.ping")["userid"]),
         )
     finally:
         handle.close()

@@ -200,14 +200,23 @@ class Journal:
 
         def ask(found: Future[list[ActiveJob]]) -> None:
             if self._table is None or not self._synced:
-                why = "all jobs of the lead are not known"
-                found.set_exception(Unreadable(why, "follow_queue makes them known"))
+                found.set_exception(_not_followed())
             else:
                 found.set_result(self._table.jobs())
 
         return self._loop.wait_for(
             ask, self._picture_deadline_s, "reading all active jobs"
         )
+
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        """Return one active job; None if there is none. Raises Unreadable, LeadGone."""
+
+        def read() -> ActiveJob | None:
+            return self._table.job(number) if self._table is not None else None
+
+        if self._table is None:
+            raise _not_followed()
+        return self._read_after_ping(read)
 
     def job_views(self) -> dict[JobId, JobView]:
         """Return all burstable jobs as they are now.
@@ -381,3 +390,8 @@ class Journal:
             job = self._jobs.pop(number).id
             self._changed.discard(job)
             self._views.pop(job, None)
+
+
+def _not_followed() -> Unreadable:
+    why = "all jobs of the lead are not known"
+    return Unreadable(why, "follow_queue makes them known")

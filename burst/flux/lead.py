@@ -43,7 +43,7 @@ from burst.lead import (
     RequestHandler,
     admit_all,
 )
-from burst.model.active_job import JobOutcome, QueuePicture, picture_of
+from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture, picture_of
 from burst.model.banks import Associations
 from burst.model.event import Event
 from burst.model.job_limits import parse_limits
@@ -51,7 +51,6 @@ from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import (
     GuestAccess,
-    JobState,
     LeadIdentity,
     LeadView,
     LeasedRanks,
@@ -156,16 +155,12 @@ class FluxLead:
         in `allocated`, even where its JobView does not show them yet. `changed` is read
         last; it names the jobs that this may concern.
         """
-        if self._journal is None:
-            raise Unreadable(
-                "the jobs of the lead are not read yet", "call listen first"
-            )
+        journal = self._followed()
         for loop in self._loops:
             loop.check()
-        jobs = self._journal.job_views()
-        pending = any(job.state is JobState.SCHED for job in jobs.values())
-        queues = read_queues(self._client) if pending else {}
-        events = self._journal.events
+        jobs = journal.job_views()
+        queues = read_queues(self._client)
+        events = journal.events
         moved, self._events_seen = events != self._events_seen, events
         ranks = read_ranks(self._client, self._scheduler_status, moved=moved)
         kept = self._housekeeping.read(self._client, ranks, self.identity(), jobs)
@@ -174,7 +169,7 @@ class FluxLead:
             kept = self._housekeeping.read(self._client, ranks, self.identity(), jobs)
         due_in = self._scheduler_status.due_in
         if due_in is not None:
-            self._journal.wake_in(due_in)
+            journal.wake_in(due_in)
         return msgspec.structs.replace(
             ranks,
             jobs=jobs,
@@ -182,9 +177,17 @@ class FluxLead:
             housekeeping=kept.housekeeping,
             epilogs=kept.epilogs,
             scheduler=self._scheduler.read(),
-            changed=self._journal.changed(),
+            changed=journal.changed(),
             shuts_down=self.shuts_down(),
         )
+
+    def _followed(self) -> Journal:
+        """Return the journal. Raises Unreadable before `listen`."""
+        if self._journal is None:
+            raise Unreadable(
+                "the jobs of the lead are not read yet", "call listen first"
+            )
+        return self._journal
 
     def follow_queue(
         self,
@@ -199,12 +202,11 @@ class FluxLead:
 
     def queue_picture(self) -> QueuePicture:
         """See `burst.lead.WholeQueue`."""
-        if self._journal is None:
-            raise Unreadable(
-                "the jobs of the lead are not read yet", "call listen first"
-            )
-        jobs = self._journal.active_jobs()
-        return picture_of(jobs)
+        return picture_of(self._followed().active_jobs())
+
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        """See `burst.lead.WholeQueue`."""
+        return self._followed().active_job(number)
 
     def associations(self, timeout: float) -> Associations | None:
         """See `burst.lead.Accounting`. Over a connection of its own."""

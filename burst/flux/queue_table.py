@@ -69,6 +69,10 @@ class QueueTable:
         """Return all jobs that are known."""
         return list(self._jobs.values())
 
+    def job(self, number: JobId) -> ActiveJob | None:
+        """Return one of them; None if it is not known."""
+        return self._jobs.get(number)
+
     def clear(self) -> None:
         """Forget all jobs: they are read again."""
         self._jobs.clear()

@@ -7,7 +7,7 @@ ranks and our records stay valid over the restart that is needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,19 @@ class AddedSlot(msgspec.Struct, frozen=True):
     shape: str
 
 
+class SlotPlan(msgspec.Struct, frozen=True):
+    """The slots that are added to a lead's files, and what these are then."""
+
+    added: list[AddedSlot] = []
+    texts: Mapping[Path, str] = {}
+    """By path, in the order in which they are written."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """A hostlist for each slot."""
+        return [slot.hosts for slot in self.added]
+
+
 def add_slots(
     directory: Path,
     slots: Sequence[PlannedSlot],
@@ -58,6 +71,15 @@ def add_slots(
     Every byte that is in a TOML file stays. Returns what was added, and where the files
     are kept as they were; with `dry_run`, what would be added. Raises ConfigError.
     """
+    plan = plan_slots(directory, slots, gateways)
+    kept = [] if dry_run else replace_files(directory, plan.texts, plan.hosts)
+    return plan.added, kept
+
+
+def plan_slots(
+    directory: Path, slots: Sequence[PlannedSlot], gateways: Sequence[str] | None = None
+) -> SlotPlan:
+    """Return what `add_slots` does, without doing it. Raises ConfigError."""
     lead = read_lead(directory)
     known = declared_hosts(lead.files.tables)
     port = int(lead.files.tables["bootstrap"].get("default_port", DEFAULT_PORT))
@@ -73,11 +95,7 @@ def add_slots(
                 format_hostlist(group.names), format_idset(ranks), str(group.shape)
             )
         )
-    kept = []
-    texts = _changed(lead, groups)
-    if not dry_run:
-        kept = replace_files(directory, texts)
-    return added, kept
+    return SlotPlan(added, _changed(lead, groups))
 
 
 def _changed(lead: LeadConfig, groups: Sequence[HostGroup]) -> dict[Path, str]:

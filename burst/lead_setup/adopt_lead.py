@@ -17,8 +17,9 @@ from burst.kits.atomic_file import write_atomically
 from burst.kits.open_to_users import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
-    add_slots,
+    SlotPlan,
     declared_hosts,
+    plan_slots,
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
@@ -32,7 +33,7 @@ from burst.lead_setup.lead_plan import (
     resolve_slots,
 )
 from burst.lead_setup.lead_resources import declared_resources
-from burst.lead_setup.site_files import begin_adoption
+from burst.lead_setup.site_files import replace_files
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -106,11 +107,12 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         *_other_shapes(asked.config, asked.slots, groups),
     )
     texts = _daemon_files(asked, text, there)
-    begin_adoption(asked.config, (slot.hosts for slot in asked.slots), texts)
-    added, copies = add_slots(asked.config, missing) if missing else ([], [])
+    more = plan_slots(asked.config, missing) if missing else SlotPlan()
+    hosts = [slot.hosts for slot in asked.slots]
+    copies = replace_files(asked.config, more.texts, hosts, texts)
     written = _write_daemon_files(texts)
     return AdoptedLead(
-        added=added,
+        added=more.added,
         copies=copies,
         written=written,
         kept=(asked.settings,) if there else (),

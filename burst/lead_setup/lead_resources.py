@@ -26,7 +26,7 @@ def declared_resources(place: Path) -> dict[str, Shape]:
     """
     table = read_config_files(place).tables.get("resource", {})
     if table.get("config"):
-        return _shapes_of_entries(table["config"])
+        return shapes_of_entries(table["config"])
     if not table.get("path"):
         return {}
     path = Path(str(table["path"]))
@@ -61,8 +61,11 @@ def resource_entry(group: HostGroup) -> dict[str, Any]:
     }
 
 
-def _shapes_of_entries(entries: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
-    """Return what the hosts of these entries have; each entry adds to its hosts."""
+def shapes_of_entries(entries: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
+    """Return what the hosts of `[[resource.config]]` have.
+
+    Each entry adds to its hosts. Raises ConfigError.
+    """
     cores: dict[str, frozenset[int]] = {}
     gpus: dict[str, frozenset[int]] = {}
     try:

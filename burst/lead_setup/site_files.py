@@ -40,7 +40,7 @@ class AdoptionRecord(msgspec.Struct):
     """What `burst lead adopt`, and `add-slot` after it, did to an instance."""
 
     hosts: list[str] = []
-    """Of the rank slots that adopt was asked for."""
+    """Of each rank slot that adopt was asked for, or that was added: hostlists."""
     changed: dict[str, ChangedFile] = {}
     """By path."""
     written: dict[str, str] = {}
@@ -72,10 +72,9 @@ def read_record(place: Path) -> AdoptionRecord | None:
         ) from error
 
 
-def write_record(place: Path, record: AdoptionRecord) -> None:
+def _write_record(place: Path, record: AdoptionRecord) -> None:
     """Write what was done, or is done next. Raises ConfigError."""
     path = record_path(place)
-    check_places([path])
     try:
         write_atomically(path, msgspec.json.encode(record).decode() + "\n")
     except OSError as error:
@@ -84,36 +83,52 @@ def write_record(place: Path, record: AdoptionRecord) -> None:
         ) from error
 
 
-def begin_adoption(
-    place: Path, hosts: Iterable[str], texts: Mapping[Path, str]
-) -> None:
-    """Note that an instance is adopted for these hosts, and what is written for it."""
-    record = read_record(place) or AdoptionRecord()
-    record.hosts = list(dict.fromkeys([*record.hosts, *hosts]))
-    for path, text in texts.items():
-        record.written[str(path)] = digest(text.encode())
-    write_record(place, record)
+def replace_files(
+    place: Path,
+    texts: Mapping[Path, str],
+    hosts: Iterable[str],
+    written: Mapping[Path, str] | None = None,
+) -> list[Path]:
+    """Rewrite files of the configuration at `place`, in this order, for these slots.
 
-
-def replace_files(place: Path, texts: Mapping[Path, str]) -> list[Path]:
-    """Rewrite files of the configuration at `place`, in this order.
-
-    Returns where each is kept. Raises ConfigError.
+    With `written`, files that are to be written after this, the instance is adopted
+    from now on. The record of an adopted instance tells of all of it before it is done.
+    Returns where each file is kept. Raises ConfigError, when nothing was changed unless
+    a file can be read and not written.
     """
-    check_places(texts)
-    kept = [_keep(path) for path in texts]
     record = read_record(place)
-    if record is not None:
-        for (path, text), copy in zip(texts.items(), kept, strict=True):
-            entry = record.changed.setdefault(
-                str(path), ChangedFile(digest(copy.read_bytes()))
-            )
-            entry.copies.append(str(copy))
-            entry.after.append(digest(text.encode()))
-        write_record(place, record)
+    if record is None and written is not None:
+        record = AdoptionRecord()
+    check_places([*texts, *([] if record is None else [record_path(place)])])
+    kept: dict[Path, Path] = {}
+    try:
+        for path in texts:
+            kept[path] = _keep(path)
+        if record is not None:
+            _note(record, texts, kept)
+            record.hosts = list(dict.fromkeys([*record.hosts, *hosts]))
+            for path, text in (written or {}).items():
+                record.written[str(path)] = digest(text.encode())
+            _write_record(place, record)
+    except ConfigError:
+        for copy in kept.values():
+            copy.unlink()
+        raise
     for path, text in texts.items():
         rewrite(path, text)
-    return kept
+    return list(kept.values())
+
+
+def _note(
+    record: AdoptionRecord, texts: Mapping[Path, str], kept: Mapping[Path, Path]
+) -> None:
+    """Note which files are changed, to what, and where each is kept."""
+    for path, text in texts.items():
+        entry = record.changed.setdefault(
+            str(path), ChangedFile(digest(kept[path].read_bytes()))
+        )
+        entry.copies.append(str(kept[path]))
+        entry.after.append(digest(text.encode()))
 
 
 def check_places(paths: Iterable[Path]) -> None:

@@ -19,6 +19,7 @@ from burst.flux_setup.install import Change, apply_files, plan_files
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
+from burst.lead_setup.lead_resources import shapes_of_entries
 from burst.lead_setup.site_files import (
     AdoptionRecord,
     ChangedFile,
@@ -149,7 +150,9 @@ def _check_slots_gone(
         ),
     )
     slots = {name for each in record.hosts for name in parse_hostlist(each)}
-    left = [host for host in declared_hosts(after.tables) if host in slots]
+    entries = after.tables.get("resource", {}).get("config", ())
+    known = dict.fromkeys((*declared_hosts(after.tables), *shapes_of_entries(entries)))
+    left = [host for host in known if host in slots]
     changed = [
         name
         for name, file in record.changed.items()

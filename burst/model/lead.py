@@ -243,8 +243,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
     perhaps. Only ranks that have some."""
     queues: Mapping[str, QueueView] = {}
-    """By name, empty for the one queue of an instance that has none by name. Not read
-    while no job of `jobs` is pending, and empty for leads that have no queues."""
+    """By name, empty for the one queue of an instance that has none by name. None for
+    leads that have no queues."""
     scheduler: Scheduler = Scheduler()
     """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()

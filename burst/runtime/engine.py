@@ -8,6 +8,7 @@ daemon and `run-burst` both use it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import queue
@@ -37,7 +38,8 @@ from burst.errors import (
     StoreError,
     Unreadable,
 )
-from burst.lead import Lead
+from burst.lead import Lead, WholeQueue
+from burst.model.active_job import ActiveJob
 from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
@@ -170,6 +172,17 @@ class Engine:
     def directories(self) -> Mapping[str, tuple[str, ...]]:
         """Those that followers have, by provider. Any thread may read it."""
         return self._config.directories
+
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        """Return a job that waits or runs, burstable or not. From any thread.
+
+        None where there is none, or where the lead does not tell of all jobs now.
+        """
+        if not isinstance(self._lead, WholeQueue):
+            return None
+        with contextlib.suppress(LeadError):
+            return self._lead.active_job(number)
+        return None
 
     def post(self, command: EngineCommand) -> Future[Any]:
         """Have the next tick carry out a command; the future gets its answer."""

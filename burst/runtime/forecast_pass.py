@@ -126,12 +126,13 @@ def without(
 
 
 def differ(before: PassInputs, now: PassInputs) -> bool:
-    """Tell whether own nodes, or what the daemon does with jobs, is not as it was."""
+    """Tell whether own nodes, queues or what the daemon does with jobs changed."""
     assert before.world.lead is not None
     assert now.world.lead is not None
     return (
         before.records.holds is not now.records.holds
         or before.records.bursts is not now.records.bursts
         or before.world.lead.usable != now.world.lead.usable
+        or before.world.lead.queues != now.world.lead.queues
         or not now.lacking <= before.lacking
     )

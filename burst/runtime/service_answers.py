@@ -10,7 +10,7 @@ import datetime
 import math
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from burst.core.guest_view import (
     story_for,
     world_for_guests,
 )
+from burst.core.job_report import starts_by_itself
 from burst.core.past_bursts import PastBursts
 from burst.core.plan.outlook import outlook
 from burst.core.select.job_policy import policy_for_job
@@ -119,11 +120,16 @@ def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
     return burst_story(snapshot.records, burst, settings, now)
 
 
-def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
+def explain(
+    snapshot: Snapshot,
+    name: str,
+    userid: int | None = None,
+    find: Callable[[JobId], ActiveJob | None] = lambda _: None,
+) -> Row:
     """Return the story of a job or a burst, for this user or, if None, for the owner.
 
-    That of a burst has a key `burst`. Raises BurstError if it is not known, or is
-    another user's.
+    `find` returns a job of the lead, burstable or not. The story of a burst has a key
+    `burst`. Raises BurstError if it is not known, or is another user's.
     """
     burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None:
@@ -144,17 +150,18 @@ def explain(snapshot: Snapshot, name: str, userid: int | None = None) -> Row:
     row = job_report.explain(
         snapshot.records, snapshot.world, decisions, job_id, guest=guest
     )
-    waits = snapshot.forecasts.job(job_id) if snapshot.forecasts else None
-    if row is None and waits is not None:
-        row = job_report.explain_other(waits)
+    other = find(job_id) if row is None else None
+    if other is not None:
+        row = job_report.explain_other(other, snapshot.world)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
+        known = f"{format_f58(job_id)} is no burstable job that burst knows"
         raise BurstError(
-            f"{format_f58(job_id)} is no burstable job that burst knows",
+            "that is no job of yours that burst knows" if guest else known,
             f"submit with --setattr={attribute}; what ended is soon forgotten",
         )
     return row | {
-        "here": _here(snapshot, waits),
+        "here": _here(snapshot, job_id) if starts_by_itself(row) else None,
         "usage": _usage(snapshot, job_id),
     }
 
@@ -169,13 +176,13 @@ def _usage(snapshot: Snapshot, job_id: JobId) -> list[str]:
     return usage_lines(bursts, world.banks.bank_of(job), world)
 
 
-def _here(snapshot: Snapshot, waits: ActiveJob | None) -> Row | None:
+def _here(snapshot: Snapshot, job: JobId) -> Row | None:
     """Return when a job that waits is expected to start here; None if unknown."""
     forecasts = snapshot.forecasts
-    if forecasts is None or waits is None or snapshot.world.lead is None:
+    if forecasts is None or snapshot.world.lead is None:
         return None
-    start = forecasts.starts.get(waits.id)
-    if start is None:
+    waits, start = forecasts.job(job), forecasts.starts.get(job)
+    if waits is None or start is None:
         return None
     grade = grade_of(forecasts.grades, kind_of(waits))
     return start_row(start, grade, snapshot.now)

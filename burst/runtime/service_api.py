@@ -192,6 +192,7 @@ class ServiceApi:
             snapshot,
             read_request(request, NamedRequest).id,
             None if request.owner else request.userid,
+            self._engine().active_job,
         )
 
     def _cost(self, request: ServiceRequest, snapshot: Snapshot) -> Row:

@@ -93,6 +93,20 @@ def test_what_was_not_adopted_is_told(site: Site, tmp_path: Path) -> None:
     assert site.files() != site.before
 
 
+def test_files_are_the_same_from_every_directory_and_through_links(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site.config)
+    assert burst("lead", "add-slot", ".", "burst-1-[0-1]:2").lines
+    (tmp_path / "link").symlink_to(site.config)
+    assert burst("lead", "add-slot", str(tmp_path / "link"), "burst-2-0:2").lines
+    monkeypatch.chdir(site.directory)
+    uri = f"embedded://{site.directory}/none"
+    said = burst("lead", "unadopt", "conf.d", "--uri", uri, "-c", os.devnull)
+    assert said.status == 0, said.stderr
+    assert site.files() == site.before
+
+
 @pytest.mark.parametrize(
     ("own", "reload"), [({}, False), ({"queues": {"debug": {}}}, True)]
 )

@@ -79,9 +79,13 @@ class WholeQueueContract(WithInstance):
         assert isinstance(lead, WholeQueue)
         with pytest.raises(Unreadable, match="not read yet"):
             lead.queue_picture()
+        with pytest.raises(Unreadable, match="not read yet"):
+            lead.active_job(JobId(1))
         lead.listen(lambda: None)
         with pytest.raises(Unreadable, match="follow_queue"):
             lead.queue_picture()
+        with pytest.raises(Unreadable, match="follow_queue"):
+            lead.active_job(JobId(1))
 
     def test_a_pending_job_is_told_though_it_is_not_burstable(
         self, instance: Instance, reader: QueueReader
@@ -125,6 +129,23 @@ class WholeQueueContract(WithInstance):
         reader.until(lambda p: job in reader.over and p == empty, "its end")
         over = reader.over[job]
         assert over.t_start <= over.t_finish <= time.time() + 1
+
+    def test_one_job_is_told_from_when_it_was_submitted_to_its_end(
+        self, instance: Instance, reader: QueueReader
+    ) -> None:
+        runs = instance.submit(slots=1, command=SLEEP, burstable=False)
+        reader.until(lambda p: ids(p.running) == [runs], "it runs")
+        job = instance.submit(nodes=4, burstable=False)
+        found = reader.lead.active_job(job)
+        assert found is not None
+        assert (found.id, found.userid, found.taken) == (job, os.getuid(), {})
+        found = reader.lead.active_job(runs)
+        assert found is not None
+        assert (found.state, found.taken) == (JobState.RUN, {0: Shape(1)})
+        for each in (job, runs):
+            instance.cancel(each)
+        reader.until(lambda _: {job, runs} <= reader.over.keys(), "their end")
+        assert reader.lead.active_job(job) is None
 
     def test_the_end_of_a_job_that_never_ran_is_told(
         self, instance: Instance, reader: QueueReader

@@ -10,7 +10,7 @@ from burst.model.active_job import ActiveJob, picture_of
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState
+from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.provider import BurstStatus, Phase
@@ -212,12 +212,65 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     waits = ActiveJob(
         id=JobId(3), userid=7, name="", state=JobState.SCHED, request=whole(2)
     )
-    told = job_report.explain_other(waits)
+    waits = msgspec.structs.replace(waits, priority=16)
+    told = job_report.explain_other(waits, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
     assert "in its turn" in told["why"]
+    assert job_report.starts_by_itself(told)
     nobody_knows = msgspec.structs.replace(waits, request=None)
-    assert job_report.explain_other(nobody_knows)["needs"] == ""
+    assert job_report.explain_other(nobody_knows, world(None))["needs"] == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "why", "next_step"),
+    [
+        (
+            {"queue": "night"},
+            "its queue night is stopped (until six)",
+            "an administrator starts the queue: flux queue start night",
+        ),
+        ({"queue": "old"}, "the instance has no queue old", "its user submits it anew"),
+        ({"priority": 0}, "its user holds it (urgency 0)", "its user releases it"),
+        (
+            {"state": JobState.DEPEND},
+            "it waits for its dependencies, not for nodes",
+            "Flux goes on with it once its dependencies is there",
+        ),
+        (
+            {"state": JobState.RUN, "taken": {0: Shape(1), 1: Shape(2)}},
+            "it runs on lead-[0-1]",
+            "nobody has to act before it ends",
+        ),
+    ],
+)
+def test_of_a_job_that_is_not_burstable_it_is_said_what_it_waits_for_or_that_it_runs(
+    changes, why, next_step
+):
+    queues = {
+        "batch": QueueView(enabled=False),
+        "night": QueueView(started=False, reason="until six"),
+    }
+    seen = world(view(queues=queues))
+    waits = ActiveJob(
+        id=JobId(3),
+        userid=7,
+        name="",
+        state=JobState.SCHED,
+        priority=16,
+        queue="batch",
+    )
+    # A queue that is disabled starts the jobs that it has.
+    told = job_report.explain_other(waits, seen)
+    assert (told["verdict"], job_report.starts_by_itself(told)) == (
+        "not-burstable",
+        True,
+    )
+    told = job_report.explain_other(msgspec.structs.replace(waits, **changes), seen)
+    assert told["why"].startswith(why)
+    assert told["next"].startswith(next_step)
+    expected = changes.get("state") is JobState.DEPEND
+    assert job_report.starts_by_itself(told) is expected
 
 
 def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():

@@ -23,7 +23,7 @@ LOCAL = {"local": {"type": "local"}}
         ({"verify": {"default": "allow-extra"}}, "[resource.verify] hostname"),
         ({"verify": False}, ""),
         ({"verify": {"default": "ignore"}}, ""),
-        ({"verify": {"hostname": "ignore"}}, ""),
+        ({"verify": {"default": "ignore", "hostname": "ignore"}}, ""),
         ({"noverify": True}, ""),
     ],
 )
@@ -41,3 +41,17 @@ def test_a_path_that_flux_does_not_read_is_told() -> None:
     (found,) = check_resources({"resource": both}, settings())
     assert found.level is NOTE
     assert "does not read" in found.what
+
+
+@pytest.mark.parametrize("default", [{}, {"default": "allow-extra"}])
+def test_own_nodes_of_another_name_that_flux_would_not_notice_are_told(
+    default: dict[str, str],
+) -> None:
+    config = {"resource": {"verify": {**default, "hostname": "ignore"}}}
+    (found,) = check_resources(config, settings(providers=LOCAL))
+    assert found.level is NOTE
+    assert "would not drain an own node that has another's name" in found.what
+    assert found.advice.startswith("followers of provider local need it; once there")
+    (found,) = check_resources(config, settings())
+    assert found.level is NOTE
+    assert found.advice.startswith("no provider local needs it any more: run `burst")

@@ -14,6 +14,7 @@ from burst.doctor.check_setup import (
     check_flux_program,
     check_lead,
     check_settings,
+    check_user,
 )
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.flux.boot_info import BootInfo
@@ -30,7 +31,7 @@ FLUX = FluxFacts(
     library="0.88.3",
 )
 LEAD = identity(kind="flux", uri="local:///x")
-BOOT = BootInfo(rank=0, method="config", nodelist=LEAD.hosts)
+BOOT = BootInfo(rank=0, method="config", nodelist=LEAD.hosts, owner=1000, userid=1000)
 BAD_LEAD = ReadFailure("cannot connect to local:///x", "start it")
 BAD_BINDINGS = ReadFailure("no bindings; tried everything", "install flux-core")
 
@@ -137,24 +138,11 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
             LeadFacts(
                 uri="local:///x",
                 source="lead.uri",
-                identity=ReadFailure("kvs.lookup: not permitted"),
+                identity=ReadFailure("kvs.lookup: no answer"),
                 boot=BOOT,
             ),
             FLUX,
-            "local:///x (by lead.uri) answers, but not to this user: kvs.lookup: not"
-            " permitted -> run this on the lead, as the owner",
-        ),
-        (
-            # As a guest of a system instance has it.
-            LeadFacts(
-                uri="",
-                source="",
-                identity=ReadFailure("kvs.lookup: not permitted"),
-                boot=BOOT,
-            ),
-            FLUX,
-            "this host's own instance answers, but not to this user: kvs.lookup: not"
-            " permitted -> run this on the lead, as the owner",
+            "kvs.lookup: no answer (by lead.uri) -> run this on the lead, as the owner",
         ),
     ],
 )
@@ -230,3 +218,15 @@ def test_ranks_without_cores_in_r_are_wrong() -> None:
     found = check_bootstrap(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
     assert levels(found) == [WRONG]
     assert "no cores for ranks 8-9" in said(found)
+
+
+@pytest.mark.parametrize("userid", [0, 2000])
+def test_whoever_is_not_the_owner_is_told_as_whom_to_ask(userid: int) -> None:
+    names = {0: "root", 1000: "flux", 2000: "ann"}
+    boot = msgspec.structs.replace(BOOT, userid=userid)
+    (found,) = check_user(boot, names.__getitem__)
+    assert found.level is WRONG
+    assert f"this is asked as {names[userid]}, whose" in found.what
+    assert "runuser -u flux -- burst doctor" in found.advice
+    for fine in (BOOT, None, ReadFailure("no answer")):
+        assert check_user(fine, names.__getitem__) == []

@@ -18,8 +18,12 @@ from burst.lead import ServiceRequest
 from burst.model.jobid import JobId, format_f58
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
+from tests.contract.instance import SLEEP
 from tests.contract.whole_queue import QueueReader
-from tests.flux_instance import FluxInstance
+from tests.flux_instance import FluxInstance, flux_instance
+from tests.intake.modes import TABLES
+from tests.intake.user_cli import UserCli
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 
@@ -135,3 +139,27 @@ def test_a_job_that_simply_waits_is_told_when_it_starts(instance: FluxInstance) 
         while serving.ask("status")["forecasts"]["jobs"]:
             assert time.monotonic() < ends
             time.sleep(0.05)
+
+
+def test_a_job_in_a_stopped_queue_is_told_who_starts_it() -> None:
+    with (
+        flux_instance(TABLES["queue"]) as instance,
+        daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving,
+    ):
+        attributes = {"queue": "batch", "duration": 60.0}
+
+        def told(job: JobId) -> dict[str, Any]:
+            return serving.ask("explain", id=format_f58(job))
+
+        # No job that may burst is there, for whose sake queues would be looked at.
+        waits = instance.submit(
+            slots=1, burstable=False, command=SLEEP, attributes=attributes
+        )
+        # As soon as it is submitted.
+        assert told(waits)["verdict"] == "queue-stopped"
+        assert "flux queue start batch" in told(waits)["why"]
+        assert told(waits)["here"] is None
+        UserCli(instance).do("queue", "start", "-qbatch")
+        wait_until(lambda: told(waits)["state"] == "run", lambda: told(waits))
+        assert told(waits)["why"].startswith("it runs on ")
+        assert told(waits)["here"] is None

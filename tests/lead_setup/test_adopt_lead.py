@@ -381,3 +381,23 @@ def test_what_setup_wrote_is_no_queue_of_the_site(site: Path) -> None:
     ours = '[queues.burst]\nrequires = ["burst"]\n'
     (site / "conf.d/zz-burst-lead.toml").write_text(ours)
     assert adopt_lead(msgspec.structs.replace(request(site), mode="queue")).added
+
+
+def test_what_is_refused_leaves_nothing_behind(site: Path) -> None:
+    """Neither a record, by which unadopt would take the site's own hosts for ours."""
+    path, resource = site / "conf.d/net.toml", site / "conf.d/resource.toml"
+    own = "test[1-3],burst-0-[0-1]"
+    path.write_text(BOOTSTRAP.replace("test[1-3]", own))
+    resource.write_text(ENTRIES.replace("test[1-3]", own))
+    before = sorted(site.rglob("*"))
+    with pytest.raises(ConfigError, match="burst-0-0 is declared twice"):
+        adopt_lead(request(site))
+    assert sorted(site.rglob("*")) == before
+    path.write_text(BOOTSTRAP)
+    # No file can have its name and more, so that it cannot be kept.
+    resources = (site / "R").rename(site / f"{'x' * 250}")
+    resource.write_text(f'[resource]\npath = "{resources}"\n')
+    before = sorted(site.rglob("*"))
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        adopt_lead(request(site))
+    assert sorted(site.rglob("*")) == before

@@ -158,3 +158,24 @@ def test_a_frobnicator_that_the_site_lists_itself_is_not_taken_away(
     listed.unlink()
     site.unadopt()
     assert site.files() == site.before
+
+
+def test_each_slot_that_was_added_has_to_go_by_hand(site: Site) -> None:
+    site.adopt()
+    add_slots(site.config, [MORE])
+    site.hosts.write_text(f"{site.hosts.read_text()}# of the site\n")
+    with pytest.raises(ConfigError, match=r"burst-0-\[0-3\],burst-1-\[0-1\]"):
+        site.plan()
+    site.hosts.write_text(site.hosts.read_text().replace("burst-0-[0-3]", "test9"))
+    with pytest.raises(ConfigError, match=r"with burst-1-\[0-1\] and"):
+        site.plan()
+
+
+def test_entries_of_resources_have_to_go_by_hand_too() -> None:
+    with short_directory() as directory:
+        site = Site(directory, entries=True)
+        site.adopt()
+        site.hosts.write_text(f"{BOOTSTRAP}# of the site\n")
+        site.resources.write_text(f"{site.resources.read_text()}# of the site\n")
+        with pytest.raises(ConfigError, match=r"with burst-0-\[0-3\] and"):
+            site.plan()

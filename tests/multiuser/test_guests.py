@@ -318,3 +318,20 @@ def test_root_starts_no_followers_in_the_owners_instance(
     assert done.returncode == 1, done
     assert "the instance is flux's, and this is uid 0" in done.stderr
     assert not (system.directory / "p").exists()
+
+
+@pytest.mark.parametrize("user", ["root", GUESTS[0]])
+def test_the_doctor_judges_nothing_as_another_user_than_the_owner(
+    user: str, system: SystemInstance
+) -> None:
+    """By root's rights it took the followers' directory for others', to be removed."""
+    done = system.try_burst(user, "doctor", "-c", str(system.settings), "--json")
+    assert done.returncode == 1, done
+    (found,) = json.loads(done.stdout)["findings"]
+    assert found["about"] == "user"
+    assert found["what"].startswith("the instance is flux's, as whom the daemon runs")
+    assert f"asked as {user}, " in found["what"]
+    assert "runuser -u flux -- burst doctor" in found["advice"]
+    told = system.try_burst(OWNER, "doctor", "-c", str(system.settings), "--json")
+    about = {each["about"] for each in json.loads(told.stdout)["findings"]}
+    assert {"lead", "ranks", "daemon"} <= about

@@ -151,6 +151,9 @@ class RecordedLead(FakeLead):
         """Return all active jobs."""
         return picture_of(self._active(self.jobs[number]) for number in self.active)
 
+    def active_job(self, number: JobId) -> ActiveJob | None:
+        return self._active(self.jobs[number]) if number in self.active else None
+
     def _active(self, job: JobView) -> ActiveJob:
         return ActiveJob(
             id=job.id,

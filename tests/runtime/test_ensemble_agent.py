@@ -18,7 +18,7 @@ from burst.core.ensemble.agent_report import (
 )
 from burst.errors import BurstError, ConfigError, LeadError, Unreadable
 from burst.lead import Lead, NewJob
-from burst.model.active_job import JobOutcome, QueuePicture
+from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
@@ -47,6 +47,9 @@ class Instance(FakeLead):
 
     def queue_picture(self) -> QueuePicture:
         return QueuePicture()
+
+    def active_job(self, _number: JobId) -> ActiveJob | None:
+        return None
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         self.submitted += tuple(jobs)

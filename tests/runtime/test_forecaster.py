@@ -73,6 +73,9 @@ class OneLead:
         self.pictures += 1
         return picture_of(self.jobs)
 
+    def active_job(self, _number: JobId) -> ActiveJob | None:
+        raise AssertionError("a forecaster asks for all of them")
+
 
 class Forecasting:
     """A forecaster, its lead, and who is woken."""

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: MIT
 """What the service answers, to the owner and to a guest."""
 
+import msgspec
 import pytest
 
 from burst.cli.status import lead_troubles
 from burst.core import timeline
 from burst.core.plan.slots import find_slots
-from burst.errors import BurstError, Denied, LeadError, NotFound, Transient
+from burst.errors import BurstError, Denied, LeadError, NotFound, Transient, Unreadable
 from burst.lead import ServiceRequest
+from burst.model.active_job import ActiveJob, picture_of
 from burst.model.burst import BurstId, State
-from burst.model.jobid import format_f58
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
+from burst.model.shape import Shape
 from burst.provider import BurstSpec
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.testing import FakeProvider
 from tests.builders import NODE, whole
+from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
 
 
@@ -115,7 +120,7 @@ def test_a_guest_sees_and_releases_his_own_only():
     assert [b["jobs"] for b in found["bursts"]] == [[format_f58(his)]]
     assert found["held"] == [format_f58(his)]
     assert asking.ask("explain", guest=True, id=format_f58(his))["userid"] == GUEST
-    with pytest.raises(BurstError, match="no burstable job that burst knows"):
+    with pytest.raises(BurstError, match="that is no job of yours that burst knows"):
         asking.ask("explain", guest=True, id=format_f58(other))
     with pytest.raises(Denied, match="none of these jobs is yours"):
         asking.ask("release", guest=True, ids=[format_f58(other)])
@@ -383,3 +388,43 @@ def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
     assert "burst down --provider NAME burst-0-ffffff" in failed["burst-0-ffffff"]
     assert sim.burst.id == "burst-1-eeeeee"
     sim.until(sim.in_state(State.INACTIVE))
+
+
+class Follows(FakeLead):
+    """A fake lead that tells of one job that is not burstable."""
+
+    runs = ActiveJob(
+        id=JobId(7), userid=GUEST, name="", state=JobState.RUN, taken={0: Shape(1)}
+    )
+    lost = False
+
+    def follow_queue(self, *_):
+        """All jobs are told anyhow."""
+
+    def queue_picture(self):
+        return picture_of([self.runs])
+
+    def active_job(self, number):
+        if self.lost:
+            raise Unreadable("they are read again")
+        return self.runs if number == self.runs.id else None
+
+
+def test_a_guest_is_told_of_his_job_that_is_not_burstable_and_of_no_other():
+    lead = Follows()
+    asking = Asking(lead=lead)
+
+    told = asking.ask("explain", guest=True, id="7")
+    assert (told["id"], told["verdict"]) == (format_f58(JobId(7)), "running")
+    assert told["why"] == "it runs on lead-0"
+    with pytest.raises(BurstError, match="that is no job of yours"):
+        asking.ask("explain", guest=True, id="8")
+    with pytest.raises(BurstError, match="is no burstable job that burst knows"):
+        asking.ask("explain", id="8")
+    lead.runs = msgspec.structs.replace(Follows.runs, userid=GUEST + 1)
+    with pytest.raises(BurstError, match="that is no job of yours"):
+        asking.ask("explain", guest=True, id="7")
+    assert asking.ask("explain", id="7")["verdict"] == "running"
+    lead.lost = True
+    with pytest.raises(BurstError, match="is no burstable job that burst knows"):
+        asking.ask("explain", id="7")

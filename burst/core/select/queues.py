@@ -11,7 +11,7 @@ from burst.config import IntakeSettings
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.job_limits import JobLimits
-from burst.model.lead import JobView, LeadView
+from burst.model.lead import JobView, LeadView, QueueView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -34,22 +34,36 @@ def decide_on_queue(
 
     The queue of a job in the stopped queue is the one that it is moved to.
     """
-    moved = in_stopped_queue(job, settings)
-    name = settings.ready if moved else job.queue
+    if not in_stopped_queue(job, settings):
+        return why_not_started(job.queue, lead)
+    name = settings.ready
+    found, queue = why_not_started(name, lead, _NOT_SET_UP), lead.queues.get(name)
+    if found is None and queue is not None and not queue.enabled:
+        return Decision(Reason.QUEUE_DISABLED, {"queue": name, "why": _why(queue)})
+    return found
+
+
+def why_not_started(name: str, lead: LeadView, gone: str = _GONE) -> Decision | None:
+    """Return why Flux starts no job of this queue, burstable or not; None if it may.
+
+    `gone` is what to do where there is no queue of that name.
+    """
     queue = lead.queues.get(name)
     if queue is None:
+        facts = {"queue": name, "help": gone}
+        if not name:
+            facts = {"queue": "without a name", "help": _NO_QUEUE}
         # Of a lead that has queues all are read.
-        way = _NOT_SET_UP if moved else _GONE if name else _NO_QUEUE
-        facts = {"queue": name or "without a name", "help": way}
-        gone = Decision(Reason.QUEUE_GONE, facts)
-        return gone if lead.queues else None
-    why = f" ({queue.reason})" if queue.reason else ""
+        return Decision(Reason.QUEUE_GONE, facts) if lead.queues else None
     if not queue.started:
-        facts = {"queue": f" {name}" if name else "", "why": why}
+        facts = {"queue": f" {name}" if name else "", "why": _why(queue)}
         return Decision(Reason.QUEUE_STOPPED, facts)
-    if moved and not queue.enabled:
-        return Decision(Reason.QUEUE_DISABLED, {"queue": name, "why": why})
     return None
+
+
+def _why(queue: QueueView) -> str:
+    """Return why a queue is stopped or disabled, in brackets, where that is known."""
+    return f" ({queue.reason})" if queue.reason else ""
 
 
 def decide_on_renting(
@@ -65,9 +79,8 @@ def decide_on_renting(
     """
     queue = lead.queues.get(job.queue)
     if queue is not None and not queue.enabled:
-        why = f" ({queue.reason})" if queue.reason else ""
         name = f" {job.queue}" if job.queue else ""
-        return Decision(Reason.QUEUE_CLOSED, {"queue": name, "why": why})
+        return Decision(Reason.QUEUE_CLOSED, {"queue": name, "why": _why(queue)})
     if in_stopped_queue(job, settings) and job.request is not None:
         its = limits.get(settings.ready, JobLimits())
         why = its.why_over(job.request, job.duration)
