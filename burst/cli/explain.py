@@ -72,7 +72,7 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
-    why = "; ".join(filter(None, (end.text(), found.get("reclaimed"))))
+    why = end.text(found.get("reclaimed") or "")
     return {**found, "state": "inactive", "result": end.result, "why": why, "next": ""}
 
 

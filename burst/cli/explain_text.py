@@ -32,8 +32,9 @@ def story_lines(found: Row) -> list[Line]:
 
 def _job(found: Row) -> Iterator[Line]:
     """Yield the story of a job: why it waits, or how it ended, and its bursts."""
-    needs = found["needs"] or "needs unknown"
-    yield [(found["id"], HEAD), ": ", _state(found), f", {needs}"]
+    # The daemon forgets what a job needed a minute after its end.
+    needs = f", {found['needs']}" if found["needs"] else ""
+    yield [(found["id"], HEAD), ": ", _state(found), needs]
     if found["why"]:
         yield [f"  {found['why']}"]
     # Texts of some reasons say it already.

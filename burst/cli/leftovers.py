@@ -52,23 +52,38 @@ _COLUMNS = (
 )
 
 
+def _with_provider(context: click.Context, _: click.Parameter, given: Any) -> Any:
+    """Refuse what goes with `--provider` where that is not given."""
+    if given and context.params.get("provider") is None:
+        raise click.UsageError("--owner, --any-owner and --expired need --provider")
+    return given
+
+
 def leftover_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add `--provider` and what goes with it; the command gets `leftovers`."""
 
     @click.option(
         "--provider",
         metavar="NAME",
+        is_eager=True,
         help="Without a lead: what there is of this provider of the settings.",
     )
     @click.option(
         "--owner",
         metavar="TAG",
+        callback=_with_provider,
         help="With --provider: of that owner. Default: lead.owner of the settings.",
     )
-    @click.option("--any-owner", is_flag=True, help="With --provider: of all owners.")
+    @click.option(
+        "--any-owner",
+        is_flag=True,
+        callback=_with_provider,
+        help="With --provider: of all owners.",
+    )
     @click.option(
         "--expired",
         is_flag=True,
+        callback=_with_provider,
         help="With --provider: only what is past its lease for 10 minutes.",
     )
     @functools.wraps(function)
@@ -79,8 +94,6 @@ def leftover_options(function: Callable[..., None]) -> Callable[..., None]:
         expired: bool,
         **others: Any,
     ) -> None:
-        if provider is None and (owner or any_owner or expired):
-            raise click.UsageError("--owner, --any-owner and --expired need --provider")
         if owner and any_owner:
             raise click.UsageError("give --owner or --any-owner, not both")
         query = LeftoverQuery(provider, owner, any_owner, expired) if provider else None

@@ -192,9 +192,10 @@ class LimitSettings(Table, frozen=True):
     breaker_pause: Seconds = Seconds(300)
     """For how long; afterwards one attempt decides."""
     refused_retry: Seconds = Seconds(1800)
-    """How long a provider that refuses its credentials, quota or settings, or a burst
-    that it refuses for what it is, is not tried again; `burst enable` tries at once.
-    Half an hour, as such things change by somebody's work."""
+    """How long at most a provider that refuses its credentials, quota or settings, or a
+    burst that it refuses for what it is, is not tried again: a minute after the first
+    refusal, twice as long each time, as what is refused costs nothing. `burst enable`
+    tries at once."""
 
 
 class GuestSettings(Table, frozen=True):

@@ -15,6 +15,7 @@ from burst.core.provider_health import (
     Health,
     OfferHealth,
     RefusedSpec,
+    refused_again,
 )
 from burst.model.backoff import backoff
 from burst.model.burst import Lease
@@ -180,9 +181,7 @@ def _refuse(
     health: Health, key: str, refused: RefusedSpec, limits: LimitSettings
 ) -> Health:
     """Add the refusal, whose pause begins at its `until`."""
-    known = health.specs.get(key)
-    failures = known.failures + 1 if known else 1
-    until = refused.until + _pause(limits.refused_retry, failures)
+    failures, until = refused_again(health.specs.get(key), limits, refused.until)
     entry = RefusedSpec(failures, until, cut(refused.why, LONGEST_RULE))
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])

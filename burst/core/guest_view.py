@@ -32,7 +32,9 @@ _BURST = re.compile(
 
 
 # Types of exceptions whose note is in our words; others may quote what a provider said.
-_OUR_WORDS = frozenset({"canceled", "lost", "not-held", "raced", "reclaimed"})
+_OUR_WORDS = frozenset(
+    {"canceled", "lead-moved", "lost", "not-held", "raced", "reclaimed"}
+)
 
 
 def records_for_guests(records: Records) -> Records:

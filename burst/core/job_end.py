@@ -25,13 +25,18 @@ class JobEnd(msgspec.Struct, frozen=True):
     note: str = ""
     """What that exception says."""
 
-    def text(self) -> str:
-        """Return it as a sentence without a full stop."""
+    def text(self, cause: str = "") -> str:
+        """Return it as a sentence without a full stop.
+
+        `cause` is what took its nodes away: it comes first, as Flux names what failed
+        by that, such as `flux_job_event_watch_get: Function not implemented`.
+        """
         said = {"timeout": "ended at its time limit", "canceled": "was canceled"}
         text = f"it {said.get(self.result, self.result)}"
         if self.exception == BY_BURST:
             text = "it was failed by burst"
-        return f"{text}: {self.note}" if self.note else text
+        text = f"{text}: {self.note}" if self.note else text
+        return f"{cause}; {text}" if cause else text
 
 
 def end_of(events: Iterable[Event]) -> JobEnd | None:

@@ -169,7 +169,7 @@ def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
 def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:
     """Return what took nodes of a job away; empty if nothing did."""
     bursts = records.bursts.values()
-    told = (reclaim_of(b, job_id) or loss_of(b, job_id, job) for b in bursts)
+    told = (reclaim_of(b, job_id, job) or loss_of(b, job_id, job) for b in bursts)
     return next(filter(None, told), "")
 
 

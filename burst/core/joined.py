@@ -35,7 +35,7 @@ from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.world import World
 from burst.core.worth.keeping import kept_idle
-from burst.model.burst import RECLAIMED, WITH_LEAD, Burst, Result, State
+from burst.model.burst import LEAD_MOVED, RECLAIMED, WITH_LEAD, Burst, Result, State
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
 from burst.model.lead import JobState, LeadView
@@ -48,6 +48,9 @@ _NO_ERROR = (
     " drops the connection; run burst doctor"
 )
 _LEAD_ANEW = "the lead was started again while it came up"
+_OLD_ADDRESS = (
+    "it was made with an address of the lead that followers do not reach; it is"
+)
 _ENDED_WITH_LEAD = "its followers ended as the lead did"
 _COMES_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 
@@ -56,6 +59,15 @@ def _has_lost_its_lead(burst: Burst, world: World) -> bool:
     """Tell whether the lead was started as a burst came up: followers end by that."""
     comes_up = burst.state in (State.PROVISION, State.JOIN)
     return comes_up and burst.lease.created < world.identity.started
+
+
+def _has_old_address(burst: Burst, world: World) -> bool:
+    """Tell whether followers look for the lead where it is not reached any more.
+
+    None of them can join; those of an online burst have joined.
+    """
+    comes_up = burst.state in (State.PROVISION, State.JOIN)
+    return comes_up and burst.lease.created < world.identity.moved
 
 
 class JoinedBehaviour:
@@ -106,6 +118,9 @@ class JoinedBehaviour:
         if burst.state in _COMES_UP and changed:
             # Its followers have the ranks that the lead had for them before.
             tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
+        elif _has_old_address(burst, world):
+            note = f"{_OLD_ADDRESS} {world.identity.endpoint} by now"
+            tx.fail(burst.id, LEAD_MOVED, note)
         elif burst.state is State.NEW:
             tx.start_provision(burst.id)
         elif burst.state is State.ONLINE and world.lead is not None:

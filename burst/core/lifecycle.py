@@ -20,6 +20,7 @@ import msgspec
 from burst.core import burst_jobs, sizes
 from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
+    LEAD_MOVED,
     NOT_HELD,
     RECLAIMED,
     WITH_LEAD,
@@ -102,6 +103,7 @@ RESULTS = {
     "canceled": Result.CANCELED,
     NOT_HELD: Result.CANCELED,
     WITH_LEAD: Result.CANCELED,
+    LEAD_MOVED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
     # In records of earlier versions.

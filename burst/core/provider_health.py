@@ -27,6 +27,10 @@ LONGEST_PAUSE = 60.0
 _LONGEST_RETRY_AFTER = 3600.0
 MOST_TIMES = 16
 """What keeps failing is set aside for at most this many times as long."""
+# What was refused is asked for again so soon, then after twice as long each time, up to
+# `[limits] refused_retry`: nothing was made, so that another try costs nothing, and who
+# mends rights or a policy looks whether that was it.
+_FIRST_REFUSED = 60.0
 
 
 class Verb(enum.Enum):
@@ -117,6 +121,8 @@ class RefusedCall(msgspec.Struct, frozen=True):
     why: str
     until: float = 0.0
     """No burst is made before then; then one as a trial. Seconds since the epoch."""
+    failures: int = 1
+    """How often in a row."""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -210,16 +216,48 @@ def after_answer(
         until = health.until if open_ else 0.0
         health = replace(health, failed=failed, until=until)
     if outcome in WORKS:
-        refused = {key: call for key, call in health.refused.items() if key != name}
-        return replace(health, refused=refused)
+        return _lift_refusal(health, name, now)
     if outcome is Outcome.REFUSED:
-        call = RefusedCall(cut(answer.note), now + limits.refused_retry)
+        failures, until = refused_again(health.refused.get(name), limits, now)
+        call = RefusedCall(cut(answer.note), until, failures)
         return replace(health, refused={**health.refused, name: call})
     if outcome is Outcome.UNEXPECTED:
         count = health.failed.get(name, 0) + 1
         until = now + limits.breaker_pause if count >= limits.breaker else health.until
         return replace(health, failed={**health.failed, name: count}, until=until)
     return health
+
+
+def refused_again(
+    known: RefusedSpec | RefusedCall | None, limits: LimitSettings, now: float
+) -> tuple[int, float]:
+    """Return how often in a row it was refused by now, and until when it is not tried.
+
+    `known` is what was noted of it before. It is not counted for what was asked for
+    before that, as several bursts are at once.
+    """
+    failures = 1
+    if known is not None:
+        failures = known.failures + (known.until <= now)
+    longest = limits.refused_retry
+    return failures, now + backoff(min(_FIRST_REFUSED, longest), failures, longest)
+
+
+def _lift_refusal(health: Health, name: str, now: float) -> Health:
+    """Return the health after a method worked.
+
+    Where that was refused before, something was mended: a role, a namespace, a key. So
+    other methods that were refused are tried now.
+    """
+    if name not in health.refused:
+        return health
+    replace = msgspec.structs.replace
+    refused = {
+        key: replace(call, until=min(call.until, now))
+        for key, call in health.refused.items()
+        if key != name
+    }
+    return replace(health, refused=refused)
 
 
 def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> float:
@@ -243,7 +281,6 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     """
     replace = msgspec.structs.replace
     refused, aside = now + limits.refused_retry, now + limits.cooldown * MOST_TIMES
-    spec_refused = now + limits.refused_retry * MOST_TIMES
     return replace(
         health,
         until=min(health.until, now + limits.breaker_pause),
@@ -260,7 +297,7 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
             for name, kept in health.drained.items()
         },
         specs={
-            name: replace(spec, until=min(spec.until, spec_refused))
+            name: replace(spec, until=min(spec.until, refused))
             for name, spec in health.specs.items()
         },
     )
@@ -294,7 +331,7 @@ def why_unavailable(
 
 def cooldown_facts(provider: str, aside: OfferHealth) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
-    why = "had no capacity or did not come up"
+    why = "did not come up" if not aside.nodes else "had no capacity"
     if not aside.failures:
         why = f"nodes of a burst of {aside.nodes} were taken for others as it came up"
     elif aside.nodes > 1:

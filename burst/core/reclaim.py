@@ -16,7 +16,8 @@ from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, JobView
+from burst.model.ranks import format_idset, parse_idset
 from burst.provider import BurstStatus, Failure
 
 _MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
@@ -24,7 +25,7 @@ _RUNS = (JobState.RUN, JobState.CLEANUP)
 
 
 def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
-    """Record that the cloud takes nodes of a burst back; tell the jobs that run there.
+    """Record that the cloud takes nodes of a burst back, and tell the jobs on them.
 
     Return the burst as it is then.
     """
@@ -36,9 +37,15 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     note = _report(status)
     if not note:
         return burst
-    after = tx.record(burst.id, "reclaimed", {"note": note})
+    ranks = _ranks(burst, status)
+    context = {"note": note, "ranks": format_idset(ranks)}
+    after = tx.record(burst.id, "reclaimed", context)
     jobs = world.lead.jobs if world.lead else {}
-    running = [j for j in sorted(burst.jobs & jobs.keys()) if jobs[j].state in _RUNS]
+    running = [
+        job
+        for job in sorted(burst.jobs & jobs.keys())
+        if jobs[job].state in _RUNS and _was_there(jobs[job], ranks)
+    ]
     if running:
         why = f"burst {burst.id}: {note}"
         tx.actions.append(TellJobs(tuple(running), {"state": "reclaimed", "why": why}))
@@ -52,17 +59,37 @@ def is_restored(burst: Burst, world: World) -> bool:
     return bool(burst.reclaimed and running and status and not _report(status))
 
 
-def reclaim_of(burst: Burst, job: JobId) -> str:
-    """Return what took a job's nodes; empty if the cloud did not, or it completed."""
+def reclaim_of(burst: Burst, job: JobId, view: JobView | None = None) -> str:
+    """Return what took a job's nodes; empty if the cloud did not, or it completed.
+
+    `view` is what the lead shows of it.
+    """
     times = dict(burst.sums.recent).get(job) or burst.times.get(job)
     found = [event for event in burst.events if event.name == "reclaimed"]
     if times is None or times.started is None or not found:
         return ""
     at, note = found[-1].timestamp, found[-1].context["note"]
+    ranks = parse_idset(found[-1].context.get("ranks", ""))
+    if view is not None and not _was_there(view, ranks):
+        return ""
     over = times.finished is not None and times.finished < at - LATE_S
     if times.result == "completed" or over or times.started > at:
         return ""
     return f"burst {burst.id}: {note}"
+
+
+def _ranks(burst: Burst, status: BurstStatus) -> frozenset[int]:
+    """Return the ranks whose places were taken: all, if no follower is named."""
+    taken = {follower.host for follower in status.followers if follower.reclaimed}
+    # An isolated burst has none.
+    hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=False)
+    return frozenset(rank for rank, host in hosts if host in taken or not taken)
+
+
+def _was_there(job: JobView, ranks: frozenset[int]) -> bool:
+    """Tell whether a job had one of these ranks, or where it was is not known."""
+    had = job.ranks or job.ran_on
+    return not had or not ranks or not had.isdisjoint(ranks)
 
 
 def _report(status: BurstStatus) -> str:

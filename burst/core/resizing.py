@@ -38,6 +38,7 @@ from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Phase
 
+_LEAD_MOVED = "followers reach the lead at another address since it began to grow"
 _NOT_NEEDED = "no job that waits needs its further nodes any more"
 
 
@@ -130,6 +131,8 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
         give_back(tx, burst, _NOT_NEEDED)
+    elif resize.since < world.identity.moved:
+        give_back(tx, burst, _LEAD_MOVED)
     elif why := _why_failed(burst, world):
         _fail(tx, burst, why, world, settings.limits)
     elif tx.now - resize.since > limit:

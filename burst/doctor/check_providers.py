@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from burst.core.cooldowns import refused_specs
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
@@ -42,10 +43,22 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
         tell("its own checks failed", facts.findings)
     else:
         found += facts.findings
+    remedy = f"when the cause is fixed: burst enable {facts.name}"
+    found += [
+        note(text, f"they are tried now and then; {remedy}")
+        for text in _refused(facts, health)
+    ]
     if health.disabled and not any(health.disabled.startswith(c) for c in causes):
-        remedy = f"when the cause is fixed: burst enable {facts.name}"
         found.insert(0, wrong(f"it is disabled: {health.disabled}", remedy))
     return found
+
+
+def _refused(facts: ProviderFacts, health: Health) -> Iterator[str]:
+    offers = [] if isinstance(facts.offers, ReadFailure) else facts.offers
+    for offer in offers:
+        for told in refused_specs(health, offer.name):
+            size = f" of size {told['nodes']}" if told["nodes"] else ""
+            yield f"bursts of {offer.name}{size} were refused: {told['why']}"
 
 
 def check_probe(

@@ -94,6 +94,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Of the lead's configuration at its start or its last reload."""
     started: float = 0.0
     """When the lead was started, in seconds since the epoch; 0 if not known."""
+    moved: float = 0.0
+    """When the daemon noticed that followers reach the lead at another endpoint than
+    before, in seconds since the epoch; 0 if that has not changed since it began."""
     statedir: str = ""
     """Where the lead keeps what must outlive it; empty if nowhere."""
     systemd: bool = False

@@ -20,7 +20,8 @@ from burst.errors import BurstError
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import with_settings
 
-_EVERY_S = 60.0
+# Followers that are made meanwhile cannot join, and are paid for.
+_EVERY_S = 5.0
 
 ReadIdentity = Callable[[LeadIdentity, LeadSettings], LeadIdentity]
 
@@ -42,10 +43,13 @@ class AddressWatch:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def follow(self, identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
+    def follow(
+        self, identity: LeadIdentity, settings: LeadSettings, now: float
+    ) -> LeadIdentity:
         """Return the identity with the endpoint that was read since, if it is another.
 
-        The first call begins to ask, if the settings have the cluster tell it.
+        The first call begins to ask, if the settings have the cluster tell it. `now` is
+        in seconds since the epoch.
         """
         if not settings.is_learnt:
             self._asked = None
@@ -66,7 +70,7 @@ class AddressWatch:
             identity.endpoint,
             level=logging.WARNING,
         )
-        return msgspec.structs.replace(identity, endpoint=self._told)
+        return msgspec.structs.replace(identity, endpoint=self._told, moved=now)
 
     def close(self) -> None:
         """Ask no more. What is under way ends by itself."""

@@ -8,6 +8,7 @@ the same when the lead's pod and all that it kept are lost, and that no other le
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -133,16 +134,22 @@ def _node_address(cluster: Cluster, namespace: str, service: Manifest) -> str:
     return _external(cluster, pod["spec"]["nodeName"]) or str(pod["status"]["hostIP"])
 
 
+@functools.cache
+def _tell_internal(why: str) -> None:
+    """Log that the external address cannot be read: once, as it is asked for often."""
+    log.say(
+        "followers get the node's internal address, as reading its external one"
+        " failed: %s",
+        why,
+    )
+
+
 def _external(cluster: Cluster, name: str) -> str:
     """Return the node's external address; empty if it has none, or it is forbidden."""
     try:
         node = cluster.get(NODE, "", name)
     except Refused as error:
-        log.say(
-            "followers get the node's internal address, as reading its external one"
-            " failed: %s",
-            error.what,
-        )
+        _tell_internal(error.what)
         return ""
     addresses = (node or {}).get("status", {}).get("addresses", [])
     external = [a["address"] for a in addresses if a["type"] == "ExternalIP"]

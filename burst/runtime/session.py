@@ -234,24 +234,25 @@ class Session:
         they got other settings. Raises BurstError; then the old settings stay.
         """
         # It was made from what was known then; a reload of Flux's may have come since.
-        identity, access = config.identity, self._config.identity.access
-        identity = msgspec.structs.replace(identity, access=access)
+        identity, before = config.identity, self._config.identity
+        moved = before.moved if identity.endpoint == before.endpoint else self.clock()
+        identity = msgspec.structs.replace(identity, access=before.access, moved=moved)
         config = msgspec.structs.replace(config, identity=identity)
         self._check_left_out(config.settings)
         self._check_places(config)
         prepare_intake(self.lead, config.settings)
-        before, self._config = self._config, config
+        old, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()
         path = archive_path(self.lead.identity(), config.settings)
         self._archiver.change(LedgerArchive(path))
-        if _queue_needs(before.settings) != _queue_needs(config.settings):
+        if _queue_needs(old.settings) != _queue_needs(config.settings):
             self._follow_queue()
         self.wake()
         return [
             name
             for name, provider in config.providers.items()
-            if before.providers.get(name) is not provider and self._workers.busy(name)
+            if old.providers.get(name) is not provider and self._workers.busy(name)
         ]
 
     def close(self) -> None:
@@ -303,8 +304,9 @@ class Session:
 
     def _follow_address(self) -> None:
         """Go by where the lead is reached now; it may be read from a Service."""
-        identity = self._address.follow(self._config.identity, self.settings.lead)
-        if identity is not self._config.identity:
+        known = self._config.identity
+        identity = self._address.follow(known, self.settings.lead, self.clock())
+        if identity is not known:
             self._config = msgspec.structs.replace(self._config, identity=identity)
             self.engine.change(self._config)
 

@@ -104,7 +104,7 @@ def test_what_is_explained_is_read_until_q():
     }
     state = told(state, call, found)
 
-    assert "ƒjob1: sched, needs unknown" in text(state)
+    assert "ƒjob1: sched\n" in text(state)
     assert "it waits\N{REPLACEMENT CHARACTER}[2J for long" in text(state)
     assert pressed(state, "d", "r")[0].page is not None
     assert pressed(state, *["down"] * 99)[0].offset == len(state.page or ()) - 1

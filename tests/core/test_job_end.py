@@ -59,3 +59,11 @@ def test_an_exception_without_a_note_is_told_too() -> None:
     end = told(("exception", {"type": "cancel", "severity": 0}), CLEAN)
     assert end == JobEnd("canceled", "cancel")
     assert end.text() == "it was canceled"
+
+
+def test_what_took_its_nodes_comes_before_what_failed_by_that() -> None:
+    note = "flux_job_event_watch_get: Function not implemented"
+    end = JobEnd("failed", "exec", note)
+    cause = "burst burst-0-aaaaaa: burst-0-1 was evicted"
+    assert end.text(cause) == f"{cause}; it failed: {note}"
+    assert end.text() == f"it failed: {note}"

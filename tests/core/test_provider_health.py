@@ -126,11 +126,33 @@ def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
 def test_after_a_while_one_burst_tries_whether_it_still_refuses(verb):
     refused = hear((verb, Outcome.REFUSED))
 
-    assert not refused.on_trial(100 + 1799)
-    assert refused.on_trial(100 + 1800)
-    assert reason(refused, 100 + 1800) is None
+    assert not refused.on_trial(100 + 59)
+    assert refused.on_trial(100 + 60)
+    assert reason(refused, 100 + 60) is None
     again = hear((verb, Outcome.REFUSED), health=refused, now=2000)
-    assert again.refused == {verb.value: RefusedCall("why", 3800)}
+    assert again.refused == {verb.value: RefusedCall("why", 2120, 2)}
+    # What had been asked for meanwhile is not counted.
+    again = hear((verb, Outcome.REFUSED), health=again, now=2010)
+    assert again.refused == {verb.value: RefusedCall("why", 2130, 2)}
+    for now in range(4000, 40000, 4000):
+        again = hear((verb, Outcome.REFUSED), health=again, now=now)
+    assert again.tried_at == now + 1800
+
+
+@pytest.mark.parametrize("asked", [Verb.OFFERS, Verb.OBSERVE])
+@pytest.mark.parametrize("verb", [Verb.PROVISION, Verb.REAP])
+def test_what_works_again_shows_that_others_are_worth_a_try(verb, asked):
+    """A role that was taken away, or a namespace with its roles, is there again."""
+    both = hear((verb, Outcome.REFUSED), (asked, Outcome.REFUSED))
+    assert reason(both, 102) is Reason.DISABLED
+
+    mended = hear((asked, Outcome.OK), health=both, now=102.0)
+    assert mended.on_trial(102)
+    assert reason(mended, 102) is None
+    # One that is refused still waits for longer, whatever else goes on working.
+    again = hear((verb, Outcome.REFUSED), health=mended, now=103.0)
+    again = hear((asked, Outcome.OK), health=again, now=104.0)
+    assert again.tried_at == 103 + 120
 
 
 @pytest.mark.parametrize("verb", [Verb.OFFERS, Verb.OBSERVE])
@@ -149,23 +171,23 @@ def test_a_refused_spec_is_held_against_no_provider():
 
 def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     health, until = Health(), []
-    for _ in range(3):
-        health = refuse_spec(health, LEASE, "no" * 1000, LIMITS, 100.0)
+    for now in (100.0, 200.0, 400.0):
+        health = refuse_spec(health, LEASE, "no" * 1000, LIMITS, now)
         ((key, spec),) = health.specs.items()
         until.append(spec.until)
 
-    assert until == [1900, 3700, 7300]
+    assert until == [160, 320, 640]
     assert key == f"{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
     assert len(spec.why) == 600
     (told,) = refused_specs(health, LEASE.offer)
     assert (told["slot"], told["nodes"]) == (LEASE.slot, LEASE.nodes)
-    assert (told["until"], told["why"]) == (7300, spec.why)
+    assert (told["until"], told["why"]) == (640, spec.why)
     assert refused_specs(health, "another") == []
     (told,) = refused_specs(
         refuse_offer(Health(), LEASE, "no", LIMITS, 100.0), LEASE.offer
     )
     assert (told["slot"], told["nodes"]) == ("", 0)
-    assert expiry_times(health)[-1] == 7300
+    assert expiry_times(health)[-1] == 640
     assert forgive(health, LEASE).is_default
     isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))
     assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).is_default
@@ -173,10 +195,10 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
 
 def test_an_offer_whose_nodes_a_rule_forbids_is_not_asked_for_in_any_size():
     health = refuse_offer(Health(), LEASE, "no root here", LIMITS, 100.0)
-    health = refuse_offer(health, LEASE, "no root here", LIMITS, 100.0)
+    health = refuse_offer(health, LEASE, "no root here", LIMITS, 160.0)
     ((key, spec),) = health.specs.items()
 
-    assert (key, spec.failures, spec.until) == (f"{LEASE.offer}//0", 2, 3700)
+    assert (key, spec.failures, spec.until) == (f"{LEASE.offer}//0", 2, 280)
     assert forgive(health, LEASE).is_default
     for own in ({"isolated": Isolated(kind="service")}, {"image": "mine:1"}):
         lease = msgspec.structs.replace(LEASE, **own)
@@ -220,7 +242,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
         now = health.offers["o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
-    why = "had no capacity or did not come up"
+    why = "did not come up"
     assert why_unavailable("p", "o", health, now - 1) == (
         Reason.OFFER_COOLDOWN,
         {"why": why, "until": now, "provider": "p"},
@@ -279,7 +301,7 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     assert found.until == 400.0
     assert found.refused["reap"] == RefusedCall("why", 1900.0)
     assert found.offers["o"] == OfferHealth(1, 9700.0, 4)
-    assert [spec.until for spec in found.specs.values()] == [28900.0]
+    assert [spec.until for spec in found.specs.values()] == [1900.0]
     assert found.on_trial(1900.0)
     # What is not longer than such a pause stays as it is.
     assert bound_times(health, LIMITS, far) == health

@@ -98,6 +98,29 @@ def test_jobs_that_run_are_told_while_their_nodes_are_there_yet():
     assert not sim.burst.reclaimed
 
 
+def test_a_job_on_other_nodes_of_the_burst_is_not_told():
+    sim = Sim(deadlines={"rejoin": "20s"})
+    sim.tick(2)
+    submitted = [sim.lead.submit(whole(2)) for _ in range(3)]
+    sim.until(lambda: len(sim.lead.running()) == 3)
+    (burst,) = sim.bursts
+    lent = frozenset(burst.lease.ranks)
+    jobs = [job for job in submitted if sim.lead.jobs[job].ranks <= lent]
+    assert len(jobs) == 2
+    at = burst.lease.ranks.index(min(sim.lead.jobs[jobs[0]].ranks))
+    cloud = next(iter(sim.cloud.bursts.values()))
+    cloud.reclaimed.add(burst.lease.hosts[at])
+    sim.tick(3)
+
+    assert sim.lead.memos[jobs[0]]["state"] == "reclaimed"
+    assert sim.lead.memos[jobs[1]].get("state") != "reclaimed"
+    for job in jobs:
+        sim.lead.finish(job, "failed")
+    sim.tick(2)
+    told = ["took the place of" in sim.explained(job)["why"] for job in jobs]
+    assert told == [True, False]
+
+
 def test_a_notice_that_came_to_nothing_is_forgotten():
     sim, job = running()
     cloud = next(iter(sim.cloud.bursts.values()))

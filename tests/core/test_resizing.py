@@ -74,6 +74,8 @@ class Site:
         self.listed = True
         self.started = 0.0
         """When the lead was started."""
+        self.moved = 0.0
+        """When followers reached the lead elsewhere."""
 
     @property
     def burst(self) -> Any:
@@ -117,7 +119,9 @@ class Site:
         found = world(seen)
         return msgspec.structs.replace(
             found,
-            identity=msgspec.structs.replace(found.identity, started=self.started),
+            identity=msgspec.structs.replace(
+                found.identity, started=self.started, moved=self.moved
+            ),
             providers={"local": provider},
             resizable=frozenset({"local"}),
             calls={ID: self.call} if self.call else {},
@@ -425,6 +429,20 @@ def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late
     assert site.burst.growth_failed != anew
     health = site.records.health.get("local", Health())
     assert ("small" in health.offers) != anew
+
+
+def test_a_growth_towards_an_address_that_is_none_any_more_is_given_back():
+    site = Site()
+    site.moved = site.now - 1
+    site.grow(4)
+    site.tick(2)
+    assert site.burst.coming, "it has the address that there is by now"
+    site.moved = site.now + 1
+    site.tick(2)
+    assert site.burst.leaving == (4, 5)
+    assert "at another address since it began to grow" in site.note("shrink")
+    assert not site.burst.growth_failed
+    assert site.records.health == {}
 
 
 def test_a_failure_of_its_first_followers_is_its_own():

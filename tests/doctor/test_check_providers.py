@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import Health, RefusedCall
+from burst.core.provider_health import Health, RefusedCall, RefusedSpec
 from burst.doctor.check_providers import (
     check_offers,
     check_probe,
@@ -98,6 +98,18 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
             "its own checks failed: ValueError: x",
         ),
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
+        (
+            {},
+            {"specs": {"big/burst-0/2": RefusedSpec(1, 9.0, "no team label")}},
+            [OK, NOTE],
+            "bursts of big of size 2 were refused: no team label -> they are tried",
+        ),
+        (
+            {},
+            {"specs": {"big//0": RefusedSpec(1, 9.0, "no root")}},
+            [OK, NOTE],
+            "bursts of big were refused: no root",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_provider_is_told(

@@ -18,7 +18,7 @@ from burst.errors import (
 from burst.kits.kube import Endpoint
 from burst.kits.kube.connect import ApiResponse
 from burst.kits.kube.denials import is_judged
-from burst.kits.kube.faults import ApiCall, explain
+from burst.kits.kube.faults import ApiCall, NoRight, explain
 from burst.kits.kube.kinds import JOB, POD, SECRET, Kind
 from tests.kits.admission_texts import KYVERNO, LACKS, RULES, WARDEN
 
@@ -119,7 +119,7 @@ def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:
         ' API group "batch" in the namespace "far"'
     )
     error = answer(403, rbac)
-    assert type(error) is Refused
+    assert type(error) is NoRight
     assert "with https://api.test;" in str(error)
     gke = f'{rbac}: requires one of ["container.jobs.create"] permission(s).'
     assert 'one of ["container.jobs.create"] permission' in answer(403, gke).what

@@ -226,7 +226,10 @@ def test_a_namespace_that_is_not_there_is_told(server: Said) -> None:
     absent = {"kind": "Status", "details": {"name": "jobs", "kind": "namespaces"}}
     server.answer("POST", JOBS, (404, absent))
     (why,) = examine(server)[Level.WRONG]
-    assert why == "there is no namespace jobs; kubectl create namespace jobs"
+    assert why == (
+        "there is no namespace jobs; kubectl create namespace jobs, and apply its"
+        " Roles again"
+    )
 
 
 def test_an_operator_that_is_not_there(server: Said) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,10 @@ from burst.provider import (
     Resizable,
 )
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
-from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.kits.pods import SETTINGS, TAGS, bursts_in, replace
 
 NAMESPACE = "/api/v1/namespaces/jobs"
+JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 
 
 class OnePod(PodProvider):
@@ -82,6 +84,46 @@ def test_in_a_cluster_of_their_own_bursts_have_their_namespace_made(
             bursts.provision(spec)
     asked = [method for method, path, _ in server.asked if "jobs?" in path]
     assert asked.count("PATCH") == 1
+
+
+DENIED = (
+    403,
+    {
+        "kind": "Status",
+        "reason": "Forbidden",
+        "message": 'it is forbidden: User "u" cannot list resource "x" in API group ""'
+        ' in the namespace "jobs"',
+    },
+)
+
+
+@pytest.mark.parametrize("seen", [ABSENT, (200, {}), DENIED])
+def test_a_namespace_that_was_deleted_took_its_roles_with_it(
+    server: Said, spec: BurstSpec, seen: tuple[int, Any]
+) -> None:
+    for path in (f"{NAMESPACE}/pods", f"{NAMESPACE}/configmaps", JOBS):
+        server.answer("GET", path, DENIED)
+        server.answer("GET", f"{path}/{spec.burst_id}", DENIED)
+        server.answer("DELETE", f"{path}/{spec.burst_id}", DENIED)
+    server.answer("GET", NAMESPACE, seen)
+    bursts = bursts_in(server)
+    if seen is not ABSENT:
+        # Whether it exists is not known, or it does.
+        for call in (
+            bursts.observe,
+            lambda: bursts.provision(spec),
+            lambda: bursts.reap(spec.burst_id),
+        ):
+            with pytest.raises(Refused, match=r"may not .*took its Roles with it"):
+                call()
+        return
+    assert bursts.observe() == []
+    for reap in (bursts.reap, bursts.force_reap):
+        with pytest.raises(NotFound, match="no namespace jobs"):
+            reap(spec.burst_id)
+    for make in (bursts.provision, bursts.resize):
+        with pytest.raises(Refused, match="no namespace jobs; kubectl create"):
+            make(spec)
 
 
 def test_what_no_cluster_could_run_is_refused_before_there_is_one(

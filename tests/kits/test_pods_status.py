@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
-from burst.kits.pods.status import followers
+from burst.kits.pods.status import describe, followers
 from burst.kits.pods.warnings import warnings_by_object, why_starting
 from burst.provider import Failure, Phase
 from tests.kits.seen_pods import (
     EARLIER,
+    NOW,
     RUNNING,
     about,
     look,
@@ -225,6 +227,42 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
         assert not any(follower.reclaimed for follower in seen.followers)
 
 
+def named(name: str, made: str, **status: Any) -> dict[str, Any]:
+    """Return a pod of the second follower, as a Job names it."""
+    found = pod(1, **status)
+    found["metadata"] |= {"name": name, "creationTimestamp": made}
+    return found
+
+
+def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
+    """The event of the first pod is there for an hour, and its next pod was back."""
+    event = about("Pod", "b-1-first", "Preempted", "1970-01-01T00:10:00Z")
+    made = "1970-01-01T00:10:05Z"
+    back = named("b-1-next", made, **RUNNING)
+    gone = named("b-1-next", made, **RUNNING)
+    gone["metadata"]["deletionTimestamp"] = EARLIER
+    (burst,) = group_by_burst([thing("Job"), pod(0, **RUNNING)])
+    taken = msgspec.structs.replace(burst, former=(gone,))
+    for status in (
+        look(thing("Job"), pod(0, **RUNNING), back, warnings=event),
+        look(thing("Job"), pod(0, **RUNNING), gone, warnings=event),
+        describe(taken, event, {}, 300, NOW),
+    ):
+        assert not any(follower.reclaimed for follower in status.followers)
+        assert "preempted" not in status.why
+    assert "was deleted, and not by burst" in status.followers[1].lost
+
+    # Its broker ends where it is.
+    failed = named("b-1-next", made, **broker(state=CRASHED))
+    first = named("b-1-first", "1970-01-01T00:05:00Z", **RUNNING)
+    seen = msgspec.structs.replace(burst, objects=(*burst.objects, failed))
+    seen = msgspec.structs.replace(seen, former=(first,))
+    assert not describe(seen, event, {}, 300, NOW).followers[1].reclaimed
+    # This one it was, of which nobody saw more than that it is gone.
+    seen = msgspec.structs.replace(burst, former=(first,))
+    assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
+
+
 def test_a_pod_that_is_ending_is_not_running() -> None:
     going = pod(1, **RUNNING)
     going["metadata"]["deletionTimestamp"] = EARLIER
@@ -432,6 +470,25 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     assert look(suspended(), thing("MiniCluster")).why.startswith("is queued")
     bare = thing("Job", spec={"suspend": True})
     assert look(bare, schedule=0).phase is Phase.PENDING
+
+
+def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> None:
+    stopped = suspended(**{SPEC: "x", STARTED: "true"})
+    ends = [pod(0, **RUNNING), pod(1, **RUNNING)]
+    for each in ends:
+        each["metadata"]["deletionTimestamp"] = EARLIER
+    (burst,) = group_by_burst([stopped])
+    gone = msgspec.structs.replace(burst, former=tuple(ends))
+    for seen in (look(stopped, *ends), describe(gone, {}, {}, 300, NOW)):
+        for follower in seen.followers:
+            why = "lost its pod, as its Job was suspended, and not by burst"
+            assert (follower.lost, follower.reclaimed) == (why, False)
+        assert "its Job is suspended" in seen.why
+    # The Job of a growth is suspended until it owns what its pods mount.
+    grown = suspended(**{SPEC: "x", HOSTS: "n-2"})
+    grown["metadata"]["name"] = "b-g2"
+    seen = look(thing("Job"), grown, *ends)
+    assert "deleted, and not by burst" in seen.followers[0].lost
 
 
 def test_a_job_that_was_not_started_is_not_complete() -> None:

@@ -87,6 +87,26 @@ def test_a_pod_that_a_person_deleted_is_replaced_and_told(bursts: Bursts) -> Non
     reap_all(provider, bursts.spec)
 
 
+def test_a_job_that_a_person_suspends_is_told_as_what_ended_its_pods(
+    bursts: Bursts,
+) -> None:
+    provider = bursts.provider()
+    provider.provision(bursts.spec)
+    wait_status(provider, runs(*bursts.spec.hosts))
+    provider.observe()
+    jobs = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs"
+    bursts.api.patch(f"{jobs}/{bursts.spec.burst_id}", {"spec": {"suspend": True}})
+    told = wait_status(provider, lambda s: all(f.lost for f in s.followers))
+    words = "lost its pod, as its Job was suspended, and not by burst"
+    assert {follower.lost for follower in told.followers} == {words}
+    wait_for_number(bursts, "pods", 0)
+    gone = wait_status(provider, lambda s: "is suspended" in s.why)
+    assert {follower.lost for follower in gone.followers} == {words}
+    bursts.api.patch(f"{jobs}/{bursts.spec.burst_id}", {"spec": {"suspend": False}})
+    wait_status(provider, runs(*bursts.spec.hosts))
+    reap_all(provider, bursts.spec)
+
+
 def test_a_namespace_that_is_deleted_is_told_and_leaves_nothing(bursts: Bursts) -> None:
     provider = bursts.provider()
     provider.provision(bursts.spec)

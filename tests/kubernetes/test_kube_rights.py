@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider
 
-from burst.errors import Refused, Transient
+from burst.errors import ProviderError, Refused, Transient
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.kube.kinds import POD
 from burst.kits.pods.names import OWNER
@@ -21,10 +21,11 @@ from tests.kubernetes.bursts import (
     attempt,
     reap_all,
     resize_all,
+    runs,
     wait_status,
 )
 from tests.kubernetes.operator import PlayedOperator
-from tests.kubernetes.rights import grant, grant_operator
+from tests.kubernetes.rights import MANIFESTS, grant, grant_operator
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -95,6 +96,43 @@ def test_a_namespace_that_is_not_there(bursts: Bursts) -> None:
     error = attempt(lambda: provider.provision(bursts.spec))
     assert isinstance(error, Refused)
     assert "kubectl create namespace not-there" in error.advice
+
+
+def test_a_namespace_that_was_deleted_with_the_role_in_it(bursts: Bursts) -> None:
+    """The daemon's account is in another one, and may read namespaces."""
+    lab, far, home = bursts.lab, bursts.namespace, f"{bursts.namespace}-lead"
+    who = f"--serviceaccount={home}:daemon"
+    for words in (
+        ("namespace", home),
+        ("serviceaccount", "daemon", "-n", home),
+        ("rolebinding", "daemon", "--role=burst-daemon", who, "-n", far),
+        ("clusterrole", home, "--verb=get", "--resource=namespaces"),
+        ("clusterrolebinding", home, f"--clusterrole={home}", who),
+    ):
+        lab.kubectl("create", *words)
+    lab.kubectl("apply", "-n", far, "-f", MANIFESTS / "role/role.yaml")
+    token = lab.kubectl("create", "token", "daemon", "-n", home).strip()
+    provider = bursts.provider(
+        kubeconfig=str(lab.write_kubeconfig(home, {"token": token}))
+    )
+    seen: list[Any] = []
+
+    def look() -> ProviderError | None:
+        return attempt(lambda: seen.append(list(provider.observe())))
+
+    wait_until(lambda: look() is None, look)
+    provider.provision(bursts.spec)
+    wait_status(provider, runs(*bursts.spec.hosts))
+
+    lab.kubectl("delete", "namespace", far, "--wait=false")
+    # Until it is gone its Role may lack already.
+    wait_until(lambda: look() is None and seen[-1] == [], look)
+    reap_all(provider, bursts.spec)
+    error = attempt(lambda: provider.provision(bursts.spec))
+    assert isinstance(error, Refused)
+    assert error.what == f"there is no namespace {far}"
+    for words in (("clusterrole", home), ("clusterrolebinding", home)):
+        lab.kubectl("delete", *words)
 
 
 @pytest.fixture

@@ -131,14 +131,14 @@ def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
     settings = LeadSettings(address="node", service=SERVICE)
     lead = read(example_lead(tmp_path, "owner-1"), settings)
     watch = AddressWatch(lambda: None, read, pause=0.2)
-    assert watch.follow(lead, settings) is lead
+    assert watch.follow(lead, settings, 0.0) is lead
     before = far.port()
     far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
     other = {"port": 8050, "nodePort": before + 1 if before < 32767 else before - 1}
     far.add_service("NodePort", other)
     expected = f"tcp://10.9.0.1:{other['nodePort']}"
     wait_until(
-        lambda: watch.follow(lead, settings).endpoint == expected, lambda: expected
+        lambda: watch.follow(lead, settings, 0.0).endpoint == expected, lambda: expected
     )
     watch.close()
 

@@ -205,7 +205,7 @@ def test_who_deletes_what_has_expired_can_make_nothing() -> None:
     convert(KubeSettings, tables["kube"].options, "providers.kube")
 
 
-def test_no_rule_has_a_wildcard_and_only_reading_nodes_is_cluster_wide() -> None:
+def test_no_rule_has_a_wildcard_and_only_two_kinds_are_read_in_the_cluster() -> None:
     rules = [
         (thing["kind"], rule)
         for thing in objects()
@@ -214,7 +214,7 @@ def test_no_rule_has_a_wildcard_and_only_reading_nodes_is_cluster_wide() -> None
     ]
     assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
     assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
     ]
 
 

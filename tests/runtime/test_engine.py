@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+import itertools
+
 import msgspec
 import pytest
 
@@ -241,7 +243,7 @@ def test_a_refusal_disables_the_provider_until_it_is_enabled():
     s.provider.next_provision_error = Refused("no quota", "ask for more")
     job = s.lead.submit(whole(4))
     s.until(s.in_state(State.INACTIVE))
-    s.tick(20, seconds=60)
+    s.tick(20, seconds=2)
 
     assert len(s.bursts) == 1
     assert (
@@ -263,12 +265,15 @@ def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
         s.lead.submit(whole(4))
     s.until(lambda: bool(s.bursts))
     first = len(s.bursts)
-    s.tick(28, seconds=60)
+    s.tick(50, seconds=1)
     assert len(s.bursts) == first
 
-    for more in (1, 2):
-        s.tick(31, seconds=60)
-        assert len(s.bursts) == first + more
+    # After a minute, and twice as long each time, up to half an hour.
+    s.tick(360, seconds=30)
+    made = sorted(burst.events[0].timestamp for burst in s.bursts)[first - 1 :]
+    gaps = [after - before for before, after in itertools.pairwise(made)]
+    assert gaps[:4] == pytest.approx([60, 120, 240, 480], abs=60)
+    assert gaps[-1] == pytest.approx(1800, abs=120)
 
     s.provider.every_provision_error = None
     s.until(lambda: len(s.lead.running()) == 3, ticks=200, seconds=10)
@@ -297,7 +302,7 @@ def test_a_spec_that_is_refused_wherever_it_is_is_not_asked_for_again_and_again(
     s.tick(2)
     s.provider.every_provision_error = SpecRefused("too many pods", "ask for fewer")
     job = s.lead.submit(whole(4))
-    s.tick(25, seconds=60)
+    s.tick(50, seconds=1)
 
     assert len(s.bursts) == 2
     assert len({burst.lease.slot for burst in s.bursts}) == 2
@@ -903,7 +908,7 @@ def test_a_wrong_setting_is_told_without_a_traceback(caplog):
     s.tick(2)
     s.provider.every_provision_error = ConfigError("there is no port", "set one")
     job = s.lead.submit(whole(4))
-    s.tick(20, seconds=60)
+    s.tick(20, seconds=2)
 
     assert len(s.bursts) == 1
     assert "disabled: there is no port; set one" in s.lead.memos[job]["why"]

@@ -38,10 +38,26 @@ _DENIED = re.compile(
 _OWNER = "cannot set blockOwnerDeletion"
 # A conflict, an old list, too many requests.
 _AGAIN = (409, 410, 429)
+# Of a Secret, whose value a message may quote.
+_WITHHELD = "(in words that may quote the Secret, and are not shown)"
 _MAKES = ("create", "patch")
 _WRITES = (*_MAKES, "delete")
 # etcd's error for an object over its limit, which is lower than the API server's.
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
+
+
+class NoRight(Refused):
+    """RBAC denies it. A namespace that is deleted takes its Roles with it."""
+
+
+class NoNamespace(Refused):
+    """The namespace does not exist, so nothing in it does."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no namespace {name}",
+            f"kubectl create namespace {name}, and apply its Roles again",
+        )
 
 
 class ApiCall(msgspec.Struct, frozen=True):
@@ -142,10 +158,13 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
         part = f"/{attempt.part}" if attempt.part else ""
         # Such as a permission of the cloud that allows it, too.
         more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
-        return Refused(
+        # Who may read no namespaces does not see that it was deleted.
+        gone = "; a namespace that was deleted took its Roles with it"
+        return NoRight(
             f"may not {attempt} with {attempt.access}{more}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"
-            f' API group "{attempt.kind.group}" and bind it; manifests/ has all',
+            f' API group "{attempt.kind.group}" and bind it; manifests/ has all'
+            + (gone if attempt.namespace else ""),
         )
     if attempt.kind and _OWNER in said.message:
         return Refused(
@@ -160,9 +179,9 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
 def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     """Return the error for an object that admission denied."""
     found = read_denial(said.message)
-    # A message may quote the Secret's value.
-    secret = attempt.kind == SECRET
-    words = f"status {status}" if secret else shorten(quote(said.message), _MOST)
+    words = shorten(quote(said.message), _MOST)
+    if attempt.kind == SECRET:
+        words = f"status {status} {_WITHHELD}"
     if found.why is Why.QUOTA:
         # The quota's own words, which never have a value of the object.
         quota = shorten(quote(said.message), _MOST)
@@ -183,10 +202,7 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
 def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
     details = said.details or _Details()
     if details.kind == "namespaces":
-        return Refused(
-            f"there is no namespace {attempt.namespace}",
-            f"kubectl create namespace {attempt.namespace}",
-        )
+        return NoNamespace(attempt.namespace)
     if attempt.kind == MINICLUSTER:
         return Refused(
             f"the cluster has no kind {MINICLUSTER.resource} of"
@@ -202,8 +218,9 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
 
 
 def _words(said: _Status, answer: ApiResponse, attempt: ApiCall) -> str:
-    # A message may quote the Secret's value.
-    if attempt.kind == SECRET or not said.message:
+    if attempt.kind == SECRET and said.message:
+        return f"status {answer.status} {said.reason} {_WITHHELD}"
+    if not said.message:
         return f"status {answer.status} {said.reason}".strip()
     return shorten(said.message, _MOST)
 

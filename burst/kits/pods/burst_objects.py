@@ -47,6 +47,8 @@ class BurstPart(msgspec.Struct, frozen=True):
     parents: tuple[Manifest, ...]
     """Its Job, its MiniCluster or both."""
     pods: tuple[Manifest, ...]
+    former: tuple[Manifest, ...] = ()
+    """As `BurstObjects.former`, those of its hosts."""
 
     @property
     def deleted(self) -> bool:
@@ -126,7 +128,8 @@ class BurstObjects(msgspec.Struct, frozen=True):
     ) -> BurstPart:
         own = set(hosts)
         pods = tuple(pod for pod in self.of(POD.name) if self.host_of(pod) in own)
-        return BurstPart(name, first, hosts, tuple(parents), pods)
+        former = tuple(pod for pod in self.former if self.host_of(pod) in own)
+        return BurstPart(name, first, hosts, tuple(parents), pods, former)
 
     @property
     def _parents(self) -> list[Manifest]:

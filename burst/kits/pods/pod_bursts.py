@@ -18,10 +18,13 @@ until it exists. `reap` deletes it once `PodBursts.reap` raises NotFound.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from burst.errors import NotFound, ProviderError
 from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.faults import NoNamespace, NoRight
 from burst.kits.kube.kinds import NAMESPACE
 from burst.kits.kube.manifests import install
 from burst.kits.pods.burst_events import BurstEvents
@@ -87,10 +90,11 @@ class PodBursts:
         if not self._has_operator:
             install(self.cluster, Path(self._settings.operator_yaml))
             self._has_operator = True
-        try:
-            self._creator.create(objects, spec)
-        except OtherHosts:
-            self._resizer.provision_again(spec, self._clock())
+        with self._in_namespace():
+            try:
+                self._creator.create(objects, spec)
+            except OtherHosts:
+                self._resizer.provision_again(spec, self._clock())
         self._source.expect(spec.burst_id)
 
     def resize(self, spec: BurstSpec) -> None:
@@ -99,14 +103,19 @@ class PodBursts:
         A provider whose settings `can_resize` refuses must not have it.
         """
         try:
-            self._resizer.resize(spec, self._clock())
+            with self._in_namespace():
+                self._resizer.resize(spec, self._clock())
         finally:
             # Also if it broke off: what is listed from now on is no older than it.
             self._source.expect(spec.burst_id, anew=True)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts that have an object."""
-        return self._observer.observe()
+        """Return all bursts that have an object: none where the namespace is gone."""
+        try:
+            with self._in_namespace():
+                return self._observer.observe()
+        except NoNamespace:
+            return []
 
     def close(self) -> None:
         """Close the connections of watches. The next `observe` lists, as the first."""
@@ -118,11 +127,11 @@ class PodBursts:
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none."""
-        self._reaper.reap(burst_id, self._clock())
+        self._reap(burst_id)
 
     def force_reap(self, burst_id: BurstId) -> None:
         """As `reap`, but delete pods that do not end; see `Forced`."""
-        self._reaper.reap(burst_id, self._clock(), force=True)
+        self._reap(burst_id, force=True)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster; see `Noted`."""
@@ -151,6 +160,32 @@ class PodBursts:
         guest = find_guest(user, self._settings)
         probe = Probe(self.cluster, self._settings, self._tags, guest=guest)
         return probe.run(lead, tell)
+
+    def _reap(self, burst_id: BurstId, *, force: bool = False) -> None:
+        try:
+            with self._in_namespace():
+                self._reaper.reap(burst_id, self._clock(), force=force)
+        except NoNamespace as error:
+            raise NotFound(error.what) from error
+
+    @contextmanager
+    def _in_namespace(self) -> Iterator[None]:
+        """Raise NoNamespace for a right that is lacking as the namespace is gone.
+
+        That shows to who may read namespaces (manifests/parts/nodes).
+        """
+        try:
+            yield
+        except NoRight:
+            if self._is_gone():
+                raise NoNamespace(self._namespace) from None
+            raise
+
+    def _is_gone(self) -> bool:
+        try:
+            return self.cluster.get(NAMESPACE, "", self._namespace) is None
+        except ProviderError:
+            return False  # that is not known
 
     def _make_namespace(self) -> None:
         if not self.cluster.get(NAMESPACE, "", self._namespace):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending
+from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending, name_of
 from burst.kits.pods.names import SPOT
 from burst.kits.pods.pod_status import (
     PodStatus,
@@ -37,6 +37,7 @@ _NODE_LOST = (
 _BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
+_SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
 # It was gone from one list to the next.
 _UNSEEN = "lost its pod, and why was not seen"
@@ -62,16 +63,16 @@ def follower_status(
     """Return the status of a follower by its pods, of which one is the best.
 
     Until another pod runs, what ended the one before shows in that alone, which may be
-    gone. `suspended`: its Job is, which then deletes its pods itself.
+    gone. `suspended`: its Job is, by which that deletes its pods: one of ours is not
+    suspended once it was started, so a person did it, or a queue.
     """
     status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
     ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
-    told = [pod for pod in ended if disruption_of(pod) or not suspended]
-    if not told:
+    if not ended:
         return status
-    why = disruption_of(told[-1]) or _ended(told[-1])
-    reclaimed = any(map(is_reclaimed, told))
-    if told[-1] is best:
+    why = disruption_of(ended[-1]) or (_SUSPENDED if suspended else _ended(ended[-1]))
+    reclaimed = any(map(is_reclaimed, ended))
+    if ended[-1] is best:
         return msgspec.structs.replace(status, lost=why, reclaimed=reclaimed)
     return _followed(status, why, reclaimed=reclaimed)
 
@@ -93,26 +94,51 @@ def _made(pod: Manifest) -> str:
 
 
 def note_preemption(
-    status: PodStatus, prefix: str, best: Manifest | None, warnings: Warnings
+    status: PodStatus,
+    prefix: str,
+    best: Manifest | None,
+    others: Iterable[Manifest],
+    warnings: Warnings,
 ) -> PodStatus:
     """Return the status of a follower whose last pod may have made way for others.
 
     A pod whose broker ends at once is gone before it is seen, but not its event.
     `best` is the pod that follows it, and `prefix` what the names of both begin with.
+    An event is there for an hour: it tells nothing once another pod has followed, such
+    as one of `others`, which are or were pods of the burst, or `best` if it has begun.
     """
     if status.phase is not Phase.PENDING or status.reclaimed:
         return status
-    made = seconds_of(best["metadata"].get("creationTimestamp", "")) if best else 0.0
-    times = [
-        warning.last
+    if status.lost not in ("", _UNSEEN):
+        return status
+    been = [pod for pod in others if name_of(pod).startswith(prefix)]
+    since = 0.0
+    if best is not None and _is_waiting(best):
+        since = _made_at(best) - _FOLLOWS_S
+    elif best is not None:
+        been.append(best)
+    last = max(been, key=_made, default=None)
+    since = max(since, _made_at(last)) if last else since
+    told = any(
+        warning.reason == PREEMPTED
+        and (warning.last >= since or (last is not None and name == name_of(last)))
         for (kind, name), about in warnings.items()
+        if kind == POD.name and name.startswith(prefix)
         for warning in about
-        if warning.reason == PREEMPTED and kind == POD.name and name.startswith(prefix)
-    ]
-    if not times or max(times) < made - _FOLLOWS_S:
+    )
+    if not told:
         return status
     why = "was preempted by pods of a higher priority"
     return _followed(status, why, reclaimed=True)
+
+
+def _is_waiting(pod: Manifest) -> bool:
+    phase = (pod.get("status") or {}).get("phase", "Pending")
+    return phase == "Pending" and not is_ending(pod)
+
+
+def _made_at(pod: Manifest) -> float:
+    return seconds_of(_made(pod))
 
 
 def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:

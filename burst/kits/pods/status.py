@@ -61,12 +61,13 @@ def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
         pods[found.host_of(pod)].append(pod)
     for pod in found.former:
         former[found.host_of(pod)] = [pod]
-    suspended = any(map(is_suspended, found.of(JOB.name)))
+    stopped = [part for part in found.parts if any(map(is_suspended, part.jobs))]
+    suspended = {host for part in stopped for host in part.hosts}
     said: dict[str, tuple[PodStatus, str]] = {}
     for host in found.hosts:
         best = max(pods[host], key=_liveness, default=None)
         ended = [*former[host], *filter(has_ended, pods[host])]
-        status = follower_status(best, ended, suspended=suspended)
+        status = follower_status(best, ended, suspended=host in suspended)
         said[host] = status, name_of(best) if best else ""
     return said
 
@@ -123,8 +124,10 @@ def _judge(
     words = {}
     for index, host in enumerate(part.hosts):
         word, name = said[host]
-        about = f"{part.name}-{index}-", pods.get(name), warnings
-        word = note_autoscaler(note_preemption(word, *about), *about)
+        prefix, best = f"{part.name}-{index}-", pods.get(name)
+        others = (pod for pod in (*part.former, *part.pods) if pod is not best)
+        word = note_preemption(word, prefix, best, others, warnings)
+        word = note_autoscaler(word, prefix, best, warnings)
         words[host] = _note_gang(word, part, warnings).whole()
     failed = next(_failures(part), "")
     if failed:
