@@ -284,6 +284,7 @@ class Queues(Protocol):
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """Stop the queue in which jobs wait, and start the one they are moved to.
 
+        This one is left stopped while all other named queues are, if there are others.
         Jobs that wait in no queue, as there were none before, get the default one.
         Raises ConfigError that says what the instance lacks, and what to do.
         """

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from burst.cli.intake_check import check_intake, read_running
 from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE
-from burst.config import IntakeSettings, Mode
+from burst.config import IntakeSettings, Mode, load
 from burst.flux_setup.setup_files import check_flux_version
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
+from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.own_host import own_shape
 from burst.lead_setup.system_lead import find_owner
@@ -86,6 +89,7 @@ def adopt(
     )
     for line in warn_of_program(asked.places.user):
         click.echo(line, err=True)
+    _check_intake(asked)
     with show_wait("writing the files"):
         found = adopt_lead(asked)
     for added in found.added:
@@ -101,3 +105,14 @@ def adopt(
     click.echo("\nAs root:\n")
     for command in next_commands(asked):
         click.echo(f"    {shlex.join(command)}")
+
+
+def _check_intake(asked: AdoptRequest) -> None:
+    """Raise ConfigError where the mode does not suit the instance."""
+    there = asked.settings.exists()
+    intake = load(asked.settings).intake if there else IntakeSettings()
+    check_intake(
+        read_config(asked.config),
+        read_running(f"local://{asked.places.run}/local"),
+        msgspec.structs.replace(intake, mode=asked.mode),
+    )

@@ -6,17 +6,21 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
+from burst.cli.intake_check import check_intake, read_running
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import IntakeSettings
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_queues import check_queues
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
+from burst.errors import ConfigError
+from burst.flux.owner_rights import owner_rights
 from burst.lead import Lead
 from burst.lead_setup.add_slots import (
     add_slots,
@@ -80,23 +84,38 @@ def check(directory: Path, target: Target) -> None:
     Before it says that a restart is safe it starts a broker on a copy of the files, as
     the instance's owner and without the network, and ends it. The exit status is 1 if a
     restart is not safe now: that broker did not start, jobs run, or ranks would change;
-    if the jobs of a queue could not run; or if the files let other users submit, and
-    something that their jobs need is wrong.
+    if the jobs of a queue could not run; if the intake mode does not suit the scheduler
+    that the files have; or if they let other users submit, and something that their
+    jobs need is wrong.
     """
-    with target.lead() as running, show_wait("reading the lead"):
-        running.listen(lambda: None)
-        identity = running.identity()
-        said, safe = compare_with_running(directory, identity, running.observe())
+    with ExitStack() as stack:
+        stack.enter_context(show_wait("reading the lead"))
+        with owner_rights(target.settings().lead.uri):
+            running = stack.enter_context(target.lead())
+            running.listen(lambda: None)
+            identity = running.identity()
+            said, safe = compare_with_running(directory, identity, running.observe())
         found = _check_users(directory, identity, running)
     if is_flux(identity.uri):
+        intake = target.settings().intake
+        found += _judge_intake(directory, identity.uri, intake)
         with show_wait("starting a broker on a copy of the files"):
-            found += _try_files(directory, identity, target.settings().intake)
+            found += _try_files(directory, identity, intake)
     for line in said:
         click.echo(line)
     for finding in found:
         click.echo(f"{finding.what}; {finding.advice}")
     if found or not safe:
         sys.exit(1)
+
+
+def _judge_intake(directory: Path, uri: str, intake: IntakeSettings) -> list[Finding]:
+    """Return why the intake mode does not suit the instance, as `burst setup` does."""
+    try:
+        check_intake(read_config(directory), read_running(uri), intake)
+    except ConfigError as error:
+        return [wrong(error.what, error.advice)]
+    return []
 
 
 def _try_files(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import pwd
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,13 +17,18 @@ from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadError
+from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.running_instance import read_jobs_in
-from burst.flux_setup.setup_files import system_directories
-from burst.flux_setup.site_tables import our_tables
+from burst.flux_setup.setup_files import FluxDirectories, system_directories
+from burst.flux_setup.site_tables import (
+    are_all_queues_ours,
+    is_for_ordinary_jobs,
+    our_tables,
+)
 from burst.lead import Lead
 from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
-from burst.model.jobid import format_f58
-from burst.runtime.connect import connect
+from burst.model.jobid import JobId, format_f58
+from burst.runtime.connect import connect, is_flux
 from burst.runtime.offline import read_records_snapshot
 
 
@@ -36,44 +44,61 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     Takes out what `burst lead adopt`, `burst lead add-slot` and `burst setup --system`
     did: files of the site are as they were, byte for byte, and files that were written
     for burst are removed, except those that were changed since. Says what it does with
-    each. Refuses while a daemon serves the instance, bursts live or jobs are held. The
-    instance is without burst after a restart.
+    each. Refuses while a daemon serves the instance, bursts live, jobs are held or wait
+    in the queues that go. The instance is without burst after a restart.
     """
-    plan = plan_unadopt(directory, system_directories().own)
+    places = system_directories()
+    plan = plan_unadopt(directory, places.own)
+    has_queues = not are_all_queues_ours(places)
+    with show_wait("reading what is on record"):
+        owner = _check_idle(target, places)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
-    with show_wait("reading what is on record"):
-        _check_idle(target)
     if dry_run:
         return
     apply_unadopt(plan)
     click.echo(
-        "\nDo the same with the files of the other hosts, also where users only log"
-        " in. Then, as root, on all hosts of the instance, of which the restart ends"
-        " jobs that run; the last line on this one, when nobody needs the records of"
+        "\nDo the same with the files of the other hosts, also where users only log in."
+    )
+    if owner and not has_queues:
+        click.echo(
+            "No named queues are left, which Flux learns only by a restart: do not have"
+            " it reload its configuration, and restart it now."
+        )
+    click.echo(
+        "Then, as root, on all hosts of the instance, of which the restart ends jobs"
+        " that run; the last line on this one, when nobody needs the records of"
         " bursts:\n"
     )
-    for command in next_commands():
+    for command in next_commands(owner if has_queues else ""):
         click.echo(f"    {command}")
 
 
-def _check_idle(target: Target) -> None:
-    """Raise BurstError where bursts live, or could begin."""
+def _check_idle(target: Target, places: FluxDirectories) -> str:
+    """Raise BurstError where bursts live, or could begin.
+
+    Return the owner of the instance, empty where it does not run.
+    """
     settings = target.settings()
-    try:
-        lead = connect(settings.lead.uri, settings.intake.attribute)
-    except LeadError as error:
-        # It may be why this is typed, and nothing can join what does not run.
-        click.echo(f"the instance does not run, so no record was read: {error}")
-        return
-    try:
-        for what, advice in _obstacles(lead, settings):
-            raise ConfigError(what, advice)
-    finally:
-        lead.close()
+    with owner_rights(settings.lead.uri):
+        try:
+            lead = connect(settings.lead.uri, settings.intake.attribute)
+        except LeadError as error:
+            # It may be why this is typed, and nothing can join what does not run.
+            click.echo(f"the instance does not run, so no record was read: {error}")
+            return ""
+        try:
+            for what, advice in _obstacles(lead, settings, places):
+                raise ConfigError(what, advice)
+            owner = lead.identity().owner_userid
+        finally:
+            lead.close()
+    return pwd.getpwuid(os.geteuid() if owner is None else owner).pw_name
 
 
-def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
+def _obstacles(
+    lead: Lead, settings: Settings, places: FluxDirectories
+) -> Iterator[tuple[str, str]]:
     """Yield what has to end first, and how. Raises BurstError."""
     served = call_daemon(lead, "ping")
     snapshot = read_records_snapshot(lead, settings)
@@ -84,14 +109,35 @@ def _obstacles(lead: Lead, settings: Settings) -> Iterator[tuple[str, str]]:
     held = " ".join(map(format_f58, held_jobs(snapshot.records)))
     if held:
         yield f"burst holds jobs: {held}", "burst release --all"
-    # Of our piece of the configuration, which goes: those of other jobs, too.
-    queues = our_tables(system_directories()).get("queues", {})
-    queued = read_jobs_in(settings.lead.uri, queues)
-    if queued:
-        waiting = " ".join(map(format_f58, queued))
-        yield (
-            f"jobs are in queues that go: {waiting}",
-            f"flux cancel {waiting}, and have their users submit them again",
-        )
+    if is_flux(settings.lead.uri):
+        queues = our_tables(places).get("queues", {})
+        yield from _jobs_in_queues(settings.lead.uri, queues)
     if served is not None:
         yield "a daemon serves the instance", "systemctl disable --now burst"
+
+
+def _jobs_in_queues(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield which jobs wait in queues of our piece of the configuration, which goes.
+
+    Flux takes none out of its queue (`flux update` refuses an empty name), and starts
+    none whose queue is gone.
+    """
+    ordinary = {name for name, table in queues.items() if is_for_ordinary_jobs(table)}
+    names = ", ".join(sorted(ordinary))
+    waiting = _listed(read_jobs_in(uri, ordinary))
+    if waiting:
+        yield (
+            f"ordinary jobs wait in queue {names}, which goes: {waiting}",
+            'flux queue disable --all -m "burst is taken out" has users submit no more;'
+            " let these run, or cancel them",
+        )
+    queued = _listed(read_jobs_in(uri, queues.keys() - ordinary))
+    if queued:
+        yield (
+            f"jobs are in queues that go: {queued}",
+            f"flux cancel {queued}, and have their users submit them again",
+        )
+
+
+def _listed(jobs: Iterable[JobId]) -> str:
+    return " ".join(map(format_f58, jobs))

@@ -12,17 +12,12 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.progress import show_wait
+from burst.cli.intake_check import check_intake, read_running
 from burst.cli.target import Target, target_options
 from burst.config import Mode
-from burst.errors import Denied, LeadError
 from burst.flux_setup.config_files import ConfigFiles
 from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
-from burst.flux_setup.running_instance import (
-    RunningInstance,
-    check_compatible,
-    read_instance,
-)
+from burst.flux_setup.running_instance import RunningInstance
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
     FluxDirectories,
@@ -134,9 +129,12 @@ def _choice(
         intake = msgspec.structs.replace(intake, mode=mode)
     check_flux_version(intake)
     instance = _running(settings.lead.uri or os.environ.get("FLUX_URI", ""), system)
-    if instance is not None:
-        check_compatible(instance, intake)
-    site = _site(places, instance)
+    files = site_files(places)
+    if files is not None and files.files:
+        check_intake(files.tables, instance, intake)
+    elif instance is not None:
+        check_intake(instance.config, instance, intake)
+    site = _site(places, files, instance)
     check_names(site, intake)
     has_local = any(table.type == "local" for table in settings.providers.values())
     return IntakeChoice(
@@ -157,24 +155,21 @@ def _running(uri: str, system: bool) -> RunningInstance | None:
             "no running Flux was found, so its queues and scheduler are not known"
         )
         return None
-    try:
-        with show_wait("reading the lead's queues and scheduler"):
-            return read_instance(uri)
-    except (Denied, LeadError) as error:
-        click.echo(f"its queues and scheduler are not known: {error}")
-        return None
+    return read_running(uri)
 
 
-def _site(places: FluxDirectories, instance: RunningInstance | None) -> SiteTables:
+def _site(
+    places: FluxDirectories, files: ConfigFiles | None, instance: RunningInstance | None
+) -> SiteTables:
     """Return what the site has: by its files, if ours is put beside them.
 
     They count when the instance starts again, and are there before it runs.
     """
-    files, ours = site_files(places), our_tables(places)
     if files is not None and files.files:
         for line in _replaced_by(files):
             click.echo(line)
         return site_tables(files.tables, {})
+    ours = our_tables(places)
     return site_tables(instance.config, ours) if instance else SiteTables()
 
 
@@ -215,6 +210,9 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
     if mode == "queue" and not choice.local_queue:
         yield "\nThe site's own queues stay as they are."
     if mode == "queue" and choice.local_queue:
+        yield "\nUntil then, do not have a running lead reload its configuration: it"
+        yield "would get the queues at once, stopped, and Fluxion fails jobs of a queue"
+        yield "that it was not started with."
         yield "\nFlux creates named queues stopped. When the lead is up, start the one"
         yield "of the jobs that do not burst:\n"
         yield f"    flux queue start --queue={choice.local_queue}"

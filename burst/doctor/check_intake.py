@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from burst.config import IntakeSettings, Settings
 from burst.doctor.facts import InstalledFacts, ReadFailure
 from burst.flux.frobnicator import (
+    DISABLED,
+    ENABLE,
     NAME,
     frobnicator_table,
+    is_disabled,
     is_left_out,
     why_not_apart,
 )
@@ -87,6 +90,9 @@ def _check_frobnicator(
         yield from _check_users_apart(instance, intake)
         return
     table = frobnicator_table(instance.config)
+    if is_disabled(instance.config):
+        yield wrong(DISABLED, ENABLE)
+        return
     if is_left_out(instance.config):
         yield wrong(
             f"[ingest.frobnicator] plugins is {instance.frobnicators}, without {NAME}:"
@@ -122,8 +128,8 @@ def _check_users_apart(
     if why:
         yield wrong(
             f"the lead has guests, and {why}: the daemon does not start",
-            f"{_LISTED if is_left_out(instance.config) else _SETUP}; or set [plan]"
-            " share_users = true, if users may share bursts",
+            f"{_advice(instance)}; or set [plan] share_users = true, if users may"
+            " share bursts",
         )
     else:
         yield ok(f"{NAME} keeps the nodes of each burst for the jobs of its user")
@@ -134,6 +140,13 @@ def _check_users_apart(
             " nodes: in mode hold no job may have lent ones before the daemon says so",
             'set [intake] mode = "scheduler" or "queue", or leave the validator out',
         )
+
+
+def _advice(instance: RunningInstance) -> str:
+    """Return how the lead gets the frobnicator, which it does not run."""
+    if is_disabled(instance.config):
+        return ENABLE
+    return _LISTED if is_left_out(instance.config) else _SETUP
 
 
 def _check_commands(installed: InstalledFacts) -> Iterator[Finding]:

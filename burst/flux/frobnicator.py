@@ -18,6 +18,11 @@ _ADVICE = (
     "`burst setup` installs it and says how the lead gets it; or set [plan] share_users"
     " = true, which lets the jobs of all users run on the nodes of any burst"
 )
+DISABLED = (
+    "[ingest.frobnicator] disable is true, so that Flux runs no frobnicator, neither"
+    " that of burst nor its own for queues and defaults"
+)
+ENABLE = "take `disable` out of that table; then flux config reload"
 _NO_JOB = 0
 
 
@@ -37,7 +42,19 @@ def frobnicator_table(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def is_left_out(config: Mapping[str, Any]) -> bool:
     """Tell whether `burst setup` was done, and another list of plugins counts."""
     table = config.get("ingest", {}).get("frobnicator", {})
-    return "burst" in table and frobnicator_table(config) is None
+    found = "burst" in table and frobnicator_table(config) is None
+    return found and not is_disabled(config)
+
+
+def is_disabled(config: Mapping[str, Any]) -> bool:
+    """Tell whether Flux runs no frobnicator at all."""
+    return bool(config.get("ingest", {}).get("frobnicator", {}).get("disable"))
+
+
+def check_enabled(config: Mapping[str, Any]) -> None:
+    """Raise ConfigError where Flux would not run ours."""
+    if is_disabled(config):
+        raise ConfigError(DISABLED, ENABLE)
 
 
 def comes_after_constraints(config: Mapping[str, Any]) -> bool:
@@ -53,6 +70,8 @@ def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
     `intake` is of a site that keeps users apart.
     """
     table = frobnicator_table(config)
+    if is_disabled(config):
+        return DISABLED
     if is_left_out(config):
         return f"a list [ingest.frobnicator] plugins leaves out {NAME}"
     if table is None:
@@ -77,12 +96,13 @@ def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
 
 def check_users_apart(client: RpcClient, intake: IntakeSettings) -> None:
     """Raise ConfigError unless no job can get lent nodes by itself."""
-    why = why_not_apart(client.ask("config.get"), intake)
+    config = client.ask("config.get")
+    why = why_not_apart(config, intake)
     if why:
         raise ConfigError(
             f"the lead has guests, and {why}: their jobs could run on nodes that are"
             " lent for other users",
-            _ADVICE,
+            ENABLE if is_disabled(config) else _ADVICE,
         )
     if intake.mode == "scheduler":
         return

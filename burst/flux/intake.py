@@ -8,6 +8,7 @@ from typing import Any
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError, LeadError
+from burst.flux.queues import read_queues
 from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.flux.scheduler import SCHEDULER
 from burst.model.jobid import JobId, format_f58
@@ -19,12 +20,23 @@ _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 
 
 def prepare_queues(client: RpcClient, intake: IntakeSettings) -> None:
-    """Stop the queue in which jobs wait, start the other. Raises ConfigError."""
+    """Stop the queue in which jobs wait, start the other. Raises ConfigError.
+
+    The other stays stopped while all queues are, as `flux queue stop --all` leaves them
+    for a maintenance, over restarts too: no nodes are rented then.
+    """
     tables = client.ask("config.get").get("queues", {})
-    for name in (intake.queue, intake.ready):
+    ours = (intake.queue, intake.ready)
+    for name in ours:
         _check_queue(tables, name)
-    _set_started(client, intake.queue, False)
-    _set_started(client, intake.ready, True)
+    found = read_queues(client)
+    others = [queue for name, queue in found.items() if name not in ours]
+    is_paused = bool(others) and not any(queue.started for queue in others)
+    waiting, ready = (found.get(name) for name in ours)
+    if waiting is not None and waiting.started:
+        _set_started(client, intake.queue, False)
+    if ready is not None and not ready.started and not is_paused:
+        _set_started(client, intake.ready, True)
 
 
 def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
@@ -66,9 +78,6 @@ def _check_queue(tables: Mapping[str, Any], name: str) -> None:
 
 def _set_started(client: RpcClient, name: str, start: bool) -> None:
     """Start or stop a queue of ours; named queues come up stopped, the first time."""
-    status = client.ask("job-manager.queue-status", {"name": name})
-    if status["start"] == start:
-        return
     client.ask(
         "job-manager.queue-start",
         {

@@ -9,20 +9,15 @@ from typing import Any
 
 import msgspec
 
-from burst.config import IntakeSettings
-from burst.errors import ConfigError
 from burst.flux.handle import Handle
 from burst.flux.queue_changes import jobs_in_queues
 from burst.flux.queues import read_queues
 from burst.flux.rpc import RpcClient
-from burst.flux.scheduler import find_obstacles, read_scheduler
+from burst.flux.scheduler import read_scheduler
 from burst.model.jobid import JobId
 from burst.model.lead import QueueView
 from burst.model.ranks import parse_idset
 from burst.model.scheduler import Scheduler
-
-# Those that sched-burst can stand in for: it is made of them.
-_SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
 
 
 class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,16 +67,3 @@ def read_jobs_in(uri: str, queues: Collection[str]) -> list[JobId]:
         return []
     with closing(Handle(uri)) as handle:
         return jobs_in_queues(RpcClient(handle), queues)
-
-
-def check_compatible(instance: RunningInstance, intake: IntakeSettings) -> None:
-    """Raise ConfigError if the intake mode would replace the site's scheduler."""
-    if intake.mode == "scheduler" and instance.scheduler not in _SHIPPED:
-        raise ConfigError(
-            f"the instance schedules by {instance.scheduler}, which sched-burst would"
-            " replace",
-            "choose --mode queue, which needs no other scheduler",
-        )
-    if intake.mode != "scheduler":
-        for finding in find_obstacles(instance.known, intake, instance.config):
-            raise ConfigError(finding.what, finding.advice)

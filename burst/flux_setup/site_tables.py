@@ -93,6 +93,21 @@ def our_tables(places: FluxDirectories) -> dict[str, Any]:
     return read_tables(there[0]) if there else {}
 
 
+def are_all_queues_ours(places: FluxDirectories) -> bool:
+    """Tell whether the instance has no named queues once our piece is gone.
+
+    Raises ConfigError.
+    """
+    files = site_files(places)
+    named = files.tables.get("queues") if files else None
+    return bool(our_tables(places).get("queues")) and not named
+
+
+def is_for_ordinary_jobs(queue: Mapping[str, Any]) -> bool:
+    """Tell whether `burst setup` made this queue for the jobs that do not burst."""
+    return list(queue.get("requires", ())) == [f"^{LENT}"]
+
+
 def files_after_ours(files: ConfigFiles) -> list[Path]:
     """Return the files whose list of frobnicators replaces ours, and lacks ours."""
     late = (e for e in files.files if os.fsencode(e.path.name) > LEAD_PIECE.encode())

@@ -109,10 +109,17 @@ def apply_unadopt(plan: UndoPlan) -> None:
                 ) from error
 
 
-def next_commands() -> Iterator[str]:
-    """Yield what root does after that, in this order."""
-    # The frobnicator is gone, which the brokers that run would look for.
-    yield "systemctl reload flux"
+def next_commands(owner: str) -> Iterator[str]:
+    """Yield what root does after that, in this order.
+
+    `owner` is whose the instance is, if it runs and can go on without our files until
+    it is restarted. Where the last named queues go, it cannot: Fluxion would deny each
+    job, as it has no queue for those without one before it is loaded anew.
+    """
+    if owner:
+        # The frobnicator is gone, which the brokers that run would look for. All have
+        # the configuration of rank 0, and no other may reload it.
+        yield f"runuser -u {owner} -- flux config reload --follower-noop"
     yield "systemctl daemon-reload"
     yield "systemctl restart flux"
     yield "flux kvs unlink -Rf burst"

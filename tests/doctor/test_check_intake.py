@@ -133,3 +133,14 @@ def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
     (wrong,) = [each for each in found if each.level is WRONG]
     assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
     assert "`burst setup` again" in wrong.advice
+
+
+@pytest.mark.parametrize("access", [{}, {"allow-guest-user": True}])
+def test_a_frobnicator_that_the_site_disabled_is_to_be_enabled(access) -> None:
+    frob = {**FROB, "disable": True}
+    config = {"ingest": {"frobnicator": frob}, "access": access}
+    instance = RunningInstance(scheduler="x", config=config)
+    found = check_intake(instance, INSTALLED, Settings())
+    (wrong,) = [each for each in found if each.level is WRONG]
+    assert "[ingest.frobnicator] disable is true" in wrong.what
+    assert wrong.advice.startswith("take `disable` out of that table")

@@ -28,7 +28,11 @@ def prepare(queues: dict[str, Any], started: set[str]) -> list[tuple[str, bool]]
 
     services: dict[str, Callable[[Any], dict[str, Any]]] = {
         "config.get": lambda _: {"queues": queues},
-        "job-manager.queue-status": lambda asked: {"start": asked["name"] in started},
+        "job-manager.queue-list": lambda _: {"queues": [*queues]},
+        "job-manager.queue-status": lambda asked: {
+            "start": asked["name"] in started,
+            "enable": True,
+        },
         "job-manager.queue-start": start,
     }
     client = RpcClient(FakeHandle(services).as_handle())
@@ -45,6 +49,15 @@ def test_the_queue_in_which_jobs_wait_is_stopped_and_the_other_started() -> None
     queues = {WAITING: OURS, READY: OURS}
     assert prepare(queues, {WAITING}) == [(WAITING, False), (READY, True)]
     assert prepare(queues, {READY}) == []
+    queues |= {"batch": {}, "debug": {}}
+    assert prepare(queues, {"debug"}) == [(READY, True)]
+
+
+def test_while_all_are_stopped_burst_jobs_start_on_no_nodes_either() -> None:
+    queues = {WAITING: OURS, READY: OURS, "batch": {}}
+    assert prepare(queues, set()) == []
+    assert prepare(queues, {WAITING}) == [(WAITING, False)]
+    assert prepare(queues, {READY}) == [], "it was not `flux queue stop --all`"
 
 
 @pytest.mark.parametrize(

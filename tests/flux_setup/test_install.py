@@ -13,7 +13,6 @@ import pytest
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, Change, apply_files, plan_files
-from burst.flux_setup.running_instance import RunningInstance, check_compatible
 from burst.flux_setup.setup_files import (
     FORMER_PIECES,
     LEAD_PIECE,
@@ -244,29 +243,3 @@ def test_the_module_gets_the_policy_and_the_attribute() -> None:
     (module,) = tomllib.loads(text)["modules"]
     assert module["module"] == "/x/sched-burst.py"
     assert module["args"] == ["policy=backfill", "attribute=cloud", "lent=burst"]
-
-
-@pytest.mark.parametrize(
-    ("mode", "instance", "says"),
-    [
-        (
-            "scheduler",
-            RunningInstance(scheduler="sched-fluxion-qmanager", config={}),
-            "the instance schedules by sched-fluxion-qmanager",
-        ),
-    ],
-)
-def test_what_would_take_something_from_a_site_is_refused(mode, instance, says) -> None:
-    with pytest.raises(ConfigError, match=says):
-        check_compatible(instance, IntakeSettings(mode=mode))
-
-
-def test_what_takes_nothing_is_not() -> None:
-    ours = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}}
-    queues = RunningInstance(
-        scheduler="sched-fluxion-qmanager", config={"queues": ours}
-    )
-    check_compatible(queues, IntakeSettings(mode="queue"))
-    check_compatible(queues, IntakeSettings(mode="hold"))
-    shipped = RunningInstance(scheduler="sched-simple", config={})
-    check_compatible(shipped, IntakeSettings(mode="scheduler"))

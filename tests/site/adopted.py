@@ -31,9 +31,17 @@ _QUICK = {
 }
 
 
-def lines_of_page() -> list[str]:
-    """Return what the page has root and guests type, in its order."""
-    found = [block for block in blocks(PAGE) if _OF_PAGE in block.said]
+def lines_of_page(*, named_queues: bool = True) -> list[str]:
+    """Return what the page has root and guests type, in its order.
+
+    `named_queues`: whether the site has some, without which some of it is otherwise.
+    """
+    others = "has no named queues" if named_queues else "has named queues"
+    found = [
+        block
+        for block in blocks(PAGE)
+        if _OF_PAGE in block.said and others not in block.said
+    ]
     return [line for block in found for line in block.commands.splitlines()]
 
 
@@ -67,7 +75,7 @@ class Adopted:
         lines = lines_of_page()
         for line in lines[: lines.index("runuser -u flux -- burst doctor")]:
             type_line(self.site, line.replace(f"--mode {_MODE}", f"--mode {mode}"))
-            if line.startswith("flux queue stop"):
+            if "flux queue stop" in line:
                 first = self.site.flux("bob", "submit", "-N1", "true")
                 after = f"--dependency=afterok:{first}"
                 second = self.site.flux("bob", "submit", after, "-N1", "true")

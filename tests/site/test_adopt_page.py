@@ -34,12 +34,13 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def files(site: Site) -> list[str]:
-    return site.root("sh", "-c", _LIST).splitlines()
+def files(site: Site, host: int = 0) -> list[str]:
+    return site.boxes[host].run("root", "sh", "-c", _LIST).splitlines()
 
 
 def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:
     before, answers = files(site), run_workload(site)
+    elsewhere = files(site, host=-1)
     said = ""
     for line in lines_of_page():
         if line.startswith(_GUESTS):
@@ -48,14 +49,19 @@ def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:
             done = site.boxes[-1].try_run("ann", "sh", "-ec", line)
             assert done.returncode == 0, (done.stderr, site.log())
             assert done.stdout.split() == ["ann"] * 3
+            site.boxes[-1].run("ann", "flux", "jobs", "-a", "-o", "burst")
             end_burst(site)
         else:
             said = type_line(site, line)
             if line.startswith("burst setup"):
                 assert "The other hosts of the instance, and those where" in said
     assert files(site) == before, said
+    site.distribute()
+    # What a site's means leave of directories is theirs.
+    assert set(files(site, host=-1)) - set(elsewhere) <= {"/etc/xdg/flux"}
     # Between this and the restart users submit as before.
-    assert site.flux("bob", "run", "-N1", "id", "-un") == "bob"
+    for box in site.boxes:
+        assert box.run("bob", "flux", "run", "-N1", "id", "-un").strip() == "bob"
     site.restart()
     assert str(run_workload(site)) == str(answers)
 

@@ -187,3 +187,25 @@ def test_a_burst_that_drains_as_the_lead_is_restarted_is_reaped(
     # Its ranks are drained no more: the next burst has them.
     after = adopted.submit("bob", f"-N{LENT}", "--requires=burst", "true")
     assert adopted.wait_for_end("bob", after).returncode == 0
+
+
+@pytest.mark.parametrize("world", named("simple-queue"), indirect=True)
+def test_queues_that_are_all_stopped_pause_bursts_over_a_restart_too(
+    adopted: Adopted,
+) -> None:
+    site = adopted.site
+    site.flux(OWNER, "queue", "stop", "--all", "--quiet")
+    try:
+        job = adopted.submit("ann", f"-N{_NODES}", "true")
+        # The daemon that starts prepares queues before it serves.
+        site.restart()
+        adopted.wait_until_served()
+        wait_until(
+            lambda: "queue burst-ready is stopped" in adopted.explain("ann", job),
+            lambda: adopted.tell("ann", job),
+            pause=0.3,
+        )
+        assert set(adopted.states().values()) <= {"inactive"}
+    finally:
+        site.flux(OWNER, "queue", "start", "--all", "--quiet")
+    assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Whether an intake mode suits an instance: what setup, adopt and check ask alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from burst.cli.progress import show_wait
+from burst.config import IntakeSettings
+from burst.errors import Denied, LeadError
+from burst.flux.frobnicator import check_enabled
+from burst.flux.owner_rights import owner_rights
+from burst.flux_setup.expected_scheduler import check_compatible, find_fluxion
+from burst.flux_setup.running_instance import RunningInstance, read_instance
+
+
+def read_running(uri: str) -> RunningInstance | None:
+    """Return what the instance says, None if it does not answer, which is told."""
+    try:
+        with owner_rights(uri), show_wait("reading the lead's queues and scheduler"):
+            return read_instance(uri)
+    except (Denied, LeadError) as error:
+        click.echo(f"its queues and scheduler are not known: {error}")
+        return None
+
+
+def check_intake(
+    tables: Mapping[str, Any], running: RunningInstance | None, intake: IntakeSettings
+) -> None:
+    """Raise ConfigError where an instance with these tables could not have the mode."""
+    check_enabled(tables)
+    has_fluxion = running is None and find_fluxion()
+    check_compatible(tables, running, intake, has_fluxion=has_fluxion)
