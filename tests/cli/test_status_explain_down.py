@@ -156,8 +156,8 @@ def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> No
         (burst,) = found["bursts"]
     cli.run("down", burst["id"])
     assert lines[0].startswith(f"{name}: run, 2 whole nodes")
-    # Which ranks are free depends on how far the burst of the test before is.
-    assert re.search(r"it runs on burst-0-\[\d-\d\]", lines[1])
+    # Which ranks are free depends on how far the bursts of the tests before are.
+    assert re.search(r"it runs on burst-\d-\[\d-\d\]", lines[1])
     assert f"  {burst['id']} of local: online" in lines
     assert found["verdict"] == "running"
     assert "job-start" in [event["name"] for event in burst["events"]]

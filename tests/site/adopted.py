@@ -21,6 +21,12 @@ SETTINGS = "/etc/flux/burst.toml"
 LENT = 4
 """Of the page: how many nodes may be lent."""
 
+_PLACES = "/etc/flux /etc/xdg/flux /etc/systemd/system"
+# Of each file: its path, mode, owner and content.
+_LIST = f"""\
+find -L {_PLACES} -type f -printf '%p %m %u %g ' -exec sha256sum {{}} \\; | sort
+find {_PLACES} -type d | sort
+"""
 _LOOK_S = 0.3
 _OF_PAGE = "test_adopt_page.py"
 _MODE = "queue"
@@ -60,6 +66,11 @@ def type_line(site: Site, line: str) -> str:
         site.restart()
         return ""
     return site.root("sh", "-ec", f"umask 077\n{line}")
+
+
+def files(site: Site, host: int = 0) -> list[str]:
+    """Return what a host has of files that adoption may touch, a line each."""
+    return site.boxes[host].run("root", "sh", "-c", _LIST).splitlines()
 
 
 class Adopted:

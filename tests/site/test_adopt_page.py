@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.site import fluxion
-from tests.site.adopted import lines_of_page, type_line
+from tests.site.adopted import files, lines_of_page, type_line
 from tests.site.flux_host import CONFIG
 from tests.site.site import SIMPLE, Site, SiteShape
 from tests.site.workload import run_workload
@@ -19,12 +19,6 @@ pytestmark = [
 ]
 
 _SCHEDULER = "easy" if fluxion.INSTALLED else SIMPLE
-_PLACES = "/etc/flux /etc/xdg/flux /etc/systemd/system"
-# Of each file: its path, mode, owner and content.
-_LIST = f"""\
-find -L {_PLACES} -type f -printf '%p %m %u %g ' -exec sha256sum {{}} \\; | sort
-find {_PLACES} -type d | sort
-"""
 _GUESTS = "flux run "
 
 
@@ -32,10 +26,6 @@ _GUESTS = "flux run "
 def site() -> Iterator[Site]:
     with Site(SiteShape(scheduler=_SCHEDULER)) as site:
         yield site
-
-
-def files(site: Site, host: int = 0) -> list[str]:
-    return site.boxes[host].run("root", "sh", "-c", _LIST).splitlines()
 
 
 def test_the_page_makes_a_site_burst_and_takes_it_out_again(site: Site) -> None:

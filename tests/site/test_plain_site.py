@@ -7,10 +7,9 @@ import pytest
 
 from tests.multiuser.lab import OWNER
 from tests.site import fluxion
-from tests.site.adopted import lines_of_page, type_line
+from tests.site.adopted import files, lines_of_page, type_line
 from tests.site.flux_host import CONFIG
 from tests.site.site import SIMPLE, Site, SiteShape
-from tests.site.test_adopt_page import files
 from tests.support.fluxion import MISSING, QMANAGER
 from tests.support.waiting import wait_until
 
