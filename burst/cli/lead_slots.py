@@ -93,8 +93,9 @@ def check(directory: Path, target: Target) -> None:
         with owner_rights(target.settings().lead.uri):
             running = stack.enter_context(target.lead())
             running.listen(lambda: None)
-            identity = running.identity()
-            said, safe = compare_with_running(directory, identity, running.observe())
+            identity, view = running.identity(), running.observe()
+        # Files are root's to read, and may be nobody else's.
+        said, safe = compare_with_running(directory, identity, view)
         found = _check_users(directory, identity, running)
     if is_flux(identity.uri):
         intake = target.settings().intake
