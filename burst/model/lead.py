@@ -246,8 +246,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
     perhaps. Only ranks that have some."""
     queues: Mapping[str, QueueView] = {}
-    """By name, empty for the one queue of an instance that has none by name. None for
-    leads that have no queues."""
+    """By name; the name is empty for the one queue of an instance without named queues.
+    Leads that have no queues have no entry."""
     scheduler: Scheduler = Scheduler()
     """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()
