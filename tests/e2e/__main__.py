@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -44,6 +45,8 @@ class Stage(msgspec.Struct, frozen=True):
     """Programs without which some of them are skipped, as each says itself."""
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
+    beside: bool = False
+    """Whether it waits most of the time, and runs beside the others."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -57,6 +60,24 @@ def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
     def run(command: list[str]) -> int:
         given = {**environment, **os.environ}
         return subprocess.run(command, env=given, check=False).returncode
+
+    return run
+
+
+def _run_beside(environment: dict[str, str]) -> Callable[[list[str]], int]:
+    """Run what prints whole lines, as others print meanwhile."""
+
+    def run(command: list[str]) -> int:
+        given = {**environment, **os.environ}
+        pipe, both = subprocess.PIPE, subprocess.STDOUT
+        with subprocess.Popen(
+            command, env=given, stdout=pipe, stderr=both, text=True
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                sys.stdout.write(line)
+                sys.stdout.flush()
+        return process.returncode
 
     return run
 
@@ -99,7 +120,7 @@ STAGES = (
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
     Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("month", _run_here(_MONTH), ("flux",)),
+    Stage("month", _run_beside(_MONTH), ("flux",), beside=True),
 )
 
 
@@ -115,14 +136,20 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     options = words[len(named) :]
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
-    outcomes, lines = [], []
-    for stage in chosen:
+
+    def timed(stage: Stage) -> Outcome:
         began = time.monotonic()
         outcome = _try(stage, machine, options)
         took = f"{time.monotonic() - began:.0f} s"
-        outcomes.append(outcome)
-        lines.append(f"{stage.mark:10}  {took:>6}  {outcome.text}")
-        sys.stderr.write(f"make e2e: {lines[-1]}\n")
+        line = f"{stage.mark:10}  {took:>6}  {outcome.text}"
+        sys.stderr.write(f"make e2e: {line}\n")
+        return msgspec.structs.replace(outcome, text=line)
+
+    with ThreadPoolExecutor() as threads:
+        beside = {s: threads.submit(timed, s) for s in chosen if s.beside}
+        others = {s: timed(s) for s in chosen if not s.beside}
+        outcomes = [others.get(s) or beside[s].result() for s in chosen]
+    lines = (outcome.text for outcome in outcomes)
     sys.stdout.write("\n".join(["", *lines, ""]))
     return int(any(outcome.failed for outcome in outcomes))
 

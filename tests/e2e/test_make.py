@@ -7,6 +7,7 @@ import itertools
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.e2e.__main__ import STAGES, Stage, main
 from tests.e2e.tools import FILES, PACKAGES, ROOT, Machine
 from tests.kubelab.build import Unavailable
 from tests.stages import PURE, of_stage, workers
+from tests.support.waiting import HANG_S
 
 
 class Fake:
@@ -116,6 +118,21 @@ def test_one_stage_that_fails_fails_all_and_stops_none(
     said = capsys.readouterr().out.splitlines()
     assert re.match(rf"kind +\d+ s  {told}", said[1])
     assert re.match(r"month +\d+ s  passed$", said[2])
+
+
+def test_a_stage_that_waits_runs_beside_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    met = threading.Barrier(2, timeout=HANG_S)
+
+    def meets(_command: list[str]) -> int:
+        met.wait()
+        return 0
+
+    stages = [Stage("kind", meets), Stage("month", meets, beside=True)]
+    assert main([], Fake().machine, stages) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said[1:]] == ["kind", "month"]
 
 
 @pytest.mark.parametrize(
