@@ -7,6 +7,7 @@ import click
 
 from burst.cli.complete_names import complete_burst
 from burst.cli.progress import show_wait
+from burst.cli.tags import tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 
@@ -36,13 +37,7 @@ def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
             found = lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
-        if of := found.get("member"):
-            ensemble = of.partition("/")[0]
-            click.echo(
-                f"{of} gets another burst in its place; burst ensemble down {ensemble}"
-                " ends that",
-                err=True,
-            )
+        tell_of_tag(found)
         if no_wait:
             click.echo(f"{burst_id} is being taken down")
         else:

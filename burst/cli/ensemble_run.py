@@ -87,7 +87,7 @@ def submit(name: str, target: Target, **asked: str | int) -> None:
     """Submit further jobs for MEMBER of the ensemble NAME: those of an entry JOBS.
 
     A job that the file does not have is submitted for a member with flux submit
-    --setattr=burstable --setattr=burst.member=NAME/MEMBER.
+    --burst --burst-tag=NAME/MEMBER.
     """
     with target.lead() as lead:
         lead.call("ensemble-submit", {"name": name, **asked}, timeout=60.0)

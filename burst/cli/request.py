@@ -12,6 +12,7 @@ from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job, complete_provider, complete_slot
 from burst.cli.output import show_output
 from burst.cli.progress import show_wait
+from burst.cli.tags import check_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 from burst.model.listing import parse_listing
@@ -42,6 +43,12 @@ _COMING = ("new", "provision", "join")
     default="",
     shell_complete=complete_slot,
     help="Rank slot to use, as a hostlist.",
+)
+@click.option(
+    "--tag",
+    default="",
+    callback=check_tag,
+    help="Only jobs with this tag may use the nodes, which stay until burst down.",
 )
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the nodes.")
 @click.option(
@@ -76,6 +83,10 @@ def request(
     COMMAND once on each node, or the jobs of --batch, and are taken down after it;
     without either they stay until `burst down`, and the command to reach them is
     printed.
+
+    With --tag TAG, the nodes are for your jobs of flux submit --burst --burst-tag=TAG
+    alone, and stay until `burst down` or the end of their lease. Such a job waits for
+    nodes with its tag: it is given no others, and none are bought for it.
     """
     if job:
         if command or any(wanted.values()):
@@ -123,10 +134,11 @@ def _asked(
     if not isolated:
         if kinds:
             raise click.UsageError("COMMAND, --batch and --service go with --isolated")
-        return {**asked, "slot": slot}
-    if slot or len(kinds) > 1:
+        return {**asked, "slot": slot, "tag": more["tag"]}
+    if slot or more["tag"] or len(kinds) > 1:
         raise click.UsageError(
-            "--isolated takes no --slot, and one of COMMAND, --batch, --service"
+            "--isolated takes no --slot and no --tag, and one of COMMAND, --batch,"
+            " --service"
         )
     try:
         "".join(command).encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.tags import tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import watch_resize
 
@@ -28,5 +29,6 @@ def resize(
         asked = {"burst": burst_id, "nodes": nodes, "note": note}
         told = lead.call("resize", asked, timeout=60.0)
         click.echo(told["text"])
+        tell_of_tag(told)
         if not no_wait:
             watch_resize(lambda: lead.call("status", {}), burst_id, nodes)

@@ -28,7 +28,7 @@ from burst.core.unreadable_records import (
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError, LeadError, Unreadable
-from burst.model.burst import BurstId, Isolated, Membership, State
+from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
 from burst.model.decision import Decision, count_nodes
 from burst.model.hold import HELD_BY_US, Hold, HoldState
@@ -130,19 +130,6 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
     demand = request_nodes(nodes, provider)
     preferences = BurstPreferences(provider, mode="isolated")
     return msgspec.structs.replace(demand, preferences=preferences, isolated=isolated)
-
-
-def request_member(
-    nodes: int, offer: tuple[str, str], slot: str, member: Membership
-) -> Demand:
-    """Return the demand of a member of an ensemble for a burst. Raises BurstError.
-
-    `offer` is the name of a provider and of its offer, each empty for any.
-    """
-    provider, name = offer
-    demand = request_nodes(nodes, provider, slot)
-    wanted = msgspec.structs.replace(demand.preferences, offer=name)
-    return msgspec.structs.replace(demand, member=member, preferences=wanted)
 
 
 def make_requested_burst(

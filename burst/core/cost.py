@@ -57,9 +57,9 @@ def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float |
 def idle_limit(burst: Burst, settings: Settings) -> float:
     """Return for how many seconds it is kept once it is idle; math.inf for ever.
 
-    An ensemble decides by itself how long those of its members are kept.
+    One with a tag is kept until whoever requested it takes it down.
     """
-    if burst.lease.member is not None:
+    if burst.lease.tag is not None:
         return math.inf
     return min(settings.deadlines.idle, burst.keep_idle)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst resize`: a person or an ensemble wants a burst to grow or to shrink."""
+"""`burst resize`: somebody wants a burst to grow or to shrink."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, Unreadable
-from burst.model.burst import Burst, BurstId, Membership, State
+from burst.model.burst import Burst, BurstId, State, Tag
 from burst.model.jobid import format_f58
 from burst.model.lead import PENDING
 
@@ -88,10 +88,10 @@ def resize_burst(
     return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
 
 
-def member_of(records: Records, burst_id: str) -> Membership | None:
-    """Return the member of an ensemble that a burst is of; None if it is of none."""
-    burst = records.bursts.get(BurstId(burst_id))
-    return burst.lease.member if burst else None
+def tag_of(records: Records, burst_id: BurstId) -> Tag | None:
+    """Return the tag of a burst; None if it has none."""
+    burst = records.bursts.get(burst_id)
+    return burst.lease.tag if burst else None
 
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:

@@ -72,13 +72,12 @@ class Isolated(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in ("job", "command", "batch")
 
 
-class Membership(msgspec.Struct, frozen=True):
-    """Of which member of which ensemble something is."""
+class Tag(msgspec.Struct, frozen=True):
+    """For which jobs a burst is that was requested with a tag."""
 
     name: str
-    """`ENSEMBLE/MEMBER`."""
     userid: int
-    """Who runs the ensemble. Jobs of others do not run on its bursts."""
+    """Who requested it. Jobs of others are not assigned to it, whatever their tag."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,9 +126,10 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
     the like. Empty in records that are older."""
-    member: Membership | None = None
-    """Of which ensemble it is: it runs the jobs of that member and no others, and the
-    ensemble decides how long it is kept. None for all others."""
+    # By its name in the records of versions that knew tags of ensembles alone.
+    tag: Tag | None = msgspec.field(default=None, name="member")
+    """It is for jobs with this tag and no others, and is kept until whoever requested
+    it takes it down. None for all others."""
 
     @property
     def made_for_jobs(self) -> bool:

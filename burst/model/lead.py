@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.model.burst import Tag
 from burst.model.job_limits import JobLimits
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
@@ -188,6 +189,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The lent ranks on which its constraint lets it run beside own ones, for which
     `request.constraint` has only what its user and its queue require. None where it is
     not confined (burst.model.confinement)."""
+
+    @property
+    def tag(self) -> Tag | None:
+        """On bursts with this tag alone it is to run; None for a job without one."""
+        name = self.preferences.tag
+        return Tag(name, self.userid) if name else None
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):

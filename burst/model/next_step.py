@@ -92,10 +92,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.OWN_FIRST: _daemon("makes a burst at {until!t}, unless Flux started it"),
     Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
-    Reason.MEMBER_FULL: _daemon("gives {member} nodes as its ensemble's limits allow"),
-    Reason.MEMBER_ABSENT: _user(
-        "starts such an ensemble, or ends the job: flux cancel"
-    ),
+    Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
     Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),
     Reason.BANK_REFUSED: _user("submits it with another --bank"),

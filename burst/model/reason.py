@@ -165,14 +165,9 @@ class Reason(enum.Enum):
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
-    MEMBER_FULL = _waits(
-        "it waits for nodes of {member}, which its ensemble makes grow and shrink"
-        " (burst ensemble status)",
-        lasting=False,
-    )
-    MEMBER_ABSENT = _waits(
-        "it is for {member}, and no ensemble that runs has such a member for its user's"
-        " jobs (burst ensemble status), so that it gets no nodes; flux cancel ends it",
+    TAGGED = _waits(
+        "it has tag {tag}, and waits for nodes that its user requests with this tag"
+        " (burst request --tag)",
         lasting=False,
     )
 

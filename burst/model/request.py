@@ -95,9 +95,9 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     """Of its provider; empty for any. Never read of a jobspec."""
     guest: bool = False
     """Whether its user is not the owner of the instance. Never read of a jobspec."""
-    member: str = ""
-    """`ENSEMBLE/MEMBER` on whose bursts it is to run, and on no others; empty for a job
-    of no ensemble."""
+    tag: str = ""
+    """It is to run on bursts that were requested with this tag, and on no others; empty
+    for a job without one."""
 
     def takes(self, provider: str) -> bool:
         """Tell whether bursts of a provider are as the user and the rule want them."""
@@ -220,7 +220,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return what the user prefers. Raises JobspecError where it cannot be read."""
     try:
         found = msgspec.convert(_system(jobspec).get("burst") or {}, _PreferencesTable)
-        if not f"{found.provider}{found.member}".isprintable():
+        if not f"{found.provider}{found.tag}{found.member}".isprintable():
             # Both are told to others: in the memo, the log and by `burst explain`.
             raise ValueError("a name has characters that cannot be shown")
     except MALFORMED as error:
@@ -233,7 +233,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
         urgency=found.urgency or 0,
         mode=found.mode or "",
         wanted=bool(found.wanted),
-        member=found.member or "",
+        tag=found.tag or found.member or "",
     )
 
 
@@ -270,7 +270,9 @@ class _PreferencesTable(msgspec.Struct, rename="kebab"):
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)] | None = None
     mode: Literal["", "joined", "isolated"] | None = None
     wanted: bool | None = None
+    tag: _Name | None = None
     member: _Name | None = None
+    """Of jobs that an earlier version submitted for an ensemble: their tag."""
 
 
 class _Found(msgspec.Struct):

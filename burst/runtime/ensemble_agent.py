@@ -267,7 +267,7 @@ class EnsembleAgent:
         waiting = [
             job.id
             for job in lead.observe().jobs.values()
-            if job.preferences.member == self._site.about and job.state in PENDING
+            if job.preferences.tag == self._site.about and job.state in PENDING
         ]
         for job in waiting:
             try:
@@ -287,7 +287,7 @@ def make_report(
 ) -> AgentReport:
     """Return what was read of an instance; the agent adds what it knows itself."""
     rows = [
-        row_of(job, job_group(job) if job.preferences.member == site.about else "")
+        row_of(job, job_group(job) if job.preferences.tag == site.about else "")
         for job in view.jobs.values()
     ]
     # What is left out is told by its number, and later one by one.

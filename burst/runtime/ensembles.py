@@ -46,7 +46,7 @@ from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter
-from burst.model.burst import Membership
+from burst.model.burst import Tag
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.agent_members import AgentMembers
@@ -93,7 +93,7 @@ class Ensembles:
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
-        self._pending: tuple[LeadView | None, frozenset[Membership]]
+        self._pending: tuple[LeadView | None, frozenset[Tag]]
         self._pending = (None, frozenset())
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -154,7 +154,7 @@ class Ensembles:
             else:
                 self._said.pop(name, None)
 
-    def _pending_of(self, lead: LeadView) -> frozenset[Membership]:
+    def _pending_of(self, lead: LeadView) -> frozenset[Tag]:
         """Return the members with jobs that wait; found once for each view."""
         if self._pending[0] is not lead:
             self._pending = (lead, members_with_pending(lead))

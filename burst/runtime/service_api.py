@@ -16,7 +16,6 @@ from burst import __version__
 from burst.config import Settings
 from burst.core import commands, report
 from burst.core.commands import TakeDown
-from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.guest_requests import (
     GuestLimits,
     request_for_guest,
@@ -26,7 +25,7 @@ from burst.core.guest_view import status_for
 from burst.core.job_request import request_for_job
 from burst.core.plan.demands import Demand
 from burst.core.records import Records
-from burst.core.resize_request import WantedSize, member_of, resize_burst
+from burst.core.resize_request import WantedSize, resize_burst, tag_of
 from burst.core.select.accounts import refuse_call
 from burst.core.select.confinement import confines_jobs
 from burst.core.tick import TickResult
@@ -226,7 +225,7 @@ class ServiceApi:
             _check_provider(asked.provider, snapshot)
         if not request.owner:
             return self._request_for_guest(asked, request.userid, snapshot)
-        demand = demand_of(asked)
+        demand = demand_of(asked, request.userid)
         if asked.slot and asked.isolated is None:
             commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
         return self._make_burst(demand)
@@ -238,10 +237,16 @@ class ServiceApi:
         GuestLimits(
             snapshot.records, snapshot.world, snapshot.settings, snapshot.now
         ).check(userid, asked.nodes)
-        if asked.slot or asked.isolated is not None:
-            # What runs in an isolated burst of a request runs as the instance owner.
-            what = "request --isolated" if asked.isolated else "request --slot"
-            raise Denied(f"{what}: only the instance owner may do that")
+        # What runs in an isolated burst of a request runs as the instance owner, and
+        # one with a tag is kept though it is idle.
+        for option, given in (
+            ("--isolated", asked.isolated is not None),
+            ("--slot", asked.slot),
+            ("--tag", asked.tag),
+        ):
+            if given:
+                what = f"request {option}"
+                raise Denied(f"{what}: only the instance owner may do that")
         demand = request_for_guest(asked.nodes, asked.provider, userid)
         return self._make_burst(demand)
 
@@ -344,10 +349,7 @@ class ServiceApi:
                     provider,
                     needed=not commands.has_housekeeping(records, burst, world),
                 )
-            of = member_of(records, burst)
-            if of is not None and of in members_with_jobs_here(records):
-                return made, {"burst": burst, "member": of.name}
-            return made, {"burst": burst}
+            return made, {"burst": burst, **_tag_row(records, burst)}
 
         return self._carry_out(command)
 
@@ -370,15 +372,8 @@ class ServiceApi:
         def command(
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
-            of = member_of(records, asked.burst)
-            if of is not None:
-                ensemble, _, member = of.name.partition("/")
-                raise BurstError(
-                    f"{asked.burst} is of an ensemble, which would take that back",
-                    f"burst ensemble resize {ensemble} {member} {asked.nodes}",
-                )
             made, answer = resize_burst(records, world, settings, wanted, now)
-            return made, answer._asdict()
+            return made, {**answer._asdict(), **_tag_row(records, answer.burst)}
 
         return self._carry_out(command)
 
@@ -448,6 +443,12 @@ class ServiceApi:
                 "its log shows what it waits for",
             ) from None
         return answer
+
+
+def _tag_row(records: Records, burst: BurstId) -> Row:
+    """Return what is told of the tag of a burst; nothing if it has none."""
+    tag = tag_of(records, burst)
+    return {"tag": tag.name} if tag else {}
 
 
 def _check_provider(provider: str, snapshot: Snapshot) -> None:

@@ -11,7 +11,7 @@ from burst.core import commands
 from burst.core.plan.demands import Demand
 from burst.errors import MALFORMED, BurstError
 from burst.lead import ServiceRequest
-from burst.model.burst import Isolated
+from burst.model.burst import Isolated, Tag
 from burst.model.event import LONGEST_NOTE
 from burst.model.jobid import JobId, parse_jobid
 
@@ -49,6 +49,8 @@ class BurstRequest(msgspec.Struct):
     provider: _Name = ""
     slot: Annotated[str, msgspec.Meta(max_length=_LONGEST_HOSTLIST)] = ""
     isolated: Isolated | None = None
+    tag: Annotated[str, msgspec.Meta(max_length=MAX_NAME, pattern=r"^[!-~]*\Z")] = ""
+    """Of the jobs that alone may have the nodes; empty for any."""
 
 
 class SizeRequest(msgspec.Struct):
@@ -91,10 +93,17 @@ def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
         raise BurstError(f"{request.method[:MAX_NAME]}: {error}") from None
 
 
-def demand_of(asked: BurstRequest) -> Demand:
-    """Return what a request asks for. Raises BurstError."""
+def demand_of(asked: BurstRequest, userid: int) -> Demand:
+    """Return what a request of this user asks for. Raises BurstError."""
     if asked.isolated is None:
-        return commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+        demand = commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+        tag = Tag(asked.tag, userid) if asked.tag else None
+        return msgspec.structs.replace(demand, tag=tag)
+    if asked.tag:
+        raise BurstError(
+            "an isolated burst has no tag: its jobs are submitted in it, by whoever"
+            " may reach it"
+        )
     return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
 
 

@@ -51,7 +51,7 @@ def ids(answers: Sequence[JobId | BurstError]) -> list[JobId]:
 
 class SubmitContract(WithInstance):
     def test_jobs_are_submitted_as_the_caller(self, lead: Lead, watch: Watch) -> None:
-        preferences = {"member": "sweep/a", "urgency": 16}
+        preferences = {"tag": "sweep/a", "urgency": 16}
         wanted = [
             NewJob(jobspec("sweep-1", "true", burst=preferences), urgency=0),
             NewJob(jobspec("sweep-2", "true", nodes=3), urgency=20),
@@ -59,7 +59,7 @@ class SubmitContract(WithInstance):
         one, two = ids(submitter(lead).submit_jobs(wanted))
         view = watch.state(one, JobState.SCHED)
         assert (view.name, view.urgency, view.held_at_submit) == ("sweep-1", 0, True)
-        assert view.preferences.member == "sweep/a"
+        assert view.preferences.tag == "sweep/a"
         assert view.userid == os.getuid()
         assert view.request
         assert view.request.nodes == 4

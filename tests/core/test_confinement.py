@@ -12,10 +12,12 @@ from burst.core.plan.slots import find_slots
 from burst.core.records import Records
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.core.tick import run_tick
+from burst.model.burst import Tag
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import GuestAccess, JobState
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
 from tests.builders import LENT, T0, identity, job, settings, view, whole, world
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -238,3 +240,26 @@ def test_a_lent_rank_without_a_lease_is_no_own_one_where_there_are_guests():
     seen = view(online=(0, 2))
     assert own_ranks(Records(), seen, ALONE) == [0, 2]
     assert own_ranks(Records(), seen, LEAD) == [0]
+
+
+def test_a_job_is_kept_off_nodes_with_a_tag_that_it_has_not():
+    tagged = msgspec.structs.replace(
+        UP, lease=msgspec.structs.replace(UP.lease, tag=Tag("night", 100))
+    )
+    idle = msgspec.structs.replace(tagged, jobs=NONE, times={})
+
+    def seen(mode="hold", waits=None, **changes):
+        return tick(
+            job(1, whole(2), **changes),
+            *([waits or idle]),
+            lead=ALONE,
+            online=UP_NOW,
+            mode=mode,
+        ).actions
+
+    confined = ConfineJobs({ONE: NONE})
+    assert confined in seen(t_submit=T0 + 99)
+    assert not any(isinstance(each, ConfineJobs) for each in seen("scheduler"))
+    night = BurstPreferences(tag="night")
+    same = seen(waits=tagged, preferences=night, userid=100)
+    assert not any(isinstance(each, ConfineJobs) for each in same)

@@ -17,7 +17,7 @@ from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
 from burst.core.worth.money import to_units
-from burst.model.burst import Burst, Isolated, Membership, State
+from burst.model.burst import Burst, Isolated, State, Tag
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -162,9 +162,9 @@ def test_a_job_that_gets_several_bursts_gets_them():
     assert len(made.records.bursts) == 3
 
 
-def test_a_burst_of_an_ensemble_keeps_its_size():
-    member = Membership("e/m", 100)
-    made = decide(large(), records=recorded(idle(member=member)))
+def test_a_burst_with_a_tag_keeps_its_size():
+    member = Tag("e/m", 100)
+    made = decide(large(), records=recorded(idle(tag=member)))
     assert made.records.bursts[ID].resize is None
 
 

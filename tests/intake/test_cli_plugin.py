@@ -100,6 +100,12 @@ def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
         ),
         pytest.param(
             "scheduler",
+            ["--burst-tag=night"],
+            ("0", {"wanted": True, "urgency": 16, "tag": "night"}),
+            id="one with a tag is held in each mode, as it never runs on own nodes",
+        ),
+        pytest.param(
+            "scheduler",
             ["--burst-mode=isolated"],
             ("0", {"mode": "isolated", "urgency": 16, "wanted": True}),
             id="one for an instance elsewhere is held in any mode",

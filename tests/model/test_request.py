@@ -199,7 +199,8 @@ def test_a_bank_is_read():
         (None, BurstPreferences()),
         ({"provider": None, "wait": None}, BurstPreferences()),
         ({"mode": "isolated"}, BurstPreferences(mode="isolated")),
-        ({"member": "sweep/a"}, BurstPreferences(member="sweep/a")),
+        ({"tag": "sweep/a"}, BurstPreferences(tag="sweep/a")),
+        ({"member": "sweep/a"}, BurstPreferences(tag="sweep/a")),
         (
             {
                 "provider": "gke",
@@ -239,7 +240,7 @@ def test_a_wish_that_cannot_be_read_is_refused(written):
         parse_preferences(jobspec(SLOT, burst=written))
 
 
-@pytest.mark.parametrize("key", ["provider", "member"])
+@pytest.mark.parametrize("key", ["provider", "tag"])
 @pytest.mark.parametrize(
     "text", ["gke\x1b[2J", "a\nb", "a\x9b2J", "a\u202e", "a\ud800"]
 )

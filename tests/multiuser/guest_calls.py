@@ -34,7 +34,7 @@ METHODS = (
 FORGED = (
     "--setattr=burst.userid=61000",
     "--setattr=burst.owner=true",
-    "--setattr=burst.member.name=x/y",
+    "--setattr=burst.tag.name=x/y",
     "--setattr=burst.requester=61001",
     "--setattr=user.burst.state=released",
     "--setattr=burst.urgency=31",

@@ -132,7 +132,7 @@ def test_forged_attributes_and_environment_give_no_rights(
             wait_until(partial(is_known, job), f"{job} to be known")
             found = json.loads(system.burst(OWNER, "explain", job, "--json"))
             assert found["userid"] == UIDS["bob"]
-            assert not found.get("member")
+            assert not found.get("tag")
         system.flux(OWNER, "cancel", "--all", "--user=all")
 
 

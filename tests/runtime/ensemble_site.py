@@ -158,8 +158,8 @@ class EnsembleSite:
         return sum(
             burst.lease.nodes
             for burst in self.sim.engine.snapshot.records.live
-            if burst.lease.member
-            and burst.lease.member.name == f"sweep/{member}"
+            if burst.lease.tag
+            and burst.lease.tag.name == f"sweep/{member}"
             and burst.state.value == "online"
         )
 

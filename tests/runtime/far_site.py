@@ -78,7 +78,7 @@ class Far(EnsembleSite):
 
     @property
     def bursts(self) -> list[Burst]:
-        return [b for b in self.sim.engine.snapshot.records.live if b.lease.member]
+        return [b for b in self.sim.engine.snapshot.records.live if b.lease.tag]
 
     @property
     def row(self) -> Any:
@@ -91,7 +91,7 @@ class Far(EnsembleSite):
 
     def users(self, request: ResourceRequest, **preferences: Any) -> JobId:
         """A job that a user submits for the member."""
-        wanted = BurstPreferences(member="sweep/a", urgency=16, **preferences)
+        wanted = BurstPreferences(tag="sweep/a", urgency=16, **preferences)
         number: JobId = self.sim.lead.submit(
             request, userid=USER, urgency=0, held_at_submit=True, preferences=wanted
         )

@@ -29,7 +29,7 @@ from tests.fakes import FakeLead
 SITE = AgentSite(
     ensemble="e", member="m", environment={"HOME": "/h"}, directory="/here", start=0.0
 )
-MEMBER = BurstPreferences(member="e/m", urgency=0)
+MEMBER = BurstPreferences(tag="e/m", urgency=0)
 
 
 class Instance(FakeLead):

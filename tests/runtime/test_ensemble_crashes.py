@@ -53,7 +53,7 @@ def act(site: EnsembleSite, what: str) -> None:
 def check(site: EnsembleSite) -> None:
     """What always holds."""
     records = site.sim.engine.snapshot.records
-    live = [burst for burst in records.live if burst.lease.member]
+    live = [burst for burst in records.live if burst.lease.tag]
     assert sum(burst.lease.nodes for burst in live) <= 3
     assert site.member("a").nodes in range(4)
     # `Submitted` fails for a name that it has already.

@@ -23,9 +23,7 @@ from burst.core.ensemble.steps import IntentsDone, confirm_intents
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
-from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
-from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.runtime.agent_reports import AgentReports
 from burst.runtime.engine import Engine
@@ -74,14 +72,14 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     says.says = MemberDecision()
     (first, second) = site.sim.lead.jobs.values()
     assert first.name.startswith("sweep.a.md.0-")
-    assert first.preferences.member == "sweep/a"
+    assert first.preferences.tag == "sweep/a"
     site.step(4)
     ran = [job for job in site.sim.lead.jobs.values() if job.t_start]
     assert ran
     hosts = {
         host
         for burst in site.sim.engine.snapshot.records.live
-        if burst.lease.member and burst.lease.member.name == "sweep/a"
+        if burst.lease.tag and burst.lease.tag.name == "sweep/a"
         for host in burst.lease.hosts
     }
     known = site.sim.lead.known.hosts
@@ -229,39 +227,6 @@ def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
     assert site.sim.engine.snapshot.records.live == []
 
 
-def test_a_job_for_a_member_that_is_not_there_is_told_so() -> None:
-    site = EnsembleSite()
-    sim = site.sim
-
-    def submit(member: str, userid: int) -> JobId:
-        found: JobId = sim.lead.submit(
-            whole(3),
-            userid=userid,
-            urgency=0,
-            preferences=BurstPreferences(member=member, urgency=16),
-        )
-        return found
-
-    def reasons() -> list[Reason]:
-        sim.tick(2)
-        return [sim.engine.snapshot.decisions[job].reason for job in jobs]
-
-    jobs = [
-        submit("sweep/a", USER),
-        submit("sweep/b", USER),
-        submit("sweep/a", USER + 1),
-        submit("sweep/far", USER),
-    ]
-    absent, full = Reason.MEMBER_ABSENT, Reason.MEMBER_FULL
-    assert reasons() == [absent] * 4
-    far = {"name": "far", "provider": "", "mode": "external"}
-    site.up(members=[{**MEMBER, **JOBS}, far])
-    assert reasons() == [full, absent, absent, absent]
-    site.step()
-    site.down()
-    assert reasons() == [absent] * 4
-
-
 def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
     site = EnsembleSite()
     site.up(**ONE)
@@ -382,7 +347,7 @@ def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
         whole(3),
         userid=USER,
         urgency=0,
-        preferences=BurstPreferences(member=f"sweep/{member}", urgency=16),
+        preferences=BurstPreferences(tag=f"sweep/{member}", urgency=16),
     )
     site.up(members=[{**MEMBER, **JOBS}, far])
     site.step(2)

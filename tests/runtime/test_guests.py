@@ -217,9 +217,10 @@ def test_the_limit_counts_what_he_has_until_it_is_gone():
         {"isolated": {"kind": "command", "command": ["id"]}},
         {"isolated": {"kind": "service"}},
         {"slot": "burst-0-[0-3]"},
+        {"tag": "night"},
     ],
 )
-def test_a_guest_runs_nothing_as_the_owner_and_chooses_no_slot(more):
+def test_a_guest_runs_nothing_as_the_owner_and_chooses_no_slot_or_tag(more):
     asking = allowed()
     with pytest.raises(Denied, match="only the instance owner may do that"):
         asking.ask("request", guest=True, nodes=1, **more)

@@ -10,7 +10,7 @@ from burst.core.plan.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound, Transient, Unreadable
 from burst.lead import ServiceRequest
 from burst.model.active_job import ActiveJob, picture_of
-from burst.model.burst import BurstId, State
+from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.shape import Shape
@@ -218,6 +218,21 @@ def test_nodes_are_had_on_request_and_taken_down():
     assert asking.sim.burst.state is State.DRAIN
     with pytest.raises(BurstError, match="there is no burst x"):
         asking.ask("down", burst="x")
+
+
+def test_nodes_with_a_tag_are_told_to_be_so():
+    asking = Asking()
+    (burst,) = asking.ask("request", nodes=2, tag="night")["bursts"]
+    assert asking.sim.burst.lease.tag == Tag("night", 0)
+    assert asking.ask("status")["bursts"][0]["tag"] == "night"
+    asking.sim.until(asking.sim.in_state(State.ONLINE))
+    assert asking.ask("resize", burst=burst, nodes=1)["tag"] == "night"
+    assert asking.ask("down", burst=burst) == {"burst": burst, "tag": "night"}
+    for tag in ("a b", "a\nb", "ä", "x" * 300):
+        with pytest.raises(BurstError, match=r"request: .*\$\.tag"):
+            asking.ask("request", nodes=2, tag=tag)
+    with pytest.raises(BurstError, match="an isolated burst has no tag"):
+        asking.ask("request", nodes=2, tag="x", isolated={"kind": "interactive"})
 
 
 def test_all_that_is_held_is_released_at_once():

@@ -29,7 +29,7 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.errors import BurstError
-from burst.model.burst import Burst, Membership
+from burst.model.burst import Burst, Tag
 
 KEPT_ENDED = 20
 """Ensembles that have ended and are still on record, beside those that are kept."""
@@ -181,8 +181,9 @@ def lost_members(records: Records) -> list[Burst]:
     return [
         burst
         for burst in records.live
-        if burst.lease.member is not None
-        and burst.lease.member.name.partition("/")[0] not in records.ensembles
+        if burst.lease.tag is not None
+        and "/" in burst.lease.tag.name
+        and burst.lease.tag.name.partition("/")[0] not in records.ensembles
         and burst.lease.isolated is None
         and is_usable(burst)
     ]
@@ -255,9 +256,7 @@ def _without(
     return {key: book for key, book in books.items() if not key.startswith(gone)}
 
 
-def _forget_oldest(
-    records: Records, pending: Collection[Membership], but: str
-) -> Records:
+def _forget_oldest(records: Records, pending: Collection[Tag], but: str) -> Records:
     """Forget ensembles that have ended, but for the last of them."""
     over = [
         name

@@ -25,7 +25,7 @@ def books_of_earlier_run(
             for job in jobs.get(whose, ())
             if job.state is JobState.INACTIVE
         }
-        paid = sorted(b.id for b in records.bursts.values() if b.lease.member == whose)
+        paid = sorted(b.id for b in records.bursts.values() if b.lease.tag == whose)
         if ended or paid:
             books[whose.name] = MemberBook(jobs=ended, settled_bursts=tuple(paid))
     return books

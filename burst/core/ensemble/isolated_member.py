@@ -25,7 +25,7 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.model.burst import Isolated, Membership
+from burst.model.burst import Isolated, Tag
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
@@ -44,7 +44,7 @@ def jobs_without_bursts(
         job.id
         for job in jobs
         if job.id in decisions
-        and decisions[job.id].reason is Reason.MEMBER_FULL
+        and decisions[job.id].reason is Reason.TAGGED
         and job.preferences.mode != "joined"
     )
 
@@ -63,7 +63,7 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
     """Has bursts made for the jobs of one member."""
 
     member: MemberSpec
-    of: Membership
+    of: Tag
     nodes: int
     """How many nodes its bursts may have."""
     waiting: Collection[JobId]
@@ -141,7 +141,7 @@ class IsolatedMember(msgspec.Struct, frozen=True, kw_only=True):
             preferences=preferences,
             duration=job.duration,
             isolated=Isolated(kind="job", job=job.id, duration=job.duration),
-            member=self.of,
+            tag=self.of,
             image=self.member.image,
         )
 

@@ -56,7 +56,7 @@ def make_job(
         "cwd": job.workdir or spec.directory or "/",
         "environment": dict(file.environment),
         "job": {"name": name},
-        "burst": {"member": f"{spec.name}/{member}", "urgency": _URGENCY},
+        "burst": {"tag": f"{spec.name}/{member}", "urgency": _URGENCY},
         "burst_group": ref.group,
         site.attribute: True,
     }
@@ -78,7 +78,7 @@ def make_agent_job(
     system: dict[str, Any] = {
         "duration": float(job.duration),
         "job": {"name": name},
-        "burst": {"member": f"{spec.name}/{member}"},
+        "burst": {"tag": f"{spec.name}/{member}"},
         "burst_group": ref.group,
     }
     if job.workdir:

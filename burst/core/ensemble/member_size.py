@@ -10,16 +10,21 @@ import msgspec
 from burst.config import Settings
 from burst.config.ensemble import MemberSpec
 from burst.core.burst_actions import take_down
-from burst.core.commands import describe_request, make_requested_burst, request_member
+from burst.core.commands import (
+    describe_request,
+    make_requested_burst,
+    request_nodes,
+)
 from burst.core.ensemble.intents import ResizeMember
 from burst.core.ensemble.read_members import bursts_of, usable_bursts, wanted_nodes
 from burst.core.ensemble.stored import EnsembleStart
+from burst.core.plan.demands import Demand
 from burst.core.records import Records, Transaction
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.errors import BurstError
-from burst.model.burst import Burst, Membership
+from burst.model.burst import Burst, Tag
 from burst.model.ranks import format_hostlist
 
 
@@ -40,7 +45,7 @@ class MemberResize:
     """
 
     def __init__(
-        self, member: MemberSpec, of: Membership, start: EnsembleStart, to: ResizeMember
+        self, member: MemberSpec, of: Tag, start: EnsembleStart, to: ResizeMember
     ) -> None:
         self._member, self._of = member, of
         self._slot = format_hostlist(start.slots.get(member.name, ()))
@@ -65,15 +70,13 @@ class MemberResize:
         self, records: Records, more: int, at: StepTime
     ) -> tuple[TickResult, str]:
         """Have a burst grow, or request one; of fewer nodes where need be."""
-        offer, why = (self._member.provider, self._member.offer), ""
-        nodes = more
+        nodes, why = more, ""
         while nodes:
             for burst in usable_bursts(records, self._of):
                 grown = self._resize(records, burst, nodes, at)
                 if grown is not None:
                     return grown, why
-            demand = request_member(nodes, offer, self._slot, self._of)
-            demand = msgspec.structs.replace(demand, image=self._member.image)
+            demand = self._demand(nodes)
             made, decision = make_requested_burst(
                 records, at.world, at.settings, demand, at.now
             )
@@ -82,6 +85,13 @@ class MemberResize:
             why = why or describe_request(decision, demand)
             nodes //= 2
         return made, why
+
+    def _demand(self, nodes: int) -> Demand:
+        demand = request_nodes(nodes, self._member.provider, self._slot)
+        wanted = msgspec.structs.replace(demand.preferences, offer=self._member.offer)
+        return msgspec.structs.replace(
+            demand, preferences=wanted, tag=self._of, image=self._member.image
+        )
 
     def _shrink(self, records: Records, fewer: int, at: StepTime) -> TickResult:
         """Take down whole bursts, the newest first; then have one shrink."""

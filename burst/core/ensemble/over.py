@@ -1,48 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""Which members run, and whether anything of an ensemble is left after its end."""
+"""Whether anything of an ensemble is left after its end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from burst.core.records import Records, RecordsView
-from burst.model.burst import Burst, Membership
+from burst.core.records import Records
+from burst.model.burst import Burst, Tag
 from burst.model.lead import PENDING, JobView, LeadView
 
 
-def is_pending_of(job: JobView, member: Membership) -> bool:
+def is_pending_of(job: JobView, member: Tag) -> bool:
     """Tell whether a job of a member has yet to start."""
-    return (
-        job.state in PENDING
-        and job.preferences.member == member.name
-        and job.userid == member.userid
-    )
+    return job.state in PENDING and job.tag == member
 
 
-def members_with_pending(lead: LeadView | None) -> frozenset[Membership]:
+def members_with_pending(lead: LeadView | None) -> frozenset[Tag]:
     """Return the members of which jobs have yet to start; none without a lead."""
     if lead is None:
         return frozenset()
     return frozenset(
-        Membership(job.preferences.member, job.userid)
+        tag
         for job in lead.jobs.values()
-        if job.preferences.member and job.state in PENDING
+        if job.state in PENDING and (tag := job.tag) is not None
     )
 
 
-def members_with_jobs_here(records: RecordsView) -> frozenset[Membership]:
-    """Return the members that have not ended, of whose jobs the lead is the place."""
-    return frozenset(
-        records.ensemble_starts[name].membership(member["name"])
-        for name, state in records.ensembles.items()
-        for member in records.ensemble_starts[name].tables["members"]
-        if member["mode"] != "external"
-        and (kept := state.record.members.get(member["name"]))
-        and kept.ended is None
-    )
-
-
-def is_over(records: Records, name: str, pending: Collection[Membership]) -> bool:
+def is_over(records: Records, name: str, pending: Collection[Tag]) -> bool:
     """Tell whether an ensemble has ended and neither a burst nor a job is left.
 
     `pending` is what `members_with_pending` returns. A job that runs is on a burst. One
@@ -64,7 +48,7 @@ def is_unsettled(records: Records, burst: Burst) -> bool:
 
     Its record is needed until then, and tells when the job ran that was isolated.
     """
-    member = burst.lease.member
+    member = burst.lease.tag
     name = member.name.partition("/")[0] if member else ""
     state = records.ensembles.get(name)
     if member is None or state is None or state.record.ended is not None:
@@ -75,5 +59,5 @@ def is_unsettled(records: Records, burst: Burst) -> bool:
 
 def _is_of(burst: Burst, name: str) -> bool:
     """Tell whether a burst is of a member of the ensemble of that name."""
-    member = burst.lease.member
+    member = burst.lease.tag
     return member is not None and member.name.startswith(f"{name}/")

@@ -16,7 +16,7 @@ from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.stored import MemberBook
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.model.active_job import JobOutcome
-from burst.model.burst import Burst, Membership, State
+from burst.model.burst import Burst, State, Tag
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.shape import Shape
@@ -34,7 +34,7 @@ class JobsRead(msgspec.Struct, frozen=True):
     """What was read of jobs."""
 
     lead: LeadView
-    jobs: Mapping[Membership, Sequence[JobView]]
+    jobs: Mapping[Tag, Sequence[JobView]]
     """As `jobs_by_member` returns them."""
     outcomes: Mapping[JobId, JobOutcome]
     """Of jobs that the lead does not show any more."""
@@ -42,13 +42,13 @@ class JobsRead(msgspec.Struct, frozen=True):
     """By which it is seen which jobs are held back; None if that is not needed."""
 
 
-def bursts_of(records: RecordsView, membership: Membership) -> list[Burst]:
+def bursts_of(records: RecordsView, membership: Tag) -> list[Burst]:
     """Return the live bursts of a member, the oldest first."""
-    its = [burst for burst in records.live if burst.lease.member == membership]
+    its = [burst for burst in records.live if burst.lease.tag == membership]
     return sorted(its, key=lambda burst: (burst.lease.created, burst.id))
 
 
-def usable_bursts(records: RecordsView, membership: Membership) -> list[Burst]:
+def usable_bursts(records: RecordsView, membership: Tag) -> list[Burst]:
     """Return those bursts of a member that come up or are up, the oldest first."""
     return [burst for burst in bursts_of(records, membership) if is_usable(burst)]
 
@@ -73,7 +73,7 @@ def lost_jobs(book: MemberBook, lead: LeadView) -> list[JobId]:
 
 
 def read_member(
-    membership: Membership,
+    membership: Tag,
     book: MemberBook,
     records: RecordsView,
     read: JobsRead,
@@ -98,12 +98,11 @@ def read_member(
     )
 
 
-def jobs_by_member(lead: LeadView) -> dict[Membership, list[JobView]]:
+def jobs_by_member(lead: LeadView) -> dict[Tag, list[JobView]]:
     """Return the jobs that are for members of ensembles: one pass for all members."""
-    found: dict[Membership, list[JobView]] = {}
+    found: dict[Tag, list[JobView]] = {}
     for job in lead.jobs.values():
-        if job.preferences.member:
-            whose = Membership(job.preferences.member, job.userid)
+        if (whose := job.tag) is not None:
             found.setdefault(whose, []).append(job)
     return found
 
@@ -113,11 +112,9 @@ def job_group(job: JobView) -> str:
     return job.attributes.get("burst_group", "")
 
 
-def _jobs_seen(
-    membership: Membership, records: RecordsView, read: JobsRead
-) -> JobsSeen:
+def _jobs_seen(membership: Tag, records: RecordsView, read: JobsRead) -> JobsSeen:
     """Return a member's jobs, those that run in isolated bursts as they run there."""
-    its = (each for each in records.bursts.values() if each.lease.member == membership)
+    its = (each for each in records.bursts.values() if each.lease.tag == membership)
     runs = isolated_runs(its)
     jobs = read.jobs.get(membership, ())
     rows = [row_of(job, job_group(job)) for job in jobs]
@@ -165,7 +162,7 @@ def _with_nodes(
 
 
 def _settle(
-    book: MemberBook, records: RecordsView, membership: Membership, now: float
+    book: MemberBook, records: RecordsView, membership: Tag, now: float
 ) -> MemberBook:
     """Return the book with the cost of bursts of which nothing is left.
 
@@ -174,7 +171,7 @@ def _settle(
     gone = [
         burst
         for burst in records.bursts.values()
-        if burst.lease.member == membership and not burst.live
+        if burst.lease.tag == membership and not burst.live
     ]
     new = [burst for burst in gone if burst.id not in book.settled_bursts]
     return msgspec.structs.replace(

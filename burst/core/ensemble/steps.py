@@ -28,7 +28,7 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.errors import Unreadable
-from burst.model.burst import NOT_HELD, Burst, Membership, State
+from burst.model.burst import NOT_HELD, Burst, State, Tag
 from burst.model.jobid import JobId
 
 
@@ -144,7 +144,7 @@ def _given(group: JobSpec, now: float) -> KnownJob:
 
 
 def _end_member(
-    records: Records, world: World, of: Membership, why: str, now: float
+    records: Records, world: World, of: Tag, why: str, now: float
 ) -> TickResult:
     """Take its bursts down, and cancel its jobs that wait; what runs goes on.
 
@@ -157,7 +157,7 @@ def _end_member(
     elsewhere = {
         burst.lease.isolated_job
         for burst in tx.bursts.values()
-        if burst.lease.member == of and (is_usable(burst) or burst.may_have_run)
+        if burst.lease.tag == of and (is_usable(burst) or burst.may_have_run)
     }
     tx.actions += [
         FailJob(job.id, f"{of.name} has ended: {why}")

@@ -16,7 +16,7 @@ import msgspec
 from burst.config.convert import convert
 from burst.config.ensemble import EnsembleSpec
 from burst.core.ensemble.record import EnsembleRecord
-from burst.model.burst import BurstId, Membership
+from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
 
 
@@ -67,9 +67,9 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
         """What the file says. Raises ConfigError for one of another version."""
         return convert(EnsembleSpec, self.tables, "record of an ensemble")
 
-    def membership(self, member: str) -> Membership:
+    def membership(self, member: str) -> Tag:
         """Return what the bursts and jobs of a member bear."""
-        return Membership(f"{self.tables['name']}/{member}", self.userid)
+        return Tag(f"{self.tables['name']}/{member}", self.userid)
 
 
 class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):

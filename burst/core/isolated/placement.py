@@ -99,7 +99,7 @@ class IsolatedPlacement:
                 end=candidate.lease_end,
                 place=candidate.place,
                 isolated=demand.isolated,
-                member=demand.member,
+                tag=demand.tag,
                 image=demand.image,
             )
             jobs = () if demand.job is None else (demand.job,)

@@ -125,7 +125,7 @@ def lender_of(burst: Burst) -> Lender:
         terms=terms,
         userids=frozenset(lease.userids),
         requester=lease.requester,
-        member=lease.member,
+        tag=lease.tag,
     )
 
 

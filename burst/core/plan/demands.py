@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
-from burst.model.burst import BurstId, Isolated, Lease, Membership
+from burst.model.burst import BurstId, Isolated, Lease, Tag
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences, ResourceRequest
@@ -50,12 +50,12 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     something may be."""
     live_worth: LiveBurstWorth | None = None
     """What a live burst has to be worth to the job; None: it may have any."""
-    member: Membership | None = None
-    """The ensemble's member on whose bursts the job is to run, or whose the requested
-    burst becomes; None for all others."""
+    tag: Tag | None = None
+    """On bursts with this tag alone the job is to run, or the requested burst has it.
+    None for all others."""
     image: str = ""
-    """Of the followers of a burst that is made for it; empty for its provider's. Of a
-    member's demands alone, so that no other job is given such a burst."""
+    """Of the followers of a burst that is made for it; empty for its provider's. Of
+    demands with a tag alone, so that no other job is given such a burst."""
 
     def end(self, start: float) -> float:
         """Return when the job will have ended at the latest if it starts then."""

@@ -9,7 +9,7 @@ import msgspec
 
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import OfferCatalog, ProviderOffer, Terms
-from burst.model.burst import PRICE_SOURCES, Membership
+from burst.model.burst import PRICE_SOURCES, Tag
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
 from burst.model.request import BurstMode, BurstPreferences
@@ -23,12 +23,12 @@ class Lender(msgspec.Struct, kw_only=True):
     """For whose jobs; empty for anybody's."""
     requester: int | None = None
     """Who requested it, and alone may use it, even where users share bursts."""
-    member: Membership | None = None
-    """Of which ensemble it is; it takes no other jobs than those of the member."""
+    tag: Tag | None = None
+    """It takes no jobs but those with the same tag, or without one as it has none."""
 
     def takes(self, demand: Demand, *, share_users: bool) -> bool:
         """Tell whether a job may be on it, whatever is free there."""
-        if self.member != demand.member:
+        if self.tag != demand.tag:
             return False
         if self.requester not in (None, demand.userid):
             return False

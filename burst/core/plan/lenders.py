@@ -78,7 +78,7 @@ class PlannedBurst:
     def add(self, demand: Demand) -> None:
         """Note for whom it is made."""
         self.demands.append(demand)
-        self.lender.member = demand.member
+        self.lender.tag = demand.tag
         if demand.job is None:
             self.lender.requester = demand.userid
         if demand.userid is not None:
@@ -109,7 +109,7 @@ class PlannedBurst:
             guests=offer.guests and lead.access.allow_guest_user,
             end=self.candidate.lease_end,
             place=self.candidate.place,
-            member=self.lender.member,
+            tag=self.lender.tag,
             image=self.demands[0].image,
         )
         return Proposal(lease, jobs)

@@ -65,14 +65,14 @@ def with_growths(plan: Plan, context: GrowthContext) -> Plan:
 def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
     """Tell whether a burst may grow and shrink without being asked to.
 
-    The size of one of an ensemble is for the ensemble to say.
+    The size of one with a tag is for whoever requested it to say.
     """
     return (
         settings.plan.resize
         and burst.lease.provider in world.resizable
         and burst.state is State.ONLINE
         and burst.lease.isolated is None
-        and burst.lease.member is None
+        and burst.lease.tag is None
         and burst.resize is None
         and not burst.quarantined
         and not world.closing

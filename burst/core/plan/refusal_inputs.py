@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import Settings
-from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.slots import RankSlot
@@ -23,7 +22,7 @@ from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
-from burst.model.burst import BurstId, Membership, State
+from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
@@ -57,8 +56,6 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     forecasts: Mapping[JobId, StartEstimate] | None = None
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go."""
-    members: frozenset[Membership] = frozenset()
-    """Those of ensembles that take jobs here."""
     reserved: Mapping[BurstId, Money] = {}
     """What of the budgets is reserved for each burst; empty where there are none."""
     until: float = math.inf
@@ -95,7 +92,6 @@ def refusal_inputs(
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
         times=dict(tx.times),
-        members=members_with_jobs_here(tx),
         reserved={name: entry.reserved for name, entry in tx.entries.items()}
         if settings.budget
         else {},

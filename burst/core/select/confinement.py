@@ -2,9 +2,10 @@
 """On which lent ranks each pending job may start, where that is not on any of them.
 
 Flux starts a released job wherever its constraint lets it: also on a free node of a
-burst whose lease ends before the job would. So a job is confined
-(`burst.model.confinement`) to its own bursts once they are up, where another burst does
-not last for it.
+burst whose lease ends before the job would, or that is for jobs with a tag. So a job is
+confined (`burst.model.confinement`) to its own bursts once they are up, where another
+burst does not last for it, or has another tag than the job; then one without bursts is
+confined to no lent rank.
 
 On an instance with guests, where users are kept apart, each burstable job is confined:
 to no lent rank when it is submitted, to those of its bursts when all of these are up,
@@ -27,7 +28,7 @@ from burst.config import Settings
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.rank_leases import rank_leases
 from burst.core.records import RecordsView
-from burst.model.burst import BurstId, State
+from burst.model.burst import Burst, BurstId, State, Tag
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView, LeasedRanks
 
@@ -63,10 +64,29 @@ def lasting(
         return {}
     found = {
         burst.id: remaining_run_time(burst.lease, settings.deadlines, now)
-        for burst in records.live
-        if burst.state in _MAY_TAKE_JOBS and burst.lease.isolated is None
+        for burst in _joined(records)
     }
     return {} if all(map(math.isinf, found.values())) else found
+
+
+def burst_tags(records: RecordsView, settings: Settings) -> dict[BurstId, Tag | None]:
+    """Return the tag of each burst that takes jobs.
+
+    Empty where none has one, and where the lead's scheduler has jobs keep to their
+    bursts.
+    """
+    if settings.intake.mode == "scheduler":
+        return {}
+    found = {burst.id: burst.lease.tag for burst in _joined(records)}
+    return found if any(found.values()) else {}
+
+
+def _joined(records: RecordsView) -> list[Burst]:
+    return [
+        burst
+        for burst in records.live
+        if burst.state in _MAY_TAKE_JOBS and burst.lease.isolated is None
+    ]
 
 
 class Confinement:
@@ -78,10 +98,14 @@ class Confinement:
         lead: LeadView,
         apart: bool,
         lasts: Mapping[BurstId, float],
+        tags: Mapping[BurstId, Tag | None],
     ) -> None:
-        """`lasts` is for how many seconds jobs can run on bursts: see `lasting`."""
+        """`lasts` is for how many seconds jobs can run on bursts: see `lasting`.
+
+        `tags` are as `burst_tags` returns them.
+        """
         self._records, self._lead, self._apart = records, lead, apart
-        self._lasts = lasts
+        self._lasts, self._tags = lasts, tags
 
     @cached_property
     def _leases(self) -> LeasedRanks:
@@ -93,7 +117,11 @@ class Confinement:
 
     def concerns(self, job: JobView) -> bool:
         """Tell whether the job is confined, or is to be now; when to ask as `ranks`."""
-        return self.is_kept_apart(job) or self._outlives_others(job)
+        return (
+            self.is_kept_apart(job)
+            or self._outlives_others(job)
+            or self._has_other_tag(job)
+        )
 
     def _outlives_others(self, job: JobView) -> bool:
         """Tell whether the job has bursts, and would not end in time on another."""
@@ -107,6 +135,13 @@ class Confinement:
         needed = job.duration or min(mine) / 2
         others = self._lasts.keys() - own
         return any(self._lasts[burst] < needed for burst in others)
+
+    def _has_other_tag(self, job: JobView) -> bool:
+        """Tell whether a burst that is none of the job's is for jobs unlike it."""
+        if not self._tags:
+            return False
+        others = self._tags.keys() - self._bursts_of.get(job.id, set())
+        return any(self._tags[burst] != job.tag for burst in others)
 
     @cached_property
     def _bursts_of(self) -> Mapping[JobId, Set[BurstId]]:

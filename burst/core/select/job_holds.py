@@ -141,7 +141,7 @@ class _HoldPlan:
     def hold_or_release(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Hold a job that would block others, release one that would not."""
         tx, settings = self._tx, self._settings
-        # A job that an isolated burst runs, or an ensemble has, is held in every mode.
+        # A job that an isolated burst runs, or with a tag, is held in every mode.
         never_here = never_on_own_nodes(job) or any(
             behaviour_of(burst).holds_its_job for burst in bursts
         )

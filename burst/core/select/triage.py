@@ -9,7 +9,6 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.behaviour import behaviour_of
-from burst.core.ensemble.over import members_with_jobs_here
 from burst.core.isolated import decision as isolated_decision
 from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
 from burst.core.plan.capacity import (
@@ -30,7 +29,12 @@ from burst.core.select.association_limits import (
     LimitsInUse,
     decide_on_dependencies,
 )
-from burst.core.select.confinement import Confinement, confines_jobs, lasting
+from burst.core.select.confinement import (
+    Confinement,
+    burst_tags,
+    confines_jobs,
+    lasting,
+)
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_policy import JobPolicy
 from burst.core.select.own_nodes import OwnNodes
@@ -42,7 +46,7 @@ from burst.core.select.queues import (
     within_queue,
 )
 from burst.core.world import World
-from burst.model.burst import Burst, Isolated, Membership
+from burst.model.burst import Burst, Isolated
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
@@ -77,8 +81,8 @@ class JobTriage:
         self._now = now
         self.own_nodes = OwnNodes(records, world, constraints)
         apart = confines_jobs(world.identity, settings)
-        lasts = lasting(records, settings, now)
-        self.confinement = Confinement(records, self._lead, apart, lasts)
+        lasts, tags = lasting(records, settings, now), burst_tags(records, settings)
+        self.confinement = Confinement(records, self._lead, apart, lasts, tags)
         self.policy = JobPolicy(records, world, self.own_nodes, settings, now)
         self._isolated_bursts = {
             job: burst
@@ -90,7 +94,6 @@ class JobTriage:
         self._world = world
         self._limits = LimitsInUse(records, world)
         self._limits_of = world.identity.limits
-        self._members = members_with_jobs_here(records)
         self._shortfalls: Mapping[JobId, Shortfall] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
@@ -241,7 +244,7 @@ class JobTriage:
     ) -> Decision | Demand:
         """Return what is to be had for a job that has no nodes here."""
         found = self._demand(job, request, 0)
-        if isinstance(found, Decision) or found.member:
+        if isinstance(found, Decision) or found.tag:
             return found
         return self.policy.decide_on_bank(job) or self._by_rule(job, found)
 
@@ -372,21 +375,12 @@ class JobTriage:
             since=max(job.t_submit, job.t_eligible),
             duration=job.duration,
             isolated=self._isolated(job),
-            not_worth=self._waits_for_member(job),
-            member=_membership(job),
+            not_worth=_waits_for_tag(job),
+            tag=job.tag,
         )
 
     def _decide_on_account(self, job: JobView) -> Decision | None:
         return decide_on_account(job, self._world, self._guests)
-
-    def _waits_for_member(self, job: JobView) -> Decision | None:
-        """Return what is told of a job for which alone nothing is bought."""
-        whose = _membership(job)
-        if whose is None:
-            return None
-        is_there = whose in self._members
-        reason = Reason.MEMBER_FULL if is_there else Reason.MEMBER_ABSENT
-        return Decision(reason, {"member": whose.name})
 
     def _isolated(self, job: JobView) -> Isolated | None:
         """Return what an isolated burst would run; None if Flux could run it, too."""
@@ -399,9 +393,10 @@ class JobTriage:
         return hold is not None and hold.state is HoldState.TAKEN_BACK
 
 
-def _membership(job: JobView) -> Membership | None:
-    name = job.preferences.member
-    return Membership(name, job.userid) if name else None
+def _waits_for_tag(job: JobView) -> Decision | None:
+    """Return what is told of a job with a tag, for which alone nothing is bought."""
+    name = job.preferences.tag
+    return Decision(Reason.TAGGED, {"tag": name}) if name else None
 
 
 def wants_isolated(job: JobView) -> bool:
@@ -412,7 +407,6 @@ def wants_isolated(job: JobView) -> bool:
 def never_on_own_nodes(job: JobView) -> bool:
     """Tell whether a job is not to run on the lead's own nodes, even if they are free.
 
-    That is one for an isolated burst, and one of an ensemble, whose nodes are those of
-    its member.
+    That is one for an isolated burst, and one with a tag.
     """
-    return wants_isolated(job) or bool(job.preferences.member)
+    return wants_isolated(job) or bool(job.preferences.tag)

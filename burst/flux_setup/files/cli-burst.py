@@ -19,7 +19,7 @@ _ASK_S = 10.0
 _AUTO = "auto"
 _WITH_BURST = (
     *("burst_provider", "burst_policy", "burst_max_price"),
-    *("burst_mode", "burst_wait", "burst_where"),
+    *("burst_mode", "burst_wait", "burst_where", "burst_tag"),
 )
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
@@ -82,6 +82,11 @@ class BurstPlugin(CLIPlugin):
             choices=["together", "spread"],
             help="together: one burst; spread: several if none is large enough",
         )
+        self.add_option(
+            "--burst-tag",
+            metavar="TAG",
+            help="Only on nodes that you requested with this tag (burst request --tag)",
+        )
 
     def preinit(self, args):
         burst = _given(args, "burst")
@@ -123,6 +128,7 @@ class BurstPlugin(CLIPlugin):
             "mode": _given(args, "burst_mode"),
             "wait": _wait(_given(args, "burst_wait")),
             "urgency": _given(args, "burst_urgency"),
+            "tag": _given(args, "burst_tag"),
         }
         preferences = {
             key: value for key, value in preferences.items() if value is not None
@@ -216,7 +222,8 @@ def _default_queue():
 
 def _is_to_be_held(args, site):
     """Tell whether the scheduler must not see the job: it might start it."""
-    return site["mode"] == "hold" or _given(args, "burst_mode") == "isolated"
+    never_here = _given(args, "burst_mode") == "isolated" or _given(args, "burst_tag")
+    return site["mode"] == "hold" or never_here
 
 
 def _check_provider(name, site):

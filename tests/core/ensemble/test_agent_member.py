@@ -138,7 +138,7 @@ def test_jobs_are_given_until_the_instance_has_them() -> None:
     assert [job.name for job in answer.submit] == [first, second]
     system = answer.submit[0].jobspec["attributes"]["system"]
     assert system["job"] == {"name": first}
-    assert system["burst"] == {"member": "e/m"}
+    assert system["burst"] == {"tag": "e/m"}
     assert system["burst_group"] == "step"
     assert system.keys() == {"duration", "job", "burst", "burst_group"}
     assert one.taken(report()) == ()

@@ -65,7 +65,7 @@ def test_a_job_is_held_and_for_nodes_of_its_member() -> None:
     assert job.urgency == 0
     assert is_burstable(job.jobspec, "burstable")
     preferences = parse_preferences(job.jobspec)
-    assert (preferences.member, preferences.urgency) == ("sweep/a", 16)
+    assert (preferences.tag, preferences.urgency) == ("sweep/a", 16)
     assert parse_duration(job.jobspec) == 90.0
     assert parse_attributes(job.jobspec)["burst_group"] == "md"
     assert system(job)["constraints"] == {"hostlist": ["burst-0-[0-1]"]}

@@ -17,7 +17,7 @@ from burst.core.ensemble.read_members import JobsRead, jobs_by_member, read_memb
 from burst.core.ensemble.reading import MemberReading
 from burst.core.ensemble.stored import MemberBook
 from burst.core.records import Records
-from burst.model.burst import Membership
+from burst.model.burst import Tag
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from tests import builders
@@ -65,14 +65,14 @@ def test_only_what_was_free_all_the_time_is_given_back() -> None:
 
 def read(*jobs: tuple[int, JobState, int, int]) -> MemberReading:
     """What is read of jobs: number, state, nodes, urgency."""
-    member = Membership("e/m", 100)
+    member = Tag("e/m", 100)
     shown = [
         builders.job(
             number,
             builders.whole(nodes),
             state=state,
             urgency=urgency,
-            preferences=BurstPreferences(member=member.name),
+            preferences=BurstPreferences(tag=member.name),
         )
         for number, state, nodes, urgency in jobs
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bursts of an ensemble's members, and the jobs that run on them."""
+"""Bursts that are requested with a tag, and the jobs that run on them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ import pytest
 
 from burst.core import commands
 from burst.core.cost import idle_limit
-from burst.core.plan.demands import Demand
-from burst.model.burst import BurstId, Membership, State
+from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId
+from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
 from tests.builders import job, settings, whole
 from tests.sim import Sim
 
-OURS = Membership("sweep/a", 100)
+OURS = Tag("sweep/a", 100)
 
 
-def request(sim: Sim, member: Membership | None, nodes: int = 2) -> BurstId:
-    """Have the engine make a burst of a member."""
-    demand = commands.request_nodes(nodes)
-    if member:
-        demand = commands.request_member(nodes, ("", ""), "", member)
+def request(sim: Sim, tag: Tag | None, nodes: int = 2) -> BurstId:
+    """Have the engine make a burst with a tag."""
+    demand = msgspec.structs.replace(commands.request_nodes(nodes), tag=tag)
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
     assert sim.request(demand)
@@ -31,8 +29,8 @@ def request(sim: Sim, member: Membership | None, nodes: int = 2) -> BurstId:
     return new
 
 
-def submit(sim: Sim, number: int, member: str, nodes: int = 2, userid: int = 100):
-    preferences = BurstPreferences(member=member, urgency=16)
+def submit(sim: Sim, number: int, tag: str, nodes: int = 2, userid: int = 100):
+    preferences = BurstPreferences(tag=tag, urgency=16)
     sim.lead.jobs[JobId(number)] = job(
         number,
         whole(nodes),
@@ -52,9 +50,9 @@ def online(sim: Sim) -> bool:
     return all(burst.state is State.ONLINE for burst in sim.bursts)
 
 
-def test_a_job_is_given_a_burst_of_its_member() -> None:
+def test_a_job_is_given_a_burst_with_its_tag() -> None:
     sim = Sim()
-    other = request(sim, Membership("sweep/b", 100))
+    other = request(sim, Tag("sweep/b", 100))
     own = request(sim, OURS)
     request(sim, None)
     sim.until(lambda: online(sim))
@@ -64,33 +62,33 @@ def test_a_job_is_given_a_burst_of_its_member() -> None:
     assert JobId(7) in records.bursts[own].jobs
     assert not records.bursts[other].jobs
     sim.until(lambda: bool(ran_on(sim, 7)))
-    assert records.bursts[own].lease.member == OURS
+    assert records.bursts[own].lease.tag == OURS
 
 
 @pytest.mark.parametrize(
-    ("member", "userid"), [("sweep/b", 100), ("sweep/a", 101), ("", 100)]
+    ("tag", "userid"), [("sweep/b", 100), ("sweep/a", 101), ("", 100)]
 )
-def test_no_other_job_is_given_nodes_of_a_member(member: str, userid: int) -> None:
+def test_no_other_job_is_given_nodes_with_a_tag(tag: str, userid: int) -> None:
     sim = Sim()
     own = request(sim, OURS, nodes=4)
     sim.until(lambda: online(sim))
     sim.lead.schedule = lambda: None  # type: ignore[method-assign]
-    submit(sim, 7, member, nodes=3, userid=userid)
+    submit(sim, 7, tag, nodes=3, userid=userid)
     sim.tick(20)
     assert not sim.records.bursts[own].jobs
 
 
-def test_nothing_is_bought_for_a_job_of_a_member() -> None:
+def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     sim = Sim()
     submit(sim, 7, "sweep/a")
     sim.tick(20)
     assert sim.bursts == []
     decision = sim.decision(JobId(7))
     assert decision.text() == (
-        "it is for sweep/a, and no ensemble that runs has such a member for its user's"
-        " jobs (burst ensemble status), so that it gets no nodes; flux cancel ends it"
+        "it has tag sweep/a, and waits for nodes that its user requests with this tag"
+        " (burst request --tag)"
     )
-    # Not on own nodes either, where it would not be what the ensemble counts.
+    # Not on own nodes either, where it would not be what was requested.
     submit(sim, 8, "sweep/a", nodes=1)
     sim.tick(20)
     assert not ran_on(sim, 8)
@@ -109,7 +107,7 @@ def test_a_job_does_not_join_the_burst_that_is_made_for_another_in_the_same_plan
     assert sim.burst.jobs | sim.burst.started == {JobId(6)}
 
 
-def test_a_burst_of_a_member_is_kept_though_it_is_idle() -> None:
+def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:
     sim = Sim(deadlines={"idle": "1m"})
     own = request(sim, OURS)
     plain = request(sim, None)
@@ -123,9 +121,9 @@ def test_a_burst_of_a_member_is_kept_though_it_is_idle() -> None:
     sim.until(lambda: not sim.records.live)
 
 
-def test_the_demand_of_a_member() -> None:
-    demand = commands.request_member(2, ("kube", ""), "burst-0-[0-3]", OURS)
-    assert demand == msgspec.structs.replace(
-        commands.request_nodes(2, "kube", "burst-0-[0-3]"), member=OURS
-    )
-    assert isinstance(demand, Demand)
+def test_a_record_of_a_version_that_knew_tags_of_ensembles_alone() -> None:
+    sim = Sim()
+    request(sim, OURS)
+    text = encode_record(sim.burst)
+    assert '"member":{"name":"sweep/a","userid":100}' in text
+    assert decode_record(text).lease.tag == OURS

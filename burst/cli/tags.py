@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""What commands check and tell of the tags of bursts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+def check_tag(_: click.Context, __: click.Parameter, tag: str) -> str:
+    """Return a tag that a person may give to a burst. Raises BadParameter."""
+    if not (tag.isascii() and tag.isprintable() and not set(tag) & set(" /")):
+        raise click.BadParameter(
+            f"{tag!r} is not letters, digits and signs without /, which has the tags of"
+            " programs, such as ENSEMBLE/MEMBER"
+        )
+    return tag
+
+
+def tell_of_tag(answer: Mapping[str, Any]) -> None:
+    """Tell who may undo what was done to a burst by hand."""
+    if tag := answer.get("tag"):
+        click.echo(
+            f"it has tag {tag}: what requested it, such as an ensemble, may undo this",
+            err=True,
+        )
