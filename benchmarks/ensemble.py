@@ -19,18 +19,25 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from burst_ensemble.algorithm import (
+    Algorithm,
+    MemberDecision,
+    MemberView,
+    Memory,
+    QueueCounts,
+)
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
+from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.core.answers import Asked
+from burst_ensemble.core.controller import new_record, take_step
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.views import make_views, take_in
+from burst_ensemble.replay.member import NodeTimes
+from burst_ensemble.replay.simulator import EnsembleSimulator, Workload
+from burst_ensemble.replay.workload import drawn_arrivals
+
 from benchmarks.table import Goal, Measure, main_of
-from burst.algorithm import Algorithm, MemberDecision, MemberView, Memory, QueueCounts
 from burst.config import convert
-from burst.config.ensemble import EnsembleSpec, JobSpec, MemberSpec
-from burst.core.ensemble.algorithms import BUILT_IN
-from burst.core.ensemble.answers import Asked
-from burst.core.ensemble.controller import new_record, take_step
-from burst.core.ensemble.reading import MemberReading
-from burst.core.ensemble.views import make_views, take_in
-from burst.replay.ensemble_member import NodeTimes
-from burst.replay.ensemble_simulator import EnsembleSimulator, Workload
-from burst.replay.ensemble_workload import drawn_arrivals
 
 _MEMBERS = 50
 _MOST = 16

@@ -179,7 +179,7 @@ class Daemon:
                 return None
             session = self._make_session(lead)
             session.start()
-            session.run_ensembles()
+            session.start_packages()
         except BaseException:
             if session:
                 session.close()
@@ -213,7 +213,7 @@ class Daemon:
         engine, why = session.engine, "the daemon is stopping"
         api = session.api
         self._state.serve(
-            Served(lambda: engine.snapshot, api.holder(), api.answer, session.reports)
+            Served(lambda: engine.snapshot, api.holder(), api.answer, session.packages)
         )
         try:
             while not self._stopping and not (step := session.clock.step()):

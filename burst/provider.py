@@ -392,7 +392,7 @@ class Resizable(Protocol):
 class Modal(Protocol):
     """An optional interface of `Settings`: says what bursts can be, before any offer.
 
-    `burst ensemble check` looks at it, which makes no provider. Bursts of Settings
+    It is for what makes no provider, such as a check of files. Bursts of Settings
     without it join the lead.
     """
 

@@ -10,6 +10,7 @@ import click
 
 from burst import __version__
 from burst.cli.target import run_command
+from burst.extensions import installed, load
 
 # By the name of a command: its module and what it is called there, then those of the
 # commands below it.
@@ -23,16 +24,6 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "down": ["burst.cli.down:down"],
     "embedded": ["burst.embedded.commands:group"],
     "enable": ["burst.cli.enable:enable"],
-    "ensemble": [
-        "burst.cli.ensemble:ensemble",
-        "burst.cli.ensemble_replay:replay",
-        "burst.cli.ensemble_agent:agent",
-        "burst.cli.ensemble_run:up",
-        "burst.cli.ensemble_run:status",
-        "burst.cli.ensemble_run:submit",
-        "burst.cli.ensemble_run:resize",
-        "burst.cli.ensemble_run:down",
-    ],
     "explain": ["burst.cli.explain:explain"],
     "gc": ["burst.cli.gc:gc"],
     "keygen": ["burst.cli.keygen:keygen"],
@@ -72,7 +63,8 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
-        return sorted({*super().list_commands(ctx), *_COMMANDS})
+        ours = {*super().list_commands(ctx), *_COMMANDS}
+        return sorted({*ours, *installed("burst.commands")})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name; None if there is none."""
@@ -82,7 +74,10 @@ class _Commands(click.Group):
                 assert isinstance(command, click.Group)
                 command.add_command(each)
             self.add_command(command, cmd_name)
-        return super().get_command(ctx, cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in installed("burst.commands"):
+            found = load("burst.commands", cmd_name)
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

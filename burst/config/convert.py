@@ -39,6 +39,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Keys of earlier versions, each with what to do about it."""
 
 
+class PackageTable(Table, frozen=True):
+    """Base of tables that other packages have in the settings."""
+
+    def check(self, where: str) -> None:
+        """Raise ConfigError, with the file in front, for what cannot be."""
+
+
 class KeyProblem(ConfigError):
     """One key of a table is wrong: `key` is its dotted path there, empty for the table;
     `problem` is the text without where it is.

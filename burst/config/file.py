@@ -15,14 +15,15 @@ from typing import Any
 
 import msgspec
 
-from burst.config.convert import Seconds, convert
-from burst.config.ensemble_settings import check_ensemble
+from burst.config.convert import PackageTable, Seconds, convert
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
 from burst.config.policy import parse_policy
 from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
 from burst.errors import ConfigError
+from burst.extensions import installed
+from burst.extensions import load as load_extension
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.host import dns_label
 
@@ -106,11 +107,11 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
     policy = tables.pop("policy", ())
     budgets = parse_budgets(tables.pop("budget", ()), providers, where)
     prices = parse_prices(tables.pop("prices", {}), providers, where)
+    packages = _take_packages(tables, where)
     settings = convert(Settings, tables, where)
     _check_ranges(settings, where)
     check_http(settings.http, where)
     check_notify(settings.notify, where)
-    check_ensemble(settings.ensemble, where)
     found = {
         name: _provider(name, table, f"{where}: providers.{name}")
         for name, table in providers.items()
@@ -123,8 +124,30 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
             "leave mark out, or choose mode hold",
         )
     return msgspec.structs.replace(
-        settings, providers=found, policy=rules, budget=budgets, prices=prices
+        settings,
+        providers=found,
+        policy=rules,
+        budget=budgets,
+        prices=prices,
+        packages=packages,
     )
+
+
+def _take_packages(tables: dict[str, Any], where: str) -> dict[str, PackageTable]:
+    """Take the tables of packages out of those of a file. Raises ConfigError."""
+    if "packages" in tables:
+        raise ConfigError(f"{where}: packages: no such key")
+    # Entry points are looked at only for what is none of ours.
+    names = tables.keys() - {field.name for field in msgspec.structs.fields(Settings)}
+    found = {}
+    for name in names & installed("burst.settings").keys() if names else ():
+        table = tables.pop(name)
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{where}: {name}: expected a table [{name}]")
+        kind: type[PackageTable] = load_extension("burst.settings", name)
+        found[name] = convert(kind, table, f"{where}: {name}")
+        found[name].check(where)
+    return found
 
 
 def effective(
@@ -146,6 +169,10 @@ def effective(
         if table == "prices":
             for key, price in section.items():
                 yield f"prices.{key}", price, source
+            continue
+        if table == "packages":
+            for name, kept in section.items():
+                yield from _leaves(name, kept, tables[name], source)
             continue
         if table != "providers":
             for key, value in msgspec.structs.asdict(section).items():
@@ -241,7 +268,6 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "limits.refused_retry": (0, LONGEST),
     "deadlines.reload": (0, 86400),
     "deadlines.accounting": (0.1, 600),
-    "deadlines.agent": (1, 86400),
 }
 """The least and the most that keys may be, durations in seconds."""
 

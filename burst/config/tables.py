@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from burst.config.convert import Seconds, SecondsOrOff, Table
-from burst.config.ensemble_settings import EnsembleSettings
+from burst.config.convert import PackageTable, Seconds, SecondsOrOff, Table
 from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
 from burst.config.notify import NotifySettings
@@ -284,10 +283,10 @@ class DeadlineSettings(Table, frozen=True):
     what a burst saves. Past this it is decided without, as by worth 0. As long as
     a job is left to the scheduler (`[intake] local_wait`), and many times what a
     forecast takes."""
-    agent: Seconds = Seconds(60)
-    """How long the agent of an external member of an ensemble may be silent. Past this
-    nothing is decided for the member until the agent reports again. Some times
-    `checkSeconds`, which is how often it reports."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "agent": "write it as agent under [ensemble]: it is a key of that package"
+    }
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,7 +318,6 @@ class Settings(Table, frozen=True):
     deadlines: DeadlineSettings = DeadlineSettings()
     http: HttpSettings = HttpSettings()
     notify: NotifySettings = NotifySettings()
-    ensemble: EnsembleSettings = EnsembleSettings()
     providers: Mapping[str, ProviderTable] = {}
     """In the order in which their offers are preferred among equal prices."""
     policy: tuple[PolicyRule, ...] = ()
@@ -329,6 +327,9 @@ class Settings(Table, frozen=True):
     prices: Mapping[str, float] = {}
     """`[prices]`: by `PROVIDER.OFFER` what a node and hour costs the site, in place of
     what its provider says. Empty by default: a provider says it if it knows it."""
+    packages: Mapping[str, PackageTable] = {}
+    """Those of the file's tables that are of other packages (`burst.settings` of
+    `burst.extensions`), by name."""
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:

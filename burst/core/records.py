@@ -11,7 +11,6 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
-from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
@@ -75,12 +74,8 @@ class RecordsView(Protocol):
         """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
 
     @property
-    def ensembles(self) -> Mapping[str, EnsembleState]:
-        """By name; also the last that ended."""
-
-    @property
-    def ensemble_starts(self) -> Mapping[str, EnsembleStart]:
-        """Of each of `ensembles`."""
+    def packages(self) -> Mapping[str, Mapping[str, Any]]:
+        """What packages keep with ours, by kind and name (`burst.extensions`)."""
 
     @property
     def live(self) -> list[Burst]:
@@ -108,12 +103,8 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that were settled last; longer than they are among `bursts`."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
-    ensembles: Mapping[str, EnsembleState] = {}
-    """By name: those that run, and the last that ended."""
-    ensemble_starts: Mapping[str, EnsembleStart] = {}
-    """Of each of `ensembles`."""
-    ensemble_books: Mapping[str, MemberBook] = {}
-    """By `ENSEMBLE/MEMBER`."""
+    packages: Mapping[str, Mapping[str, Any]] = {}
+    """What packages keep with ours, by kind and name (`burst.extensions`)."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
@@ -160,8 +151,7 @@ class Transaction:
         self.settled = ChangedDict(records.settled)
         self.times = ChangedDict(records.times)
         self.unreadable = records.unreadable
-        self.ensembles = records.ensembles
-        self.ensemble_starts = records.ensemble_starts
+        self.packages = records.packages
         self.awaited: frozenset[BurstId] = frozenset()
         """Idle bursts that the first job that waits will have."""
         self.events: list[tuple[BurstId, Event]] = []
@@ -181,9 +171,7 @@ class Transaction:
             periods=dict(self.periods) if self.periods.changed else before.periods,
             settled=dict(self.settled) if self.settled.changed else before.settled,
             times=dict(self.times) if self.times.changed else before.times,
-            ensembles=self.ensembles,
-            ensemble_starts=self.ensemble_starts,
-            ensemble_books=before.ensemble_books,
+            packages=self.packages,
             unreadable=before.unreadable,
         )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,6 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
-from burst.core.ensemble.over import is_unsettled
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.plan.demands import Plan
@@ -113,7 +112,7 @@ def run_tick(
         undrain_free_ranks(tx, world)
     keep_accounts(tx, world, settings)
     learn_times(tx)
-    _drop_oldest(tx, records)
+    _drop_oldest(tx, world.needed)
     after = tx.result()
     decisions: Mapping[JobId, Decision] = {}
     if decided is not None:
@@ -275,14 +274,14 @@ def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> Non
         tx.bursts[name] = lifecycle.expect_here(burst, starts)
 
 
-def _drop_oldest(tx: Transaction, records: Records) -> None:
+def _drop_oldest(tx: Transaction, needed: Container[BurstId]) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
         # The job of an isolated one is known to have run by its record alone.
         owes = burst.drained or (burst.may_have_run and burst.jobs)
         over = burst.state is State.INACTIVE and not owes
-        return over and not is_unsettled(records, burst)
+        return over and burst.id not in needed
 
     done = [burst for burst in tx.bursts.values() if ended(burst)]
     for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import DeadlineSettings
-from burst.core.ensemble.agent_report import TakenReport
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
@@ -116,8 +115,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     resizable: frozenset[str] = frozenset()
     """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}
-    agents: Mapping[str, TakenReport] = {}
-    """What the agents of members have reported last, by ENSEMBLE/MEMBER."""
+    needed: frozenset[BurstId] = frozenset()
+    """Bursts whose records a package still needs once they have ended."""
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes none."""
     answered: Sequence[ProviderAnswer] = ()

@@ -22,7 +22,6 @@ from burst.core.select.confinement import keeps_users_apart
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
 from burst.doctor.check_accounting import check_accounting
-from burst.doctor.check_ensembles import check_ensembles
 from burst.doctor.check_intake import check_intake
 from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
@@ -69,6 +68,7 @@ from burst.doctor.facts import (
     SettingsFacts,
 )
 from burst.errors import ConfigError
+from burst.extensions import load_all
 from burst.flux.boot_info import read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.lead import Lead
@@ -125,13 +125,13 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
     yield from _label("settings", check_settings(request.settings))
     if request.settings.trouble:
         # By defaults in its place all else would be wrong, too.
-        rest = "ensembles, flux, the lead, providers and what rests on these"
+        rest = "flux, the lead, providers and what rests on these"
         advice = "fix the settings first, then run burst doctor again"
         found = [note(f"not checked without the settings: {rest}", advice)]
         yield from _label("settings", found)
         return
-    ensembles = collect_facts.read_ensembles(settings)
-    yield from _label("ensembles", check_ensembles(ensembles))
+    for name, check in load_all("burst.doctor").items():
+        yield from _label(name, check(settings))
     flux = collect_facts.read_flux()
     yield from _label("flux", check_flux_program(flux, is_flux(uri)))
     with _connected(uri, settings) as lead:

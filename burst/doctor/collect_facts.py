@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from burst.config import Settings
-from burst.config.ensemble import EnsembleSpec
 from burst.core.orphans import find_orphans
 from burst.core.plan.slots import RankSlot
 from burst.core.world import ProviderView, World, after_observation
@@ -45,7 +44,6 @@ from burst.provider import Examined, GuestProbed, Probed, Provider
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
-from burst.runtime.read_ensemble import providers_of_settings, read_ensemble
 from burst.runtime.record_store import RecordStore
 
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a
@@ -64,17 +62,6 @@ _NOBODY = "OWNER"
 
 LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
 """Makes the providers of some settings, for an owner."""
-
-
-def read_ensembles(settings: Settings) -> dict[str, EnsembleSpec | ReadFailure]:
-    """Read the files of `[ensemble]`, with their algorithms; by path."""
-    known = providers_of_settings(settings)
-
-    def read(path: str) -> EnsembleSpec:
-        file, _ = read_ensemble(Path(path), known)
-        return file.spec
-
-    return {path: try_call(partial(read, path)) for path in settings.ensemble.files}
 
 
 def read_flux() -> FluxFacts:

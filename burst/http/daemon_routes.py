@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from burst.errors import BurstError, StoreError
-from burst.http.agent_route import agent_route
-from burst.http.ensemble_routes import ensemble_routes
+from burst.extensions import load_all
 from burst.http.metrics.collector import DaemonCollector
 from burst.http.routes import (
     HTML,
@@ -69,9 +68,9 @@ def daemon_routes(state: DaemonState) -> list[Route]:
         page = render_report(row, refresh=_REFRESH_S)
         return HttpResponse(body=page.encode(), content_type=HTML)
 
+    of_packages = load_all("burst.http_routes").values()
     return [
-        *ensemble_routes(state),
-        agent_route(state),
+        *(route for routes in of_packages for route in routes(state)),
         Route(path="/healthz", handler=healthz, access=Access.ANYONE),
         Route(path="/readyz", handler=readyz, access=Access.ANYONE),
         Route(path="/metrics", handler=metrics, access=Access.TOKEN),

@@ -57,7 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One path. A GET route answers HEAD, too."""
 
     path: str
-    """Such as `/status`, or `/ensembles/{name}`: one name at the end."""
+    """Such as `/status`, or `/things/{name}`: one name at the end."""
     handler: Callable[[HttpRequest], HttpResponse]
     access: Access = Access.OWNER
     method: Method = "GET"

@@ -343,7 +343,7 @@ class Reason(enum.Enum):
 
     # About an offer or a slot that was turned down for a job.
     OTHER_PROVIDER = _never_offered("the job asks for provider {preferred}")
-    OTHER_OFFER = _never_offered("the ensemble's file asks for offer {preferred}")
+    OTHER_OFFER = _never_offered("offer {preferred} is asked for")
     RULE_PROVIDER = _never_offered("rule {rule} allows {allowed} only")
     PRICE_TOO_HIGH = _never_offered(
         "costs {price} for a node and hour {source}; the job pays {most} at the most"

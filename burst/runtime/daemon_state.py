@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from burst.lead import ServiceRequest
 from burst.model.fsd import format_fsd
-from burst.runtime.agent_reports import AgentReports
+from burst.runtime.daemon_package import RunningPackage
 from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import Tally
 
@@ -30,8 +30,8 @@ class Served(NamedTuple):
     """As `describe_process` returns it."""
     answer: Callable[[ServiceRequest], dict[str, Any]]
     """The service `burst`. May take as long as a tick. Raises BurstError, Denied."""
-    agents: AgentReports | None = None
-    """What takes in the reports of agents."""
+    packages: Mapping[str, RunningPackage] = {}
+    """What other packages run beside it, by the name of their entry point."""
 
 
 class DaemonState:

@@ -262,7 +262,7 @@ class Engine:
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> World:
         archiver, banks = self._beside.archiver, self._beside.banks
-        reports, subuids = self._beside.reports, self._beside.subuids
+        subuids, packages = self._beside.subuids, self._beside.packages
         return World(
             identity=self._config.identity,
             slots=self._config.slots,
@@ -281,7 +281,7 @@ class Engine:
             banks=banks.current() if banks else NOT_VERIFIED,
             accounting=banks.facts() if banks else None,
             archived=archiver.archived if archiver else None,
-            agents=reports.current() if reports else {},
+            needed=frozenset().union(*(p.needed(self._records) for p in packages)),
         )
 
     def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:

@@ -11,11 +11,12 @@ import msgspec
 
 from burst import log
 from burst.config import ProviderTable, Settings, convert
-from burst.config.ensemble_supported import IMAGE
 from burst.errors import BurstError, ConfigError
 from burst.provider import Imaged, Modal, Provider
 
 GROUP = "burst.providers"
+IMAGE = "image"
+"""What a provider is able to, whose bursts may have images of their own."""
 _METHODS = ("offers", "provision", "observe", "reap")
 
 
@@ -54,7 +55,7 @@ def read_provider_options(
 def abilities_by_settings(
     name: str, table: ProviderTable, found: Iterable[EntryPoint] | None = None
 ) -> set[str]:
-    """Return what a provider is able to (see `AbilitiesOf`), by its settings.
+    """Return what a provider is able to (modes of its bursts, IMAGE), by its settings.
 
     It is not made. Raises ConfigError.
     """

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.ensemble.stored import EnsembleStart, EnsembleState, MemberBook
 from burst.core.lifecycle import quarantine, restore
 from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
-from burst.errors import RecordUnreadable
+from burst.errors import ConfigError, RecordUnreadable
+from burst.extensions import installed, load
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
@@ -30,18 +30,12 @@ SINGLE: Mapping[str, str] = {
     "ledger": "periods",
     "settled": "settled",
     "times": "times",
-    "ensemble": "ensembles",
-    "ensemble-start": "ensemble_starts",
-    "ensemble-book": "ensemble_books",
 }
 """Kinds of records that are one value each, and where Records has them."""
 _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ledger": Period,
     "settled": SettledBurst,
     "times": ProviderTimes,
-    "ensemble": EnsembleState,
-    "ensemble-start": EnsembleStart,
-    "ensemble-book": MemberBook,
 }
 """Those of them that are JSON, and the same whenever they are read."""
 _READ_ELSEWHERE = ("burst", "job", "meta", "forecast", "notice")
@@ -57,20 +51,23 @@ def read_records(
     A record that cannot be read is listed in them, with the reason.
     """
     found: dict[str, dict[Any, Any]] = {field: {} for field in SINGLE.values()}
+    packages: dict[str, dict[str, Any]] = {}
     unreadable: dict[str, str] = {}
     bursts, old_form = _read_bursts(texts, unreadable, now)
     for key, text in texts.items():
         kind, _, name = key.partition("/")
         if kind in _READ_ELSEWHERE:
             continue
-        if kind not in SINGLE:
-            unreadable[key] = "not a kind of record that this program knows"
-            continue
         try:
-            found[SINGLE[kind]][name_of(kind, name)] = _read(kind, text, now, limits)
-        except (RecordUnreadable, ValueError) as error:
+            if kind in SINGLE:
+                value = _read(kind, text, now, limits)
+                found[SINGLE[kind]][name_of(kind, name)] = value
+            else:
+                packages.setdefault(kind, {})[name] = _read_of_package(kind, text)
+        except (RecordUnreadable, ConfigError, ValueError) as error:
             unreadable[key] = str(error)
-    return Records(bursts=bursts, unreadable=unreadable, **found), old_form
+    records = Records(bursts=bursts, unreadable=unreadable, packages=packages, **found)
+    return records, old_form
 
 
 def name_of(kind: str, name: str) -> JobId | str:
@@ -95,6 +92,19 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
             return text
         case _:
             return msgspec.json.decode(text, type=_AS_WRITTEN[kind])
+
+
+def _read_of_package(kind: str, text: str) -> object:
+    """Return a record of a package. Raises RecordUnreadable, ConfigError."""
+    if kind not in installed("burst.records"):
+        raise RecordUnreadable(
+            "not a kind of record that this program knows, nor a package that is"
+            " installed"
+        )
+    try:
+        return msgspec.json.decode(text, type=load("burst.records", kind))
+    except msgspec.MsgspecError as error:
+        raise RecordUnreadable(str(error)) from error
 
 
 def _burst_of(key: str) -> str:

@@ -173,20 +173,20 @@ class SettingsReloader:
 
 def changed_keys(before: Settings, after: Settings) -> list[str]:
     """Return the keys that differ, without their values: there may be secrets."""
-    changed = []
-    for table in msgspec.structs.fields(Settings):
-        old, new = getattr(before, table.name), getattr(after, table.name)
-        if isinstance(old, msgspec.Struct):
-            keys = [field.name for field in msgspec.structs.fields(old)]
-            changed += [
-                f"{table.name}.{key}"
-                for key in keys
-                if getattr(old, key) != getattr(new, key)
-            ]
-        elif isinstance(old, Mapping):
-            names = sorted(old.keys() | new.keys())
-            changed += [f"{table.name}.{n}" for n in names if old.get(n) != new.get(n)]
-        elif old != new:
-            # Tables without names of their own, such as [[policy]].
-            changed.append(table.name)
-    return changed
+    tables = [field.name for field in msgspec.structs.fields(Settings)]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in tables}
+    old, new = pairs.pop("packages")
+    pairs |= {name: (old.get(name), new.get(name)) for name in sorted({*old, *new})}
+    return [key for name, pair in pairs.items() for key in _changed_in(name, *pair)]
+
+
+def _changed_in(table: str, old: Any, new: Any) -> list[str]:
+    """Return the keys of a table that differ; its name where it has no such keys."""
+    if isinstance(old, msgspec.Struct) and isinstance(new, msgspec.Struct):
+        keys = [field.name for field in msgspec.structs.fields(old)]
+        return [f"{table}.{k}" for k in keys if getattr(old, k) != getattr(new, k)]
+    if isinstance(old, Mapping):
+        names = sorted(old.keys() | new.keys())
+        return [f"{table}.{n}" for n in names if old.get(n) != new.get(n)]
+    # Tables without names of their own, such as [[policy]], and of packages.
+    return [] if old == new else [table]

@@ -8,7 +8,7 @@ Answers to reads come from the last tick, without waiting for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 
@@ -40,7 +40,6 @@ from burst.runtime.call_limits import CallLimits
 from burst.runtime.engine import Engine, EngineCommand
 from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, for_guests, guest_view
-from burst.runtime.service_ensembles import EnsembleApi
 from burst.runtime.service_requests import (
     MAX_NAME,
     BurstRequest,
@@ -97,9 +96,13 @@ class ServiceApi:
             "enable": self._owner_only(self._enable),
             "reload": self._owner_only(self._do_reload),
         }
-        ensembles = EnsembleApi(self._carry_out)
+
+    def add_owners(
+        self, methods: Mapping[str, Callable[[ServiceRequest, Snapshot], Row]]
+    ) -> None:
+        """Add methods of a package, for the instance owner only."""
         self._methods |= {
-            name: self._owner_only(method) for name, method in ensembles.methods.items()
+            name: self._owner_only(method) for name, method in methods.items()
         }
 
     def admit(self, method: str, userid: int, owner: bool) -> None:
@@ -270,14 +273,14 @@ class ServiceApi:
                 raise LeadError(text, beside)
             return made, {"bursts": new, "text": text, "beside": beside}
 
-        return self._carry_out(command)
+        return self.carry_out(command)
 
     def _request_job(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Have a burst made for a job, whatever that is worth, within all limits."""
         job = parse_job(read_request(request, NamedRequest).id)
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
             raise Denied(f"{format_f58(job)} is no job of yours")
-        return self._carry_out(
+        return self.carry_out(
             lambda records, world, settings, now: (
                 request_for_job(records, world, settings, job, now),
                 {"id": format_f58(job)},
@@ -314,7 +317,7 @@ class ServiceApi:
             if not jobs:
                 raise Denied("none of these jobs is yours and held")
         released = [format_f58(job) for job in jobs]
-        return self._carry_out(
+        return self.carry_out(
             lambda records, world, _, now: (
                 commands.release_jobs(records, jobs, now, world.lead),
                 {"released": released},
@@ -327,7 +330,7 @@ class ServiceApi:
             # Neither his note nor his force: one is in the owner's log, and with the
             # other a follower may go on that disturbs the next burst.
             burst, userid = asked.burst, request.userid
-            return self._carry_out(
+            return self.carry_out(
                 lambda records, _, __, now: (
                     take_down_guests(records, burst, userid, now),
                     {"burst": burst},
@@ -351,7 +354,7 @@ class ServiceApi:
                 )
             return made, {"burst": burst, **_tag_row(records, burst)}
 
-        return self._carry_out(command)
+        return self.carry_out(command)
 
     def _force(self, burst: BurstId, provider: str, *, needed: bool) -> None:
         """Have a burst reaped without hosts that do not answer.
@@ -375,7 +378,7 @@ class ServiceApi:
             made, answer = resize_burst(records, world, settings, wanted, now)
             return made, {**answer._asdict(), **_tag_row(records, answer.burst)}
 
-        return self._carry_out(command)
+        return self.carry_out(command)
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
@@ -416,7 +419,7 @@ class ServiceApi:
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = read_request(request, NamedRequest).provider
         _check_provider(provider, snapshot)
-        return self._carry_out(
+        return self.carry_out(
             lambda records, _, __, now: (
                 commands.enable_provider(records, provider, now),
                 {"enabled": provider},
@@ -428,7 +431,7 @@ class ServiceApi:
         limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
         return self._wait(self._reload(), limit)
 
-    def _carry_out(self, command: EngineCommand) -> Row:
+    def carry_out(self, command: EngineCommand) -> Row:
         """Have the next tick carry out the command, and wait for it."""
         future = self._engine().post(command)
         self._wake()

@@ -26,19 +26,18 @@ from burst.errors import (
     LeadError,
     LeadGone,
 )
-from burst.lead import Accounting, Guests, JobSubmitter, Lead, WholeQueue
+from burst.extensions import load_all
+from burst.lead import Accounting, Guests, Lead, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.address_watch import AddressWatch
-from burst.runtime.agent_reports import AgentReports
-from burst.runtime.algorithm_registry import load_algorithms
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
 from burst.runtime.connect import require_owner
+from burst.runtime.daemon_package import PackageHost, RunningPackage
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
-from burst.runtime.ensembles import Ensembles
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.job_recorder import JobRecorder
@@ -123,32 +122,26 @@ class Session:
             else None
         )
         self._address = AddressWatch(self.wake)
-        self.reports = AgentReports(self.clock)
+        host = PackageHost(lambda: self.engine, lead, self.wake, self.clock)
+        self.packages: Mapping[str, RunningPackage] = {
+            name: package(host) for name, package in load_all("burst.daemon").items()
+        }
         beside = SideThreads(
             self._forecaster,
             self._archiver,
             self._banks,
             self._tally,
             process.notifier,
-            self.reports,
             SubuidFile(),
+            self.packages.values(),
         )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._path = process.config
         served_by = describe_process(self.clock(), process.config)
-        self._ensembles = (
-            Ensembles(
-                lambda: self.engine,
-                lead,
-                load_algorithms,
-                self.wake,
-                self.reports,
-            )
-            if isinstance(lead, JobSubmitter)
-            else None
-        )
         self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
+        for package in self.packages.values():
+            self.api.add_owners(package.methods(self.api.carry_out))
 
     @property
     def settings(self) -> Settings:
@@ -190,10 +183,10 @@ class Session:
         self._follow_queue()
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
-    def run_ensembles(self) -> None:
-        """Begin to run the ensembles on record, and those that are started later."""
-        if self._ensembles is not None:
-            self._ensembles.start()
+    def start_packages(self) -> None:
+        """Begin what other packages run beside the ticks."""
+        for package in self.packages.values():
+            package.start()
 
     def tick(self, longest: float | None = None) -> None:
         """Take one tick, then wait until the next is due, at most `longest` seconds.
@@ -257,8 +250,8 @@ class Session:
 
     def close(self) -> None:
         """End. Bursts stay as they are."""
-        if self._ensembles is not None:
-            self._ensembles.close()
+        for package in self.packages.values():
+            package.close()
         if self._forecaster is not None:
             self._forecaster.close()
         if self._recorder is not None:
@@ -374,8 +367,7 @@ class Session:
         if names:
             raise ConfigError(
                 f"provider {', '.join(sorted(names))} has live bursts",
-                "take them down first (burst down; those of an ensemble by burst"
-                " ensemble down), then remove it",
+                "take them down first (burst down), then remove it",
             )
 
 

@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple, Protocol
 
-from burst.runtime.agent_reports import AgentReports
+from burst.core.records import Records
+from burst.model.burst import BurstId
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.notifier import Notifier
 from burst.runtime.subuid_file import SubuidFile
 from burst.runtime.tally import Tally
+
+
+class NeedsBursts(Protocol):
+    """A package that runs beside the engine: see `RunningPackage`."""
+
+    def needed(self, records: Records) -> frozenset[BurstId]:
+        """Return bursts whose record is still needed once they have ended."""
+        ...
 
 
 class SideThreads(NamedTuple):
@@ -22,9 +32,9 @@ class SideThreads(NamedTuple):
     banks: BankReader | None = None
     tally: Tally | None = None
     notifier: Notifier | None = None
-    reports: AgentReports | None = None
     subuids: SubuidFile | None = None
     """It has no thread: it is read in each tick."""
+    packages: Collection[NeedsBursts] = ()
 
 
 NO_SIDE_THREADS = SideThreads()

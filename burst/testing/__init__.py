@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of all providers and algorithms, also of other packages. Needs pytest.
+"""For the tests of all providers, also of other packages. Needs pytest.
 
     from burst.testing import ProviderContract, example_spec
 
     class TestMyProvider(ProviderContract):
         ...                     # four fixtures, which its docstring describes
-
-    from burst.testing import AlgorithmContract
-
-    class TestMyAlgorithm(AlgorithmContract):
-        algorithm = MyAlgorithm
 
 `FakeProvider` is a provider without a cloud, for tests of code that uses providers. Its
 attributes produce each kind of failure that a real provider can have.
@@ -22,14 +17,9 @@ import pytest
 # Before the module is imported: its asserts then say what they compared.
 pytest.register_assert_rewrite(
     *(f"burst.testing.contract{part}" for part in ("", "_failures", "_traces")),
-    "burst.testing.algorithm_contract",
     "burst.testing.trial",
 )
 
-from burst.testing.algorithm_contract import (  # noqa: E402
-    AlgorithmContract,
-    example_views,
-)
 from burst.testing.backend import Backend  # noqa: E402
 from burst.testing.cloud import FakeCloud, FakeSettings, ProviderCall  # noqa: E402
 from burst.testing.contract import ProviderContract  # noqa: E402
@@ -38,7 +28,6 @@ from burst.testing.fake import FakeProvider  # noqa: E402
 from burst.testing.trial import Trial  # noqa: E402
 
 __all__ = [
-    "AlgorithmContract",
     "Backend",
     "FakeCloud",
     "FakeProvider",
@@ -48,6 +37,5 @@ __all__ = [
     "Trial",
     "example_lead",
     "example_spec",
-    "example_views",
     "isolate",
 ]

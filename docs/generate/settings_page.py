@@ -32,7 +32,8 @@ from burst_kube import KubeProvider
 from burst_local import LocalProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
-from burst.config.convert import SecondsOrOff
+from burst.config.convert import PackageTable, SecondsOrOff
+from burst.extensions import load_all
 from burst.kits.pods import PodSettings
 from burst.model.fsd import format_fsd
 
@@ -101,11 +102,13 @@ class _Page:
     def add_all_tables(self) -> None:
         for key, hint in get_type_hints(Settings, include_extras=True).items():
             for table in _tables_in(hint):
-                if table is not ProviderTable:
+                if table not in (ProviderTable, PackageTable):
                     many = get_origin(hint) is tuple
                     self._add(table, f"[[{key}]]" if many else f"[{key}]")
             if hint == Mapping[str, float]:
                 self._parts.append(_prose(f"`[{key}]`", _docs(Settings)[key]))
+        for name, package_table in load_all("burst.settings").items():
+            self._add(package_table, f"[{name}]")
         self._add(ProviderTable, "[providers.NAME]", leave_out=("options",))
         for types, table, what in _PROVIDERS:
             self._add(table, f"[providers.NAME], type = {types}", lead=what)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 
 import msgspec
-
-from burst.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 
 
 class BacklogOptions(msgspec.Struct, frozen=True):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from burst_ensemble.config.file import load_ensemble
+from burst_ensemble.config.spec import EnsembleLimits, JobSpec
+from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.core.algorithms.scaling import ScaleOptions
+from burst_ensemble.core.algorithms.triggers import TriggerAction, TriggerRule
+from burst_ensemble.core.metrics import metric
+from burst_ensemble.runtime.algorithm_registry import load_algorithms
 
-from burst.config.ensemble import EnsembleLimits, JobSpec
-from burst.config.ensemble_file import load_ensemble
-from burst.core.ensemble.algorithms import BUILT_IN
-from burst.core.ensemble.algorithms.scaling import ScaleOptions
-from burst.core.ensemble.algorithms.triggers import TriggerAction, TriggerRule
-from burst.core.ensemble.metrics import metric
-from burst.runtime.algorithm_registry import load_algorithms
-from tests.core.ensemble.ensembles import NOW, view
+from tests.plugins.ensemble.core.ensembles import NOW, view
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ensembles.md").read_text("utf-8")
 fields = msgspec.structs.fields

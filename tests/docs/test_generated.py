@@ -36,7 +36,8 @@ def test_each_key_says_what_it_means() -> None:
 
 def test_each_table_of_the_file_is_on_the_page() -> None:
     page = FILES["docs/settings.md"]
-    for table in Settings.__struct_fields__:
+    ours = set(Settings.__struct_fields__) - {"packages"}
+    for table in ours | {"ensemble"}:
         assert f"[{table}" in page
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from burst_ensemble.algorithm import JobTally, QueueCounts, Spread
+from burst_ensemble.config.file import load_ensemble
+from burst_ensemble.replay.member import NodeTimes
+from burst_ensemble.replay.simulator import EnsembleSimulator, Workload
+from burst_ensemble.runtime.algorithm_registry import load_algorithms
+from burst_ensemble.testing import AlgorithmContract
 
-from burst.algorithm import JobTally, QueueCounts, Spread
-from burst.config.ensemble_file import load_ensemble
-from burst.replay.ensemble_member import NodeTimes
-from burst.replay.ensemble_simulator import EnsembleSimulator, Workload
-from burst.runtime.algorithm_registry import load_algorithms
-from burst.testing import AlgorithmContract
-from tests.core.ensemble.ensembles import NOW, view
+from tests.plugins.ensemble.core.ensembles import NOW, view
 from tests.support.examples import load_example
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import msgspec
 import yaml
+from burst_ensemble.config.file import load_ensemble
+from burst_ensemble.config.settings import ensemble_settings
+from burst_ensemble.runtime.algorithm_registry import load_algorithms
 from burst_kube import KubeSettings
 
 from burst.config import convert, load
-from burst.config.ensemble_file import load_ensemble
 from burst.lead_setup.lead_files import write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
-from burst.runtime.algorithm_registry import load_algorithms
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 ENSEMBLE = MANIFESTS / "ensemble"
@@ -41,8 +42,8 @@ def test_ranks_are_those_of_a_plan_with_a_slot_for_each_member(tmp_path: Path) -
 def test_its_settings_are_those_of_the_base_and_the_ensemble() -> None:
     found = load(FILES / "burst.toml")
     base = load(MANIFESTS / "base" / "lead" / "burst.toml")
-    assert msgspec.structs.replace(found, ensemble=base.ensemble) == base
-    assert found.ensemble.files == (f"{MOUNT}/ensemble.toml",)
+    assert msgspec.structs.replace(found, packages=base.packages) == base
+    assert ensemble_settings(found).files == (f"{MOUNT}/ensemble.toml",)
 
 
 def test_the_configmap_has_all_files_under_the_names_that_are_used() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 import yaml
+from burst_ensemble.cli.agent import agent
+from burst_ensemble.config.file import load_ensemble
+from burst_ensemble.config.settings import ensemble_settings
+from burst_ensemble.runtime.algorithm_registry import load_algorithms
 
-from burst.cli.ensemble_agent import agent
 from burst.config import load, parse_listen
-from burst.config.ensemble_file import load_ensemble
-from burst.runtime.algorithm_registry import load_algorithms
 from tests.manifests.network import Peer, Policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -47,11 +48,11 @@ def option(name: str) -> str:
 
 def test_the_leads_settings_are_those_of_the_base_and_what_agents_need() -> None:
     base = load(MANIFESTS / "base" / "lead" / "burst.toml")
-    kept = {"http": base.http, "ensemble": base.ensemble, "providers": base.providers}
+    kept = {"http": base.http, "packages": base.packages, "providers": base.providers}
     assert SETTINGS.providers == {}
     assert msgspec.structs.replace(SETTINGS, **kept) == base
     files = (f"/etc/burst/lead/{PART.joinpath('lead', 'ensemble.toml').name}",)
-    assert SETTINGS.ensemble.files == files
+    assert ensemble_settings(SETTINGS).files == files
     made = document("lead/kustomization.yaml")["configMapGenerator"][0]
     assert (made["name"], made["behavior"]) == ("burst-lead", "merge")
     assert set(made["files"]) == {"burst.toml", "ensemble.toml"}

@@ -24,3 +24,11 @@ def test_keys_of_tables_are_named_and_lists_as_a_whole():
         "providers.there",
     ]
     assert changed_keys(after, after) == []
+
+
+def test_tables_of_packages_are_told_by_their_own_names():
+    one = settings(ensemble={"files": ["/a.toml"]})
+    two = settings(ensemble={"files": ["/b.toml"]})
+    assert changed_keys(one, two) == ["ensemble.files"]
+    assert changed_keys(settings(), two) == ["ensemble"]
+    assert changed_keys(two, two) == []

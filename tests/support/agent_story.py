@@ -76,7 +76,7 @@ class AgentStory:
         self.token.chmod(0o600)
         cli.write(
             http={"listen": f"127.0.0.1:{self.port}", "token_file": str(self.token)},
-            deadlines={"agent": silence},
+            ensemble={"agent": silence},
         )
 
     def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:

@@ -54,7 +54,7 @@ from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
-# Tuples, not sets: a member is found by identity, and an enum's hash takes long.
+# Tuples, not sets: a state is found by identity, and an enum's hash takes long.
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 # At least so long after its submission a job may be the one that nodes are given to.
 _GRANTED_S = 1.0

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble`: the group, and `check`, which says what a file means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from burst.cli.listing import (
+    Column,
+    Listing,
+    counted,
+    listing_options,
+    money,
+    print_json,
+    print_rows,
+)
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError
+from burst.lead import Lead
+from burst.model.fsd import format_fsd
+from burst.runtime.provider_registry import IMAGE
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
+from burst_ensemble.runtime.algorithm_registry import Algorithms
+from burst_ensemble.runtime.read_file import (
+    KnownProviders,
+    providers_of_settings,
+    read_ensemble,
+)
+
+_MEMBERS = (
+    Column("MEMBER", lambda row: row["name"]),
+    Column("PROVIDER", lambda row: row["provider"] or "-"),
+    Column("MODE", lambda row: row["mode"]),
+    Column(
+        "NODES",
+        lambda row: (
+            "its own"
+            if row["mode"] == "external"
+            else f"{row['size']} ({row['min']}-{row['max']})"
+        ),
+    ),
+    Column("SHARE", lambda row: f"{row['share']:g}"),
+    Column("JOBS", lambda row: row["jobs_text"]),
+    Column("ALGORITHM", lambda row: row["algorithms_text"]),
+)
+
+
+@click.group()
+def ensemble() -> None:
+    """Members that grow, shrink, get jobs and end as algorithms decide."""
+
+
+@ensemble.command()
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@target_options
+@listing_options
+def check(path: Path, target: Target, listing: Listing) -> None:
+    """Say what FILE means, or on which line what is wrong and what would be right.
+
+    Members name providers: those of the settings, or of the daemon that serves the lead
+    if no settings file is found. Nothing is made.
+    """
+    file, algorithms = read_ensemble(path, known_providers(target))
+    rows = [_row(member, algorithms) for member in file.spec.members]
+    if listing.as_json:
+        print_json({**as_json(file.spec), "members": rows})
+        return
+    if listing.form is None:
+        click.echo(_headline(file.spec))
+    print_rows(rows, _MEMBERS, listing)
+    if listing.form is None:
+        for job in file.spec.jobs:
+            click.echo(f"for whichever member is first: {_job(job)}")
+        for note in file.spec.notes:
+            click.echo(f"note: {note}", err=True)
+
+
+def known_providers(target: Target) -> KnownProviders:
+    """Return the providers of the settings; without a file, those of the daemon."""
+    if target.find() is None:
+        # Where none serves, the file is refused for the lack of a provider.
+        with suppress(BurstError), target.lead() as lead:
+            return served_providers(lead)
+    return providers_of_settings(target.settings())
+
+
+def served_providers(lead: Lead) -> KnownProviders:
+    """Return the providers of the daemon that serves a lead. Raises BurstError."""
+    rows = lead.call("status", {})["providers"]
+    abilities = {
+        row["name"]: {what for offer in row["offers"] for what in _abilities(offer)}
+        for row in rows
+    }
+    return KnownProviders(list(abilities), abilities.__getitem__)
+
+
+def _abilities(offer: Mapping[str, Any]) -> list[str]:
+    """Return what an offer says of its provider; a daemon that is older, nothing."""
+    return [*offer.get("modes", ()), *((IMAGE,) if offer.get("own_images") else ())]
+
+
+def as_json(spec: EnsembleSpec) -> dict[str, Any]:
+    """Return what a file says for all members."""
+    return {
+        "name": spec.name,
+        "checkSeconds": spec.check,
+        "limits": {
+            "nodes": spec.limits.nodes,
+            "money": spec.limits.money,
+            "time": None if math.isinf(spec.limits.time) else spec.limits.time,
+        },
+        "jobs": [_job(job) for job in spec.jobs],
+        "notes": list(spec.notes),
+    }
+
+
+def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
+    texts = []
+    options = {}
+    for each in member.algorithms:
+        said = ", ".join(_option(*option) for option in each.options.items())
+        texts.append(f"{each.name} ({said})" if said else each.name)
+        made = algorithms[member.name][each.name]
+        options[each.name] = {"class": type(made).__qualname__, **each.options}
+    return {
+        **{
+            key: getattr(member, key)
+            for key in (
+                *("name", "provider", "offer", "image", "mode", "size", "min", "max"),
+            )
+        },
+        "share": member.share,
+        "growWindow": member.grow_window,
+        "shrinkWindow": member.shrink_window,
+        "jobs": [msgspec.to_builtins(job.name) for job in member.jobs],
+        "jobs_text": "; ".join(map(_job, member.jobs)) or "-",
+        "algorithms": options,
+        "algorithms_text": ", then ".join(texts),
+    }
+
+
+def _option(key: str, value: Any) -> str:
+    return f"{len(value)} {key}" if isinstance(value, list) else f"{key} {value}"
+
+
+def _job(job: JobSpec) -> str:
+    many = f"{job.total} x " if job.total else "any number of "
+    limit = f", {format_fsd(job.duration)}" if job.duration else ""
+    return f"{many}{job.name} ({counted(job.nodes, 'node')}{limit})"
+
+
+def _headline(spec: EnsembleSpec) -> str:
+    limits = spec.limits
+    said = [
+        counted(limits.nodes, "node") if limits.nodes else "",
+        f"{money(limits.money)} of money" if limits.money else "",
+        "" if math.isinf(limits.time) else format_fsd(limits.time),
+    ]
+    most = " and ".join(text for text in said if text)
+    return (
+        f"ensemble {spec.name}: {counted(len(spec.members), 'member')}, looked at every"
+        f" {format_fsd(spec.check)}; " + (f"at most {most}" if most else "no limits")
+    )

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble replay`: an ensemble in simulation, before it costs anything."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burst.cli.listing import (
+    Column,
+    Listing,
+    Row,
+    counted,
+    listing_options,
+    money,
+    print_json,
+    print_rows,
+)
+from burst.cli.progress import show_progress
+from burst.cli.replay import Duration, Finite
+from burst.cli.target import Target, target_options
+from burst.errors import ConfigError
+from burst.model.fsd import format_fsd
+from burst.replay.read_trace import read_trace
+from burst_ensemble.cli.check import known_providers
+from burst_ensemble.replay.member import NodeTimes
+from burst_ensemble.replay.simulator import (
+    EnsembleOutcome,
+    EnsembleSimulator,
+    MemberOutcome,
+    Workload,
+)
+from burst_ensemble.replay.workload import arrivals_of, drawn_arrivals, drawn_job
+from burst_ensemble.runtime.read_file import read_ensemble
+
+
+def _end(row: Row) -> str:
+    if row["trouble"]:
+        return f"stopped: {row['trouble']}"
+    return row["end"] or f"still there, {row['nodes']} nodes"
+
+
+_ROWS = (
+    Column("MEMBER", lambda row: row["name"]),
+    Column("PAID h", lambda row: f"{row['paid_node_hours']:.1f}"),
+    Column("NEEDED h", lambda row: f"{row['needed_node_hours']:.1f}"),
+    Column("MONEY", lambda row: money(row["money"])),
+    Column("JOBS", lambda row: row["jobs"]),
+    Column("MEAN WAIT", lambda row: format_fsd(row["mean_wait_s"])),
+    Column("P95", lambda row: format_fsd(row["p95_wait_s"])),
+    Column("RESIZES", lambda row: row["changes"]),
+    Column("END", _end),
+)
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Submit the jobs of a trace, too, as `burst replay` reads it.",
+)
+@click.option(
+    "--drawn",
+    metavar="HOURS",
+    type=Finite(),
+    help="Submit jobs, too, whose rate rises and falls twice in so many hours.",
+)
+@click.option("--per-hour", default=30.0, show_default=True, type=Finite())
+@click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--failures",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The part of the file's jobs that fails.",
+)
+@click.option("--cores", type=click.IntRange(min=1), help="Of a node, for a trace.")
+@click.option("--boot", default="5m", show_default=True, type=Duration())
+@click.option("--teardown", default="1m", show_default=True, type=Duration())
+@click.option(
+    "--price", default=1.0, show_default=True, type=Finite(), help="Of a node and hour."
+)
+@click.option(
+    "--longest",
+    default="7d",
+    show_default=True,
+    type=Duration(),
+    help="Stop after so long; without jobs it stops an hour after the last.",
+)
+@target_options
+@listing_options
+def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None:
+    """Show what the ensemble in FILE would do, pay and wait for.
+
+    The daemon's own controller and algorithms decide about members that are simulated;
+    nothing is made. A job of the file runs for a drawn part of its `duration`, or of 20
+    minutes.
+    """
+    file, algorithms = read_ensemble(path, known_providers(target))
+    for member in file.spec.members:
+        if member.has_agent:
+            raise ConfigError(
+                f"member {member.name} is an instance of its own, of which the file"
+                " does not say how large it is",
+                "try a copy of the file in which it is a joined member",
+            )
+    times = NodeTimes(options["boot"], options["teardown"], options["price"])
+    workload = _workload(options)
+    simulator = EnsembleSimulator(file.spec, algorithms, times, workload)
+    longest = options["longest"]
+    with show_progress(path.name, int(longest), "s") as show:
+        outcome = simulator.run(longest, lambda now: show(int(now)))
+    rows = [_row(name, member, times.price) for name, member in outcome.members.items()]
+    if listing.as_json:
+        print_json(
+            {
+                "name": file.spec.name,
+                "elapsed_s": outcome.elapsed,
+                "why": outcome.why,
+                "refused": outcome.refused,
+                "members": rows,
+            }
+        )
+        return
+    print_rows(rows, _ROWS, listing)
+    if listing.form is None:
+        click.echo(_remark(outcome))
+
+
+def _workload(options: dict[str, Any]) -> Workload:
+    """Return what runs. Raises TraceError."""
+    arrivals = []
+    if options["trace"] is not None:
+        trace = read_trace(options["trace"])
+        known = trace.machine.cores if trace.machine else trace.seen.node_cores or 1
+        arrivals += arrivals_of(trace, options["cores"] or known)
+    if options["drawn"]:
+        arrivals += drawn_arrivals(
+            options["drawn"], options["per_hour"], options["seed"]
+        )
+    arrivals.sort(key=lambda arrival: arrival.at)
+    return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
+
+
+def _row(name: str, member: MemberOutcome, price: float) -> dict[str, Any]:
+    waits = sorted(member.waits)
+    return {
+        "name": name,
+        "paid_node_hours": member.paid,
+        "needed_node_hours": member.needed,
+        "money": member.paid * price,
+        "jobs": member.jobs,
+        "mean_wait_s": statistics.fmean(waits) if waits else 0.0,
+        "p95_wait_s": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+        "changes": member.changes,
+        "nodes": member.nodes,
+        "end": member.end,
+        "trouble": member.trouble,
+    }
+
+
+def _remark(outcome: EnsembleOutcome) -> str:
+    text = f"after {format_fsd(outcome.elapsed)}: {outcome.why or 'it goes on'}"
+    if outcome.refused:
+        text += f"; {counted(outcome.refused, 'job')} fit in no member or came too late"
+    return text

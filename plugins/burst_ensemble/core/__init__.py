@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What is decided about ensembles; pure, `now` is an argument."""

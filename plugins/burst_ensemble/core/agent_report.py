@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""What the agent of a member tells the daemon, and what it is answered; JSON.
+
+The agent runs beside an instance that the daemon did not start. It makes each
+connection, and sends its whole reading each time: of nothing that was sent before is
+the daemon to remember more than its record of jobs has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from burst.errors import BurstError
+from burst.model.active_job import JobOutcome
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst_ensemble.core.job_rows import JobRow
+
+REPORT_VERSION = 1
+REPORT_BYTES = 2 * 1024 * 1024
+"""Of a report, at most."""
+JOBS_MOST = 5000
+"""Jobs of one report, those with the lowest ids; of others it has the number."""
+_NAMES_MOST = 400
+ASK_MOST = 500
+"""Jobs of `AgentAnswer.ask`."""
+_Short = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+_JobName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+
+
+class ReportRefused(BurstError):
+    """A report is not taken in; `status` is that of the HTTP answer."""
+
+    def __init__(self, status: int, what: str, advice: str = "") -> None:
+        super().__init__(what, advice)
+        self.status = status
+
+
+class AgentNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of the agent's instance."""
+
+    up: _Count
+    """Those that are online and not drained."""
+    free: _Count
+    """Of these, those on which no job runs."""
+    cores_up: _Count
+    cores_free: _Count
+
+
+class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent has read. All of it is of one moment."""
+
+    version: int
+    ensemble: _Short
+    member: _Short
+    instance: _Short
+    """Owner tag of the instance beside which the agent runs."""
+    agent: _Short
+    """Of this process of the agent; drawn."""
+    began: float
+    """When that process began, in seconds since the epoch."""
+    number: Annotated[int, msgspec.Meta(ge=1)]
+    """Of the report, from 1 for each process."""
+    nodes: AgentNodes
+    jobs: Annotated[tuple[JobRow, ...], msgspec.Meta(max_length=JOBS_MOST)] = ()
+    """Jobs that are active, or ended a short while ago."""
+    more: Mapping[JobState, _Count] = {}
+    """How many further jobs there are, by state."""
+    submitted: Annotated[
+        Mapping[_JobName, JobId], msgspec.Meta(max_length=_NAMES_MOST)
+    ] = {}
+    """Jobs of `AgentAnswer.submit` that the instance has, by name."""
+    refused: Annotated[
+        Mapping[_JobName, Annotated[str, msgspec.Meta(max_length=300)]],
+        msgspec.Meta(max_length=_NAMES_MOST),
+    ] = {}
+    """Why the instance did not take others."""
+    outcomes: Annotated[
+        Mapping[JobId, JobOutcome], msgspec.Meta(max_length=ASK_MOST)
+    ] = {}
+    """How jobs of `AgentAnswer.ask` ended."""
+
+
+class AgentJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that the agent is to submit, once."""
+
+    name: str
+    """No other job has it; it is in the jobspec, too."""
+    jobspec: dict[str, Any]
+    """Without environment, and without `cwd` where the file says none: the agent's."""
+
+
+class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent is to do."""
+
+    version: int
+    check: float
+    """Seconds until its next report."""
+    submit: tuple[AgentJob, ...] = ()
+    """Jobs that its instance is to have."""
+    keep: tuple[str, ...] = ()
+    """Of the report's `submitted`, those that are to be in the next one, too."""
+    ask: tuple[JobId, ...] = ()
+    """Jobs that have left the report: how did they end?"""
+    end: str = ""
+    """Why the member has ended: the agent cancels its jobs that wait, and ends."""
+
+
+class TakenReport(msgspec.Struct, frozen=True):
+    """A report that the daemon has taken in."""
+
+    at: float
+    """When, in seconds since the epoch."""
+    until: float
+    """When the agent counts as silent."""
+    report: AgentReport
+
+
+class _Head(msgspec.Struct):
+    version: int
+
+
+def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
+    """Return the report about that member. Raises ReportRefused."""
+    try:
+        version = msgspec.json.decode(body, type=_Head).version
+        if version != REPORT_VERSION:
+            raise ReportRefused(
+                400,
+                f"a report of version {version}, the daemon knows {REPORT_VERSION}",
+                "install the daemon's version of burst beside the agent",
+            )
+        report = msgspec.json.decode(body, type=AgentReport)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ReportRefused(400, f"not a report of an agent: {error}") from error
+    if (report.ensemble, report.member) != (ensemble, member):
+        raise ReportRefused(
+            400,
+            f"a report about {report.ensemble}/{report.member} was sent as one about"
+            f" {ensemble}/{member}",
+        )
+    return report
+
+
+def check_order(
+    report: AgentReport, last: TakenReport | None, instance: str, now: float
+) -> None:
+    """Raise ReportRefused for a report that is older than the last, or of another.
+
+    `instance` is what the member's jobs are known to be in; empty for none yet.
+    """
+    known = last.report.instance if last else instance
+    if known and report.instance != known:
+        raise ReportRefused(
+            409,
+            f"{report.ensemble}/{report.member} is the instance {known}, and the report"
+            f" is of {report.instance}: jobs are submitted to one",
+            "end the ensemble and start it again for another instance",
+        )
+    if last is None:
+        return
+    before = last.report
+    if report.agent == before.agent:
+        if report.number <= before.number:
+            raise ReportRefused(
+                409, f"stale: report {report.number} after {before.number}"
+            )
+    elif report.began <= before.began and now <= last.until:
+        raise ReportRefused(
+            409, "stale: another agent, which began later, has reported since"
+        )

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""`triggers`: rules of a trigger and an action each, after ensemble-python.
+
+A rule says: when this happens, do that. What has happened is read of totals, so that no
+event is lost or taken twice, however late the daemon looks or if it is started again.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+
+from burst.config.convert import Table
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory, OptionProblem
+from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
+from burst_ensemble.core.reading import JobEvent
+
+_START, _METRIC, _JOB = "start", "metric", "job-"
+
+
+class TriggerAction(Table, frozen=True):
+    """`action` of a rule."""
+
+    name: Literal["submit", "grow", "shrink", "terminate", "end", "custom"]
+    """`terminate` and `end` mean the same."""
+    label: str = ""
+    """Of `submit`: the name of the jobs; of `custom`: a command of `[custom]`."""
+    value: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """Of `grow` and `shrink`: by how many nodes."""
+    repetitions: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How often it is done at most."""
+    backoff: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """For how many checks it is not done again."""
+
+
+class TriggerRule(Table, frozen=True):
+    """One rule."""
+
+    trigger: str
+    """`start`: once; `metric`; or what happens to a job: `job-submit`, `job-start`,
+    `job-finish`, or `job-exception`, of each job that has ended and not completed."""
+    action: TriggerAction
+    name: str = ""
+    """Of `metric`: which; of `job-`: the name of the jobs, default: of any."""
+    when: str | float | None = None
+    """Of `metric`: "> 5", "<= 0.5"; a number alone: once it is reached. Default: once
+    there is a value."""
+
+
+class TriggerOptions(Table, frozen=True):
+    """Its options."""
+
+    rules: Annotated[tuple[TriggerRule, ...], msgspec.Meta(min_length=1, max_length=50)]
+    """Each is looked at in every check, in this order."""
+
+
+class Triggers:
+    """See the module's docstring."""
+
+    Options = TriggerOptions
+
+    def __init__(self, options: TriggerOptions) -> None:
+        self._rules = options.rules
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+        done: list[TriggerAction] = []
+        remembered: dict[str, Any] = {}
+        for place, rule in enumerate(self._rules):
+            before = memory.get(str(place), {})
+            times, seen = _times(rule, view, before, now)
+            done += [rule.action] * times
+            if times or seen or before:
+                remembered[str(place)] = {
+                    "done": before.get("done", 0) + times,
+                    "last": now if times else before.get("last", 0.0),
+                    "seen": seen,
+                }
+        return _decision(view, done, remembered)
+
+    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
+        """Return what there is not: triggers, metrics, jobs."""
+        return [
+            problem
+            for place, rule in enumerate(self._rules)
+            for problem in _problems(rule, view, f"rules.{place}")
+        ]
+
+
+def _times(
+    rule: TriggerRule, view: MemberView, before: Mapping[str, Any], now: float
+) -> tuple[int, int]:
+    """Return how often the action is done now, and how many events were seen."""
+    happened, seen = _happened(rule, view, int(before.get("seen", 0)), now)
+    action = rule.action
+    done = int(before.get("done", 0))
+    if action.backoff:
+        happened = min(happened, 1)
+        pause = action.backoff * view.check
+        if done and 0 <= now - float(before.get("last", 0.0)) < pause:
+            happened = 0
+    return max(0, min(happened, action.repetitions - done)), seen
+
+
+def _happened(
+    rule: TriggerRule, view: MemberView, seen: int, now: float
+) -> tuple[int, int]:
+    if rule.trigger == _START:
+        return 1 - seen, 1
+    if rule.trigger == _METRIC:
+        value = metric(view, rule.name, now)
+        if value is None:
+            return 0, 0
+        return int(rule.when is None or holds(parse_when(rule.when), value)), 0
+    event = rule.trigger.removeprefix(_JOB)
+    tallies = [g.tally for g in view.jobs if g.name == rule.name]
+    total = (tallies[0] if tallies else view.tally).events.get(event, 0)
+    return total - min(seen, total), total
+
+
+def _decision(
+    view: MemberView, done: Sequence[TriggerAction], memory: Memory
+) -> MemberDecision:
+    counts = {group.name: max(1, group.count) for group in view.jobs}
+    nodes = view.nodes
+    jobs: list[str] = []
+    for action in done:
+        if action.name == "submit":
+            jobs += [action.label] * counts.get(action.label, 1)
+        elif action.name in ("grow", "shrink"):
+            nodes += action.value if action.name == "grow" else -action.value
+    names = [f"{action.name} {action.label}".strip() for action in done]
+    return MemberDecision(
+        nodes=None if nodes == view.nodes else nodes,
+        again=tuple(jobs),
+        end=any(action.name in ("terminate", "end") for action in done),
+        custom=tuple(action.label for action in done if action.name == "custom"),
+        memory=memory,
+        why=f"rules said: {', '.join(dict.fromkeys(names))}" if done else "",
+    )
+
+
+def _problems(rule: TriggerRule, view: MemberView, at: str) -> Iterator[OptionProblem]:
+    groups = [group.name for group in view.jobs]
+    if rule.trigger == _METRIC:
+        yield from _unknown(f"{at}.name", "metric", rule.name, metric_names(view))
+        try:
+            parse_when(0 if rule.when is None else rule.when)
+        except ValueError as error:
+            yield OptionProblem(f"{at}.when", str(error))
+    else:
+        triggers = [
+            _START,
+            _METRIC,
+            *(f"{_JOB}{event}" for event in get_args(JobEvent)),
+        ]
+        yield from _unknown(f"{at}.trigger", "trigger", rule.trigger, triggers)
+        if rule.when is not None:
+            yield OptionProblem(f"{at}.when", "only a metric has a when")
+        if rule.name:
+            yield from _unknown(f"{at}.name", "jobs", rule.name, groups)
+    if rule.action.name == "submit":
+        yield from _unknown(f"{at}.action.label", "jobs", rule.action.label, groups)
+    elif rule.action.name == "custom":
+        label = rule.action.label
+        yield from _unknown(f"{at}.action.label", "command", label, view.commands)
+
+
+def _unknown(
+    key: str, kind: str, name: str, known: Sequence[str]
+) -> Iterator[OptionProblem]:
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known, 3, 0.5)
+    advice = (
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else f"there are {', '.join(known[:12]) or 'none'}"
+    )
+    yield OptionProblem(key, f"there is no {kind} {name!r}", advice)

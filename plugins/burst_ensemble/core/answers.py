@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""What the algorithms of a member answered, as one wish."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.model.event import cut
+from burst_ensemble.algorithm import MEMORY_MOST, MemberDecision
+from burst_ensemble.core.reading import MemberReading
+
+
+class AlgorithmFault(msgspec.Struct, frozen=True):
+    """An algorithm gave no answer that can be used: it raised, or took too long."""
+
+    why: str
+
+
+Answer = MemberDecision | AlgorithmFault
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a step rests on, by member. A member that could not be read is in neither,
+    one that was not asked (`is_due`) only in the first.
+    """
+
+    readings: Mapping[str, MemberReading]
+    answers: Mapping[str, Mapping[str, Answer]]
+    """By the algorithm's name, in the order in which they were asked."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the algorithms of one member want together."""
+
+    nodes: int | None = None
+    submit: tuple[tuple[str, bool], ...] = ()
+    """Names of groups, each with whether it is of `MemberDecision.again`."""
+    end: bool = False
+    custom: tuple[str, ...] = ()
+    memory: Mapping[str, Mapping[str, Any]]
+    """By the algorithm's name."""
+    why: str = ""
+    """Of its end, or of its size."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a decision may name."""
+
+    groups: Collection[str]
+    commands: Collection[str]
+
+
+def merge_answers(answers: Mapping[str, Answer], known: Known) -> Wish | AlgorithmFault:
+    """Return what they want together; the first fault, if there is one."""
+    nodes: int | None = None
+    sized = ended = ""
+    submit: list[tuple[str, bool]] = []
+    custom: list[str] = []
+    memory: dict[str, Mapping[str, Any]] = {}
+    for name, answer in answers.items():
+        fault = _fault_of(answer, known)
+        if fault or not isinstance(answer, MemberDecision):
+            return AlgorithmFault(cut(f"{name}: {fault}", 300))
+        if nodes is None and answer.nodes is not None:
+            nodes, sized = answer.nodes, answer.why
+        if answer.end:
+            ended = ended or answer.why or f"{name} said so"
+        submit += [(group, False) for group in answer.submit]
+        submit += [(group, True) for group in answer.again]
+        custom += answer.custom
+        memory[name] = msgspec.json.decode(msgspec.json.encode(answer.memory))
+    return Wish(
+        nodes=nodes,
+        submit=tuple(submit),
+        end=bool(ended),
+        custom=tuple(custom),
+        memory=memory,
+        why=cut(ended or sized, 300),
+    )
+
+
+def _fault_of(answer: object, known: Known) -> str:
+    """Return what is wrong with an answer; empty if it can be used."""
+    if isinstance(answer, AlgorithmFault):
+        return answer.why
+    if not isinstance(answer, MemberDecision):
+        return f"it returned {type(answer).__name__}, not a MemberDecision"
+    try:
+        msgspec.convert(msgspec.structs.asdict(answer), MemberDecision, strict=True)
+        size = len(msgspec.json.encode(answer.memory))
+    except (TypeError, ValueError) as error:
+        return f"its decision cannot be used: {error}"
+    if size > MEMORY_MOST:
+        return f"its memory has {size} bytes, and {MEMORY_MOST} is the most"
+    jobs = [
+        name for name in (*answer.submit, *answer.again) if name not in known.groups
+    ]
+    commands = [name for name in answer.custom if name not in known.commands]
+    if jobs or commands:
+        unknown = f"a job {jobs[0]}" if jobs else f"a command {commands[0]}"
+        return f"it asks for {unknown}, which the file does not have"
+    return ""

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT
+"""One step of an ensemble as a function: from a record and readings to intents.
+
+The daemon does, at each check (`EnsembleSpec.check`):
+
+    record = take_in(record, readings)                        # views.py
+    answers = {}
+    for name, view in make_views(spec, record, readings).items():
+        if is_due(record, name, now):
+            answers[name] = {
+                key: decision, or AlgorithmFault(why) where it raised or was slow
+                for each algorithm of the member, with
+                memory = record.members[name].memory.get(key, {})
+            }
+    step = take_step(spec, record, Asked(readings, answers), now)
+
+It writes `step.record`, then does `step.intents` in their order. What is not done is in
+the next step again: sizes and ends as long as readings differ from the record, jobs and
+commands until `confirm`. A member that is not in `readings` is left as it is, and so is
+one whose algorithm failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.model.fsd import format_fsd
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core.answers import (
+    AlgorithmFault,
+    Answer,
+    Asked,
+    Known,
+    Wish,
+    merge_answers,
+)
+from burst_ensemble.core.giving import give_jobs
+from burst_ensemble.core.intents import (
+    EndMember,
+    Intent,
+    ResizeMember,
+    RunCustom,
+    SubmitJobs,
+)
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.record import EnsembleRecord, MemberRecord, Trouble
+from burst_ensemble.core.sizes import decide_sizes
+
+_FIRST_PAUSE = 60.0
+_LONGEST_PAUSE = 3600.0
+_GONE_FROM_FILE = "the file does not have it any more"
+
+
+class EnsembleStep(msgspec.Struct, frozen=True):
+    """What a step came to."""
+
+    record: EnsembleRecord
+    """To be written before the intents are done."""
+    intents: tuple[Intent, ...]
+    """Ends, then what shrinks, then what grows, then jobs and commands."""
+
+
+def new_record(spec: EnsembleSpec, now: float) -> EnsembleRecord:
+    """Return the record of an ensemble that begins."""
+    members = {each.name: MemberRecord(started=now) for each in spec.members}
+    return EnsembleRecord(name=spec.name, started=now, members=members)
+
+
+def take_step(
+    spec: EnsembleSpec, record: EnsembleRecord, asked: Asked, now: float
+) -> EnsembleStep:
+    """Return the next record, and what is to be done. Members that ended stay so."""
+    record = _with_new_members(spec, record, now)
+    wishes = _wishes(spec, record, asked.answers)
+    record = _take_wishes(record, wishes, now)
+    record = _end_members(spec, record, wishes, asked, now)
+    usable = {
+        name: wish
+        for name, wish in wishes.items()
+        if isinstance(wish, Wish) and record.members[name].ended is None
+    }
+    record = decide_sizes(spec, record, asked.readings, usable, now)
+    for name, wish in usable.items():
+        record = give_jobs(spec, record, name, wish)
+    record = _end_of_all(record, now)
+    return EnsembleStep(record, tuple(_intents(record, asked.readings)))
+
+
+def end_all(record: EnsembleRecord, why: str, now: float) -> EnsembleRecord:
+    """Return the record in which all members end, such as by `burst ensemble down`."""
+    members = {
+        name: _ended(member, why, now) for name, member in record.members.items()
+    }
+    return _end_of_all(msgspec.structs.replace(record, members=members), now, why)
+
+
+def confirm(record: EnsembleRecord, intent: Intent) -> EnsembleRecord:
+    """Return the record in which jobs were submitted, or a command was run.
+
+    Of jobs: give a `SubmitJobs` with those that were. Sizes and ends need none.
+    """
+    member = record.members[intent.member]
+    if isinstance(intent, SubmitJobs):
+        done = set(intent.jobs)
+        left = tuple(job for job in member.unconfirmed if job not in done)
+        member = msgspec.structs.replace(member, unconfirmed=left)
+    elif isinstance(intent, RunCustom):
+        commands = tuple(
+            each for each in member.unconfirmed_commands if each[0] != intent.number
+        )
+        member = msgspec.structs.replace(member, unconfirmed_commands=commands)
+    return msgspec.structs.replace(
+        record, members={**record.members, intent.member: member}
+    )
+
+
+def _with_new_members(
+    spec: EnsembleSpec, record: EnsembleRecord, now: float
+) -> EnsembleRecord:
+    """Return the record for a file that was changed: a member that it does not have any
+    more ends, one that is new begins.
+    """
+    names = {each.name for each in spec.members}
+    members = {
+        name: member if name in names else _ended(member, _GONE_FROM_FILE, now)
+        for name, member in record.members.items()
+    }
+    if record.ended is None:
+        for each in spec.members:
+            members.setdefault(each.name, MemberRecord(started=now))
+    return msgspec.structs.replace(record, members=members)
+
+
+def _wishes(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    answers: Mapping[str, Mapping[str, Answer]],
+) -> dict[str, Wish | AlgorithmFault]:
+    shared = {job.name for job in spec.jobs}
+    found = {}
+    for each in spec.members:
+        kept = record.members.get(each.name)
+        if each.name in answers and kept is not None and kept.ended is None:
+            groups = shared | {job.name for job in each.jobs}
+            known = Known(groups, spec.custom)
+            found[each.name] = merge_answers(answers[each.name], known)
+    return found
+
+
+def _take_wishes(
+    record: EnsembleRecord, wishes: Mapping[str, Wish | AlgorithmFault], now: float
+) -> EnsembleRecord:
+    """Return the record with what algorithms remember, and which are in trouble."""
+    members = dict(record.members)
+    for name, wish in wishes.items():
+        before = members[name]
+        if isinstance(wish, AlgorithmFault):
+            trouble = _trouble(before.trouble, wish.why, now)
+            members[name] = msgspec.structs.replace(before, trouble=trouble)
+        else:
+            members[name] = msgspec.structs.replace(
+                before, trouble=None, memory={**before.memory, **wish.memory}
+            )
+    return msgspec.structs.replace(record, members=members)
+
+
+def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
+    """Return it with a pause as long as it lasts already: a minute to an hour."""
+    first = min(before.first, now) if before else now
+    pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
+    return Trouble(what=why, first=first, until=now + pause)
+
+
+def _end_members(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    wishes: Mapping[str, Wish | AlgorithmFault],
+    asked: Asked,
+    now: float,
+) -> EnsembleRecord:
+    limit = _limit_reached(spec, record, asked.readings, now)
+    if limit:
+        return end_all(record, limit, now)
+    members = dict(record.members)
+    for name, wish in wishes.items():
+        if isinstance(wish, Wish) and wish.end:
+            members[name] = _ended(members[name], wish.why, now)
+    return msgspec.structs.replace(record, members=members)
+
+
+def _limit_reached(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    readings: Mapping[str, MemberReading],
+    now: float,
+) -> str:
+    """Return which limit of the ensemble ends it now; empty if none does."""
+    limits = spec.limits
+    if now - record.started >= limits.time:
+        return f"[limits] time: {format_fsd(limits.time)} are over"
+    if not limits.money:
+        return ""
+    spent = sum(member.spent for member in record.members.values())
+    # What is paid until the next check is spent whatever is decided then.
+    per_hour = sum(each.nodes * each.price for each in readings.values())
+    if spent + per_hour * spec.check / 3600 >= limits.money:
+        return f"[limits] money: {spent:.2f} of {limits.money:g} are spent"
+    return ""
+
+
+def _ended(member: MemberRecord, why: str, now: float) -> MemberRecord:
+    if member.ended is not None:
+        return member
+    return msgspec.structs.replace(
+        member,
+        ended=now,
+        why=why,
+        unconfirmed=(),
+        unconfirmed_commands=(),
+        trouble=None,
+    )
+
+
+def _end_of_all(record: EnsembleRecord, now: float, why: str = "") -> EnsembleRecord:
+    if record.ended is not None or any(
+        member.ended is None for member in record.members.values()
+    ):
+        return record
+    return msgspec.structs.replace(
+        record, ended=now, why=why or "all members have ended"
+    )
+
+
+def _intents(
+    record: EnsembleRecord, readings: Mapping[str, MemberReading]
+) -> list[Intent]:
+    ends: list[Intent] = []
+    shrinks: list[Intent] = []
+    grows: list[Intent] = []
+    rest: list[Intent] = []
+    for name, reading in readings.items():
+        member = record.members.get(name)
+        if member is None:
+            continue
+        if member.ended is not None:
+            if reading.nodes or reading.queue.active:
+                ends.append(EndMember(member=name, why=member.why))
+            continue
+        if reading.size != member.nodes:
+            resize = ResizeMember(member=name, nodes=member.nodes, why=member.why)
+            (grows if member.nodes > reading.size else shrinks).append(resize)
+        if member.unconfirmed:
+            rest.append(
+                SubmitJobs(member=name, jobs=member.unconfirmed, why=member.why)
+            )
+        rest += [
+            RunCustom(member=name, command=command, number=number, why=member.why)
+            for number, command in member.unconfirmed_commands
+        ]
+    return [*ends, *shrinks, *grows, *rest]

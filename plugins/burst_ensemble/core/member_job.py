@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The jobs of a file, as they are submitted for a member."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.lead import NewJob
+from burst.model.ranks import format_hostlist
+from burst.model.shape import Shape
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec
+from burst_ensemble.core.intents import JobRef
+from burst_ensemble.core.stored import EnsembleStart
+
+_URGENCY = 16
+"""That a job has once its nodes are up; it is submitted held."""
+
+
+class JobSite(msgspec.Struct, frozen=True):
+    """What jobs are fitted to."""
+
+    attribute: str
+    """`[intake] attribute`, which marks burstable jobs."""
+    shape: Shape
+    """Of the member's nodes, as the lead's R declares them."""
+
+
+def job_name(spec: EnsembleSpec, member: str, ref: JobRef, started: float) -> str:
+    """Return the name of one job of one run of an ensemble; no other job has it."""
+    whose = spec.name if ref.shared else f"{spec.name}.{member}"
+    return f"{whose}.{ref.group}.{ref.number}-{int(started):x}"
+
+
+def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:
+    """Return the entry of `jobs` that a job is of. Raises KeyError."""
+    jobs = spec.jobs if ref.shared else spec.member(member).jobs
+    return {job.name: job for job in jobs}[ref.group]
+
+
+def make_job(
+    file: EnsembleStart, member: str, ref: JobRef, name: str, site: JobSite
+) -> NewJob:
+    """Return a job as it is submitted: held, and for nodes of its member alone.
+
+    Which nodes those are is a constraint of the job, as Flux gives a job whichever fit.
+    Raises ConfigError for what the file says and no job can have.
+    """
+    spec = file.spec
+    job = find_group(spec, member, ref)
+    system: dict[str, Any] = {
+        "duration": float(job.duration),
+        "cwd": job.workdir or spec.directory or "/",
+        "environment": dict(file.environment),
+        "job": {"name": name},
+        "burst": {"tag": f"{spec.name}/{member}", "urgency": _URGENCY},
+        "burst_group": ref.group,
+        site.attribute: True,
+    }
+    hosts = file.slots.get(member, ())
+    if hosts:
+        system["constraints"] = {"hostlist": [format_hostlist(hosts)]}
+    return NewJob(_jobspec(job, ref.number, site.shape, system), urgency=0)
+
+
+def make_agent_job(
+    spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
+) -> dict[str, Any]:
+    """Return the jobspec of a job for a member that is an instance of its own.
+
+    `cores` is what its nodes have. The agent there adds environment and directory.
+    Raises ConfigError as `make_job` does.
+    """
+    job = find_group(spec, member, ref)
+    system: dict[str, Any] = {
+        "duration": float(job.duration),
+        "job": {"name": name},
+        "burst": {"tag": f"{spec.name}/{member}"},
+        "burst_group": ref.group,
+    }
+    if job.workdir:
+        system["cwd"] = job.workdir
+    return _jobspec(job, ref.number, Shape(cores), system)
+
+
+def _jobspec(
+    job: JobSpec, number: int, shape: Shape, system: dict[str, Any]
+) -> dict[str, Any]:
+    task = {
+        "command": _words(job, number),
+        "slot": "task",
+        "count": {"per_slot": 1},
+    }
+    return {
+        "version": 1,
+        "resources": [_resources(job, shape)],
+        "tasks": [task],
+        "attributes": {"system": system},
+    }
+
+
+def _words(job: JobSpec, number: int) -> list[str]:
+    text = job.command_of(number)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"jobs {job.name}: {text!r}: {error}") from error
+    if not words:
+        raise ConfigError(f"jobs {job.name}: it has no command")
+    return words
+
+
+def _resources(job: JobSpec, shape: Shape) -> dict[str, Any]:
+    """Return whole nodes, with the tasks of each; RFC 25."""
+    each, odd = divmod(job.tasks or job.nodes, job.nodes)
+    if odd or not each:
+        raise ConfigError(
+            f"jobs {job.name}: {job.tasks} tasks do not spread evenly over"
+            f" {job.nodes} nodes",
+            "make tasks a multiple of nodes",
+        )
+    cores = job.cores or (max(1, shape.cores // each) if job.tasks else 1)
+    slot = {
+        "type": "slot",
+        "label": "task",
+        "count": each,
+        "with": [{"type": "core", "count": cores}],
+    }
+    node = {"type": "node", "count": job.nodes, "exclusive": True}
+    return {**node, "with": [slot]}

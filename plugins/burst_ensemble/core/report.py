@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles as people and programs are shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from burst.core.records import Records
+from burst.core.report import burst_note
+from burst.core.world import World
+from burst.model.burst import Burst, State
+from burst.model.decision import moment
+from burst.model.ranks import format_hostlist
+from burst_ensemble.core.agent_member import AgentMember
+from burst_ensemble.core.agent_report import TakenReport
+from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
+from burst_ensemble.core.over import is_over, members_with_pending
+from burst_ensemble.core.read_members import (
+    JobsRead,
+    bursts_of,
+    jobs_by_member,
+    read_member,
+)
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.state import ensemble_state
+from burst_ensemble.core.stored import MemberBook
+from burst_ensemble.core.views import make_views, take_in
+
+_Agents = dict[str, tuple[AgentMember, TakenReport | None]]
+
+
+def ensemble_row(
+    records: Records,
+    world: World,
+    name: str,
+    now: float,
+    told: Mapping[str, TakenReport],
+) -> dict[str, Any]:
+    """Return the state of an ensemble, `ensemble_state` with what is ours beside it.
+
+    Of the ensemble `state`: running, ending, or ended; of each member `provider`,
+    `mode`, `slot`, `bursts` with their notes, and under `waits_for` why it is not as
+    large as it is to be, or has not all its jobs. Without a lead that can be read,
+    members have only what is on record. `told` is what agents have reported last, by
+    ENSEMBLE/MEMBER.
+    """
+    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    spec = start.spec
+    agents = _agents_of(records, told, name)
+    readings = _read_members(records, world, name, now, agents)
+    record = take_in(kept.record, readings)
+    row = ensemble_state(record, make_views(spec, record, readings), now)
+    row["state"] = _state(records, world, name)
+    members = {member.name: member for member in spec.members}
+    for member, shown in row["members"].items():
+        hosts = start.slots.get(member, ())
+        bursts = bursts_of(records, start.membership(member))
+        why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
+        its = record.members[member]
+        why = "" if its.ended is not None else why or its.limited
+        shown["member"] |= {
+            "provider": members[member].provider if member in members else "",
+            "mode": members[member].mode if member in members else "",
+            "slot": format_hostlist(hosts) if hosts else "",
+            "bursts": [_burst(burst, world) for burst in bursts],
+            "waits_for": why or _awaited_nodes(bursts, world),
+        }
+        if member in agents:
+            shown["member"] |= _told_by_agent(agents[member], now)
+    return row
+
+
+def _read_members(
+    records: Records, world: World, name: str, now: float, agents: _Agents
+) -> dict[str, MemberReading]:
+    """Return what is read of each member, by its bursts or by its agent's report."""
+    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    told = {
+        member: agent.read(taken.report, now).reading
+        for member, (agent, taken) in agents.items()
+        if taken is not None and now <= taken.until
+    }
+    if world.lead is None:
+        return told
+    read = JobsRead(world.lead, jobs_by_member(world.lead), {})
+    seen = {
+        member: read_member(
+            start.membership(member),
+            books_of(records).get(f"{name}/{member}", MemberBook()),
+            records,
+            read,
+            now,
+        ).reading
+        for member in kept.record.members
+        if member not in agents
+    }
+    return seen | told
+
+
+def _agents_of(records: Records, told: Mapping[str, TakenReport], name: str) -> _Agents:
+    """Return the members that have agents, each with the last report about it."""
+    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    found: _Agents = {}
+    for spec in start.spec.members:
+        key = f"{name}/{spec.name}"
+        if not spec.has_agent or spec.name not in kept.record.members:
+            continue
+        book = books_of(records).get(key, MemberBook())
+        taken = told.get(key)
+        if taken is not None and taken.at < kept.record.started:
+            taken = None
+        member = AgentMember(start=start, record=kept.record, book=book, name=spec.name)
+        found[spec.name] = member, taken
+    return found
+
+
+def _told_by_agent(
+    found: tuple[AgentMember, TakenReport | None], now: float
+) -> dict[str, Any]:
+    """Return what is shown of a member that has an agent: `agent`, when it reported
+    last, and whether it is `silent`, in which case nothing is decided for the member.
+    """
+    member, taken = found
+    shown: dict[str, Any] = {
+        "instance": member.book.instance,
+        "agent": taken.at if taken else None,
+        "silent": taken is None or now > taken.until,
+    }
+    if taken is None:
+        shown["waits_for"] = "its agent has not reported since the daemon's start"
+    elif now > taken.until:
+        shown["waits_for"] = f"its agent is silent since {moment(taken.at)}"
+    else:
+        shown["nodes"] = shown["min"] = shown["max"] = taken.report.nodes.up
+    return shown
+
+
+def _burst(burst: Burst, world: World) -> dict[str, Any]:
+    return {
+        "id": burst.id,
+        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "nodes": burst.lease.nodes,
+        "note": burst_note(burst, world),
+    }
+
+
+def _awaited_nodes(bursts: Iterable[Burst], world: World) -> str:
+    """Return what nodes that are to come wait for, in the words of the provider.
+
+    Such as of a pod that finds no node, and what the cluster's autoscaler does for it.
+    """
+    states = (State.PROVISION, State.JOIN, State.ONLINE)
+    notes = (burst_note(burst, world) for burst in bursts if burst.state in states)
+    return next(filter(None, notes), "")
+
+
+def _state(records: Records, world: World, name: str) -> str:
+    if ensembles_of(records)[name].record.ended is None:
+        return "running"
+    pending = members_with_pending(world.lead)
+    return "ended" if is_over(records, name, pending) else "ending"

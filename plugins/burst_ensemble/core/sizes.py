@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""How large each member is to be: what it wants, within bounds, limits and windows.
+
+A size changes only where all of these allow it:
+
+* `min` and `max` of the member.
+* Its windows. It grows no sooner than `growWindow` after its last change, and shrinks
+  no sooner than `shrinkWindow` after it. So in any time T its size changes at most
+  1 + T / (the shorter window) times.
+* `[limits] nodes`, of all nodes that are paid, also of those that are being drained. If
+  members want more, they share (`sharing.py`): who has more than its share shrinks, and
+  others grow once those nodes are gone.
+* `[limits] money`: nothing grows unless what is left pays ten minutes of all nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
+from burst_ensemble.core.answers import Wish
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.record import EnsembleRecord, MemberRecord
+from burst_ensemble.core.sharing import Want, fair_share
+
+_WORTH_BOOTING = 600.0
+"""Seconds. A node that is paid for less does little beyond booting."""
+
+
+def decide_sizes(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    readings: Mapping[str, MemberReading],
+    wishes: Mapping[str, Wish],
+    now: float,
+) -> EnsembleRecord:
+    """Return the record with the members' sizes.
+
+    A member without a reading or a wish keeps its size, and it counts. One with an
+    agent has none of ours: its nodes are not what the ensemble pays.
+    """
+    specs = {each.name: each for each in spec.members}
+    live = {
+        name: member
+        for name, member in record.members.items()
+        if member.ended is None
+        and name in wishes
+        and name in readings
+        and not specs[name].has_agent
+    }
+    wants = {
+        name: _want(specs[name], member, wishes[name].nodes, now)
+        for name, member in live.items()
+    }
+    nodes = {name: want.demand for name, want in wants.items()}
+    if spec.limits.nodes:
+        most = spec.limits.nodes - _fixed(record, readings, wants)
+        nodes = _grow_into_room(live, readings, fair_share(most, wants), most)
+    limit = "[limits] nodes and its fair share leave"
+    if not _can_pay(spec, record, readings, nodes):
+        nodes = {name: min(size, live[name].nodes) for name, size in nodes.items()}
+        limit = "what is left of [limits] money leaves"
+    members = dict(record.members)
+    for name, size in nodes.items():
+        wanted = wants[name].demand
+        limited = f"of {wanted} nodes that it wants {limit} {size}"
+        live[name] = members[name] = msgspec.structs.replace(
+            live[name], limited=limited if size < wanted else ""
+        )
+        if size != live[name].nodes and size >= specs[name].min:
+            why = _why(wishes[name], specs[name], size)
+            members[name] = resized(live[name], size, why, now)
+    return msgspec.structs.replace(record, members=members)
+
+
+def _fixed(
+    record: EnsembleRecord,
+    readings: Mapping[str, MemberReading],
+    wants: Mapping[str, Want],
+) -> int:
+    """Return the nodes of members about which nothing is decided now."""
+    total = 0
+    for name, member in record.members.items():
+        if name in wants:
+            continue
+        reading = readings.get(name)
+        if reading is None:
+            total += max(member.paid, member.nodes if member.ended is None else 0)
+        elif member.ended is None:
+            total += max(reading.nodes, member.nodes)
+        else:
+            total += reading.nodes
+    return total
+
+
+def _want(
+    spec: MemberSpec, member: MemberRecord, wished: int | None, now: float
+) -> Want:
+    first = not member.nodes and member.grown is None
+    if wished is None:
+        wished = spec.size if first else member.nodes
+    demand = max(spec.min, min(spec.max, wished))
+    changed = max(member.grown or 0.0, member.shrunk or 0.0)
+    if changed > now:
+        changed = 0.0  # the clock was set back: it is not known how long ago that was
+    may_grow = first or now >= changed + spec.grow_window
+    may_shrink = now >= changed + spec.shrink_window
+    if not may_grow:
+        demand = min(demand, member.nodes)
+    floor = min(spec.min, demand) if may_shrink else member.nodes
+    return Want(floor, max(floor, demand), spec.share)
+
+
+def _grow_into_room(
+    live: Mapping[str, MemberRecord],
+    readings: Mapping[str, MemberReading],
+    fair: Mapping[str, int],
+    most: int,
+) -> dict[str, int]:
+    """Return sizes with which no more nodes are paid than `most`: now, not in the end.
+
+    A member that grows gets only nodes that no other is still giving back.
+    """
+    held = {name: min(live[name].nodes, size) for name, size in fair.items()}
+    # Nodes that are being given back are paid, and cannot be had again.
+    paid = 0
+    for name, size in held.items():
+        reading = readings[name]
+        leaving = max(0, reading.nodes - reading.size)
+        paid += max(reading.nodes, size + leaving)
+    grown = {
+        name: Want(0, size - held[name])
+        for name, size in fair.items()
+        if size > held[name]
+    }
+    given = fair_share(max(0, most - paid), grown)
+    return {name: size + given.get(name, 0) for name, size in held.items()}
+
+
+def _can_pay(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    readings: Mapping[str, MemberReading],
+    nodes: Mapping[str, int],
+) -> bool:
+    if not spec.limits.money:
+        return True
+    spent = sum(member.spent for member in record.members.values())
+    # One without nodes may begin, whatever it costs: else nothing would ever end.
+    per_hour = sum(
+        max(reading.nodes, nodes.get(name, 0)) * reading.price
+        for name, reading in readings.items()
+        if reading.nodes
+    )
+    return spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
+
+
+def _why(wish: Wish, spec: MemberSpec, size: int) -> str:
+    if wish.nodes is None:
+        return f"it begins with {size} nodes"
+    wanted = max(spec.min, min(spec.max, wish.nodes))
+    if size == wanted:
+        return wish.why
+    return f"{wish.why}; of {wanted} nodes the limits and its fair share leave {size}"
+
+
+def resized(member: MemberRecord, size: int, why: str, now: float) -> MemberRecord:
+    """Return a member that is to have another number of nodes."""
+    if size > member.nodes:
+        return msgspec.structs.replace(member, nodes=size, why=why, grown=now)
+    return msgspec.structs.replace(member, nodes=size, why=why, shrunk=now)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""From a record and readings to what algorithms see of members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, PeerView
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.record import EnsembleRecord, MemberRecord
+from burst_ensemble.core.statistics import GroupStatistics, merge_all
+
+
+def take_in(
+    record: EnsembleRecord, readings: Mapping[str, MemberReading]
+) -> EnsembleRecord:
+    """Return the record with events that are new, and what members have cost."""
+    members = {
+        name: _with_reading(member, readings[name]) if name in readings else member
+        for name, member in record.members.items()
+    }
+    return msgspec.structs.replace(record, members=members)
+
+
+def make_views(
+    spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, MemberReading]
+) -> dict[str, MemberView]:
+    """Return the views of members that are on record, were read, and have not ended."""
+    shown = {
+        each.name: (each, record.members[each.name], readings[each.name])
+        for each in spec.members
+        if each.name in readings and each.name in record.members
+    }
+    live = {name: one for name, one in shown.items() if one[1].ended is None}
+    peers = {name: _peer(*one) for name, one in live.items()}
+    return {
+        name: msgspec.structs.replace(
+            _view(spec, record, member, reading),
+            peers=tuple(peer for other, peer in peers.items() if other != name),
+        )
+        for name, (member, _, reading) in live.items()
+    }
+
+
+def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
+    """Return the view of a member that is not made yet, to check its options by."""
+    fresh = EnsembleRecord(
+        name=spec.name, started=0.0, members={member.name: MemberRecord(started=0.0)}
+    )
+    size = member.max if member.has_agent else 0
+    return _view(spec, fresh, member, MemberReading(nodes_up=size))
+
+
+def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
+    """Whether the algorithms of a member are to be asked."""
+    member = record.members.get(name)
+    if member is None or member.ended is not None:
+        return False
+    trouble = member.trouble
+    # It began later than now if the clock was set back.
+    return trouble is None or not trouble.first <= now < trouble.until
+
+
+def _with_reading(member: MemberRecord, reading: MemberReading) -> MemberRecord:
+    statistics = dict(member.statistics)
+    until = member.read_until
+    latest = max((event.at for event in reading.events), default=until)
+    # If all are earlier the clock was set back, and they are new.
+    since = until if latest >= until else 0.0
+    for event in reading.events:
+        if event.at > since:
+            before = statistics.get(event.group, GroupStatistics())
+            statistics[event.group] = before.add(event)
+            until = latest
+    return msgspec.structs.replace(
+        member,
+        statistics=statistics,
+        read_until=until,
+        spent=max(member.spent, round(reading.spent, 2)),
+        paid=reading.nodes,
+    )
+
+
+def _view(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    member: MemberSpec,
+    reading: MemberReading,
+) -> MemberView:
+    kept = record.members[member.name]
+    own = [_group(job, kept, kept.submitted, shared=False) for job in member.jobs]
+    pool = [_group(job, kept, record.shared, shared=True) for job in spec.jobs]
+    size = reading.nodes_up
+    # Nodes that its bursts may yet have: jobs need not wait for these.
+    free = max(0, kept.nodes - reading.nodes) if member.is_isolated else 0
+    nodes, least, most = (
+        (size, size, size) if member.has_agent else (kept.nodes, member.min, member.max)
+    )
+    return MemberView(
+        name=member.name,
+        nodes=nodes,
+        nodes_paid=reading.nodes,
+        nodes_up=reading.nodes_up + free,
+        nodes_free=reading.nodes_free + free,
+        cores_up=reading.cores_up,
+        cores_free=reading.cores_free,
+        least=least,
+        most=most,
+        queue=reading.queue,
+        waiting=reading.waiting,
+        next_jobs=reading.next_jobs,
+        jobs=(*own, *pool),
+        unconfirmed=len(kept.unconfirmed),
+        tally=_tally(member, kept),
+        spent=reading.spent,
+        price=reading.price,
+        started=kept.started,
+        grown=kept.grown,
+        shrunk=kept.shrunk,
+        check=float(spec.check),
+        commands=tuple(spec.custom),
+    )
+
+
+def _tally(member: MemberSpec, kept: MemberRecord) -> JobTally:
+    """Return what became of a member's jobs, of all groups.
+
+    The instance of an agent has jobs of others, too, which are in no group. They are no
+    reason to end the member, or to submit fewer jobs.
+    """
+    return merge_all(
+        statistics
+        for group, statistics in kept.statistics.items()
+        if group or not member.has_agent
+    ).tally()
+
+
+def _group(
+    job: JobSpec, kept: MemberRecord, given: Mapping[str, int], *, shared: bool
+) -> JobGroup:
+    submitted = given.get(job.name, 0)
+    return JobGroup(
+        name=job.name,
+        nodes=job.nodes,
+        duration=float(job.duration),
+        count=job.total,
+        left=max(0, job.total - submitted) if job.total else None,
+        submitted=submitted,
+        shared=shared,
+        tally=kept.statistics.get(job.name, GroupStatistics()).tally(),
+    )
+
+
+def _peer(member: MemberSpec, kept: MemberRecord, reading: MemberReading) -> PeerView:
+    busy = reading.nodes_up - reading.nodes_free
+    waiting = sum(size * count for size, count in reading.waiting.items())
+    most = reading.nodes_up if member.has_agent else member.max
+    durations = {
+        group: found.duration.mean
+        for group, found in kept.statistics.items()
+        if found.success
+    }
+    return PeerView(
+        name=member.name,
+        price=reading.price,
+        room=max(0, most - busy - waiting),
+        most=most,
+        durations=durations,
+    )

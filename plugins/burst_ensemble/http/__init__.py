@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What the daemon answers over HTTP about ensembles."""

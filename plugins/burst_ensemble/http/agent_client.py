@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""How an agent reports to the daemon: one POST each time, with the token.
+
+A redirect is not followed, as the token would go where it leads. With http it goes in
+the clear, so to another host only where a person says that this is meant.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import ssl
+import urllib.error
+import urllib.request
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from burst import log
+from burst.config.http import is_loopback
+from burst.errors import BurstError, ConfigError
+from burst.kits.secret_file import read_secret
+from burst_ensemble.core.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
+from burst_ensemble.http.agent_route import AGENT_PATH
+
+_ANSWER_BYTES = 8 * 1024 * 1024
+_TIMEOUT_S = 10.0
+_SAID_BYTES = 1000
+
+
+class AgentTrouble(BurstError):
+    """The daemon cannot be reached, or did not take the report: try again."""
+
+
+class AgentClient:
+    """Posts reports to one daemon."""
+
+    def __init__(
+        self, url: str, token_file: str, authority: str = "", *, plain: bool = False
+    ) -> None:
+        """`authority` is a file with the certificates to trust; default: the system's.
+
+        `plain`: the token may go to another host in the clear. Raises ConfigError.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise ConfigError(
+                f"{url!r} is not the URL of a daemon", "such as https://HOST:9779"
+            )
+        clear = parts.scheme == "http" and not is_loopback(parts.hostname)
+        if clear and not plain:
+            raise ConfigError(
+                f"--daemon: {url} would send the token in the clear to another host",
+                "use https, with a proxy before the daemon that ends TLS; or say"
+                " --plain-http where nobody can read what goes between the two",
+            )
+        if clear:
+            log.say(
+                "the token goes in the clear to %s (--plain-http)",
+                parts.hostname,
+                level=logging.WARNING,
+            )
+        if parts.username is not None:
+            raise ConfigError("a URL with a password", "the token is in a file")
+        self._url = url.rstrip("/")
+        self._token_file = token_file
+        self._token()
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if parts.scheme == "https":
+            try:
+                context = ssl.create_default_context(cafile=authority or None)
+            except OSError as error:
+                raise ConfigError(f"{authority}: {error}") from error
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def post(self, report: AgentReport) -> AgentAnswer:
+        """Return what the daemon answers. Raises AgentTrouble, ConfigError."""
+        about = f"{report.ensemble}.{report.member}"
+        request = urllib.request.Request(  # noqa: S310 - of scheme http or https
+            f"{self._url}{AGENT_PATH}{about}",
+            data=msgspec.json.encode(report),
+            headers={
+                "Authorization": f"Bearer {self._token()}",
+                "Content-Type": "application/json",
+            },
+            method="POST",
+        )
+        try:
+            body = self._body(request)
+        except (OSError, http.client.HTTPException) as error:
+            why = getattr(error, "reason", None) or error
+            raise AgentTrouble(
+                f"the daemon at {self._url} cannot be reached: {why}",
+                "it listens where [http] listen says",
+            ) from error
+        return _read_answer(body)
+
+    def _body(self, request: urllib.request.Request) -> bytes:
+        """Return what came back. Raises AgentTrouble where it is an error."""
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
+                return _read_whole(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
+            raise AgentTrouble(
+                f"the daemon did not take the report ({error.code}): {text}"
+            ) from error
+
+    def _token(self) -> str:
+        """Return the token, which may have been replaced."""
+        return read_secret(self._token_file, "--token-file").decode()
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        *others: Any,
+    ) -> None:
+        """Follow none: the answer is an error."""
+
+
+def _read_whole(answer: http.client.HTTPResponse) -> bytes:
+    """Return the body; one byte more than is taken of one that is larger.
+
+    Raises IncompleteRead where the daemon ended before it had sent all: a read that is
+    given a size returns what there is.
+    """
+    body = answer.read(_ANSWER_BYTES + 1)
+    if answer.length and len(body) <= _ANSWER_BYTES:
+        raise http.client.IncompleteRead(body, answer.length)
+    return body
+
+
+def _read_answer(body: bytes) -> AgentAnswer:
+    if len(body) > _ANSWER_BYTES:
+        raise AgentTrouble(f"the daemon answered more than {_ANSWER_BYTES} bytes")
+    try:
+        answer = msgspec.json.decode(body, type=AgentAnswer)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise AgentTrouble(
+            f"what answered is not a daemon: {error}", "look at the URL"
+        ) from error
+    if answer.version != REPORT_VERSION:
+        raise AgentTrouble(
+            f"the daemon answers in version {answer.version}, this agent knows"
+            f" {REPORT_VERSION}",
+            "install the daemon's version of burst beside the agent",
+        )
+    return answer

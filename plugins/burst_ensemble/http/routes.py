@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles over HTTP: their state, and what a program may ask for them.
+
+    GET  /ensembles           {"ensembles": [...]}, as `burst ensemble status --json`
+    GET  /ensembles/NAME      the same of one
+    POST /ensembles/NAME      {"action": "submit", "member": "md", "jobs": "step"}
+
+The actions are those of the commands: `submit` (member, jobs, count), `resize` (member,
+nodes), `start-broker` (member), which is to grow by one node, `down` (note), and
+`save`, which writes the state into a file beside the lead's state.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from burst.config.convert import convert
+from burst.errors import MALFORMED, BurstError, Denied
+from burst.http.routes import (
+    HttpRequest,
+    HttpResponse,
+    Route,
+    json_response,
+    text_response,
+)
+from burst.kits.atomic_file import write_atomically
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_state import DaemonState, Served
+from burst_ensemble.http.agent_route import agent_route, reports_of
+from burst_ensemble.runtime.service import ensembles_answer
+
+_BODY_MOST = 1 << 16
+
+
+class EnsembleAction(msgspec.Struct):
+    """The body of a POST."""
+
+    action: Literal["submit", "resize", "start-broker", "down", "save"]
+    member: str = ""
+    jobs: str = ""
+    count: int = 1
+    nodes: int = 0
+    note: str = ""
+
+
+def ensemble_routes(state: DaemonState) -> list[Route]:
+    """Return the routes about ensembles of a daemon in that state."""
+
+    def show(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        try:
+            told = reports_of(served).current()
+            found = ensembles_answer(served.snapshot(), told, request.name)
+            return json_response(found)
+        except BurstError as error:
+            return text_response(str(error), 404)
+
+    def act(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        try:
+            asked = _read(request.body)
+        except BurstError as error:
+            return text_response(str(error), 400)
+        try:
+            return json_response(_carry_out(served, request.name, asked))
+        except Denied as error:
+            return text_response(str(error), 403)
+        except BurstError as error:
+            return text_response(str(error), 409)
+
+    return [
+        Route(path="/ensembles", handler=show),
+        Route(path="/ensembles/{name}", handler=show),
+        Route(
+            path="/ensembles/{name}", handler=act, method="POST", body_limit=_BODY_MOST
+        ),
+        agent_route(state),
+    ]
+
+
+def _read(body: bytes) -> EnsembleAction:
+    """Return what the body of a POST asks for. Raises BurstError."""
+    try:
+        table = msgspec.json.decode(body, type=dict[str, Any])
+    except MALFORMED as error:
+        raise BurstError(
+            f"the body is not a JSON object: {error}",
+            'such as {"action": "down"}',
+        ) from error
+    return convert(EnsembleAction, table, "body")
+
+
+def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, Any]:
+    """Do what is asked; return the ensemble. Raises BurstError."""
+    if asked.action == "save":
+        return _save(served, name)
+    payload = {**msgspec.to_builtins(asked), "name": name}
+    method = asked.action
+    if asked.action == "start-broker":
+        method, payload["nodes"], payload["more"] = "resize", 1, True
+    request = ServiceRequest(f"ensemble-{method}", payload, os.geteuid(), owner=True)
+    return served.answer(request)
+
+
+def _save(served: Served, name: str) -> dict[str, Any]:
+    """Write the state of an ensemble into a file; return its path."""
+    snapshot = served.snapshot()
+    told = reports_of(served).current()
+    found = ensembles_answer(snapshot, told, name)["ensembles"][0]
+    directory = snapshot.world.identity.statedir
+    if not directory:
+        raise BurstError(
+            "the lead keeps no state, so there is no place for the file",
+            "GET /ensembles/NAME has the same",
+        )
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(snapshot.now))
+    path = Path(directory) / f"ensemble-{name}-{stamp}.json"
+    try:
+        write_atomically(path, msgspec.json.encode(found), private=True)
+    except OSError as error:
+        raise BurstError(f"{path} cannot be written: {error}") from error
+    return {"file": str(path)}

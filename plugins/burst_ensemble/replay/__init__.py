@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Members that are simulated, for `burst ensemble replay`."""

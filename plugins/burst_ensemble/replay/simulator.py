@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble in simulation: the daemon's own controller over members that are not
+real. Nothing is bought.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from burst_ensemble.algorithm import MemberView
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec
+from burst_ensemble.core.answers import AlgorithmFault, Answer, Asked
+from burst_ensemble.core.controller import confirm, new_record, take_step
+from burst_ensemble.core.intents import (
+    EndMember,
+    Intent,
+    JobRef,
+    ResizeMember,
+    SubmitJobs,
+)
+from burst_ensemble.core.member_job import find_group
+from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.views import is_due, make_views, take_in
+from burst_ensemble.replay.isolated_member import SimulatedIsolatedMember
+from burst_ensemble.replay.member import NodeTimes, SimulatedJob, SimulatedMember
+from burst_ensemble.runtime.algorithm_registry import Algorithms
+
+START = 1_000_000_000.0
+"""When a simulation begins, in seconds since the epoch."""
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A job that a user submits, whatever the algorithms do."""
+
+    at: float
+    """Seconds from the start."""
+    nodes: int
+    run_time: float
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """What runs."""
+
+    arrivals: Sequence[Arrival] = ()
+    """By time. Each goes to the least loaded of the members that can run it."""
+    job: Callable[[JobSpec, JobRef], SimulatedJob] = lambda job, _: SimulatedJob(
+        job.name, job.nodes, float(job.duration) or 600.0
+    )
+    """How long a job of the file runs, and whether it succeeds."""
+
+
+class MemberOutcome(msgspec.Struct, frozen=True):
+    """What became of a member."""
+
+    paid: float
+    """Node-hours."""
+    needed: float
+    """Node-hours of its jobs."""
+    jobs: int
+    waits: tuple[float, ...]
+    """Seconds, of each job that started."""
+    changes: int
+    """How often its size changed, its first and its end left out."""
+    nodes: int
+    """At the end."""
+    end: str
+    """Why it ended; empty if it did not."""
+    trouble: str = ""
+    """What its algorithms did wrong, for which it stays as it is; empty for nothing."""
+
+
+class EnsembleOutcome(msgspec.Struct, frozen=True):
+    """What became of an ensemble."""
+
+    elapsed: float
+    """Seconds."""
+    members: Mapping[str, MemberOutcome]
+    refused: int
+    """Arrivals that no member could have run, or that came after the end."""
+    why: str
+
+
+class EnsembleSimulator:
+    """Runs one ensemble."""
+
+    def __init__(
+        self,
+        spec: EnsembleSpec,
+        algorithms: Algorithms,
+        times: NodeTimes,
+        workload: Workload,
+    ) -> None:
+        self._spec = spec
+        self._algorithms = algorithms
+        self._workload = workload
+        self._record = new_record(spec, START)
+        self.members = {
+            each.name: (
+                SimulatedIsolatedMember if each.is_isolated else SimulatedMember
+            )(times)
+            for each in spec.members
+        }
+        self._most = {each.name: each.max for each in spec.members}
+        self._arrivals = list(reversed(workload.arrivals))
+        self._refused = 0
+
+    @property
+    def record(self) -> EnsembleRecord:
+        """What the daemon would have on record."""
+        return self._record
+
+    def run(
+        self, longest: float = math.inf, progress: Callable[[float], None] | None = None
+    ) -> EnsembleOutcome:
+        """Run until all members have ended, or for so many seconds.
+
+        Without an end in sight it stops an hour after the last job.
+        """
+        now = last = 0.0
+        while now < longest:
+            self._advance(now)
+            self._check(now)
+            if progress:
+                progress(now)
+            if self._record.ended is not None and not self._paid():
+                break
+            last = now if self._arrivals or self._busy() else last
+            if now - last > 3600:
+                break
+            now += self._spec.check
+        return self._outcome(now)
+
+    def _advance(self, now: float) -> None:
+        while self._arrivals and self._arrivals[-1].at <= now:
+            arrival = self._arrivals.pop()
+            for member in self.members.values():
+                member.advance(arrival.at)
+            self._arrive(arrival)
+        for member in self.members.values():
+            member.advance(now)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        able = [
+            (sum(job.nodes for job in member.waiting) + member.busy, place, name)
+            for place, (name, member) in enumerate(self.members.items())
+            if not member.ended and self._most[name] >= arrival.nodes
+        ]
+        if not able:
+            self._refused += 1
+            return
+        job = SimulatedJob("arrived", arrival.nodes, arrival.run_time)
+        self.members[min(able)[2]].submit(job, arrival.at)
+
+    def _check(self, now: float) -> None:
+        at = START + now
+        readings = {
+            name: msgspec.structs.replace(
+                reading,
+                events=tuple(
+                    msgspec.structs.replace(event, at=START + event.at)
+                    for event in reading.events
+                ),
+            )
+            for name, reading in (
+                (name, member.reading()) for name, member in self.members.items()
+            )
+        }
+        record = take_in(self._record, readings)
+        answers = {
+            name: self._ask(record, view, at)
+            for name, view in make_views(self._spec, record, readings).items()
+            if is_due(record, name, at)
+        }
+        step = take_step(self._spec, record, Asked(readings, answers), at)
+        self._record = step.record
+        for intent in step.intents:
+            self._do(intent, now)
+            self._record = confirm(self._record, intent)
+
+    def _ask(
+        self, record: EnsembleRecord, view: MemberView, at: float
+    ) -> dict[str, Answer]:
+        answers: dict[str, Answer] = {}
+        for name, algorithm in self._algorithms[view.name].items():
+            memory = record.members[view.name].memory.get(name, {})
+            try:
+                answers[name] = algorithm.decide(view, memory, at)
+            except Exception as error:  # noqa: BLE001  whatever an algorithm raises
+                answers[name] = AlgorithmFault(f"it raised {error!r}")
+        return answers
+
+    def _do(self, intent: Intent, now: float) -> None:
+        member = self.members[intent.member]
+        if isinstance(intent, ResizeMember):
+            member.resize(intent.nodes, now)
+        elif isinstance(intent, EndMember):
+            member.end(now)
+        elif isinstance(intent, SubmitJobs):
+            for ref in intent.jobs:
+                group = find_group(self._spec, intent.member, ref)
+                member.submit(self._workload.job(group, ref), now)
+
+    def _busy(self) -> bool:
+        return any(member.waiting or member.busy for member in self.members.values())
+
+    def _paid(self) -> bool:
+        return any(member.nodes_paid for member in self.members.values())
+
+    def _outcome(self, now: float) -> EnsembleOutcome:
+        found = {}
+        for name, member in self.members.items():
+            kept = self._record.members[name]
+            found[name] = MemberOutcome(
+                paid=member.paid / 3600,
+                needed=member.needed / 3600,
+                jobs=len(member.started),
+                waits=tuple(job.start - job.submit for job in member.started),
+                changes=max(0, len(member.resizes) - 1),
+                nodes=kept.nodes,
+                end=kept.why if kept.ended is not None else "",
+                trouble=kept.trouble.what if kept.trouble else "",
+            )
+        return EnsembleOutcome(
+            now, found, self._refused + len(self._arrivals), self._record.why
+        )

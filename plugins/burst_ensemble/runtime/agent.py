@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""The agent of a member that is an instance of its own: `burst ensemble agent`.
+
+It reads the instance, reports to the daemon, and submits and cancels what it is
+answered. It keeps nothing: whether a job was submitted before the agent was started
+again, the instance is asked by the job's name. The service `burst` of the instance is
+its lock: there is one agent, and it ends with its process.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from burst import log
+from burst.errors import BurstError, ConfigError, LeadError, ServiceTaken, Unreadable
+from burst.lead import JobSubmitter, Lead, NewJob, ServiceRequest, WholeQueue
+from burst.model.active_job import ActiveJob, JobOutcome
+from burst.model.backoff import backoff
+from burst.model.event import cut
+from burst.model.fsd import format_fsd
+from burst.model.jobid import JobId
+from burst.model.lead import PENDING, JobState, LeadIdentity, LeadView
+from burst.model.shape import Shape
+from burst.runtime.service_answers import describe_process
+from burst.wakeup import WakeUp
+from burst_ensemble.core.agent_report import (
+    JOBS_MOST,
+    REPORT_VERSION,
+    AgentAnswer,
+    AgentJob,
+    AgentNodes,
+    AgentReport,
+)
+from burst_ensemble.core.job_rows import row_of
+from burst_ensemble.core.read_members import job_group
+
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 30.0
+_SHOWN_S = 2.0
+"""How long jobs that were submitted are waited for in what the instance shows."""
+_LOOK_S = 0.05
+
+
+@runtime_checkable
+class AgentLead(Lead, JobSubmitter, WholeQueue, Protocol):
+    """What the agent needs of an instance."""
+
+
+class AgentSite(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent is told at its start."""
+
+    ensemble: str
+    member: str
+    environment: Mapping[str, str]
+    """Of the jobs that it submits."""
+    directory: str
+    """Where they run, if the file does not say."""
+    start: float = 600.0
+    """Seconds for which an instance is waited for that does not answer yet."""
+    gone: float = 60.0
+    """Seconds after which an instance that does not answer any more has ended."""
+
+    @property
+    def about(self) -> str:
+        """What its jobs bear."""
+        return f"{self.ensemble}/{self.member}"
+
+
+class EnsembleAgent:
+    """`run` in one thread; `stop` from any, and from a signal handler."""
+
+    def __init__(
+        self,
+        site: AgentSite,
+        connector: Callable[[], Lead],
+        post: Callable[[AgentReport], AgentAnswer],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`post` gives the daemon a report. Raises BurstError where it cannot."""
+        self._site = site
+        self._connector = connector
+        self._post = post
+        self._clock = clock
+        self._wakeup = WakeUp()
+        self._stopping = self._over = False
+        self._lead: AgentLead | None = None
+        self._answered: float | None = None
+        """When the instance answered last; None if it never did."""
+        self._away = clock()
+        """Since when the instance is waited for."""
+        self._name, self._began, self._number = secrets.token_hex(8), time.time(), 0
+        self._submitted: dict[str, JobId] = {}
+        self._refused: dict[str, str] = {}
+        self._asked: tuple[JobId, ...] = ()
+        self._failures = 0
+        self._said = ""
+
+    def stop(self) -> None:
+        """Have `run` return soon."""
+        self._stopping = True
+        self._wakeup.wake()
+
+    def run(self) -> None:
+        """Report until told to stop, until the member has ended, or the instance.
+
+        Raises BurstError where the instance cannot be used, or did not come.
+        """
+        try:
+            while not self._stopping and not self._over:
+                self._wakeup.wait(self._turn())
+        finally:
+            self._close()
+
+    def _turn(self) -> float:
+        """Report once; return for how long to wait then."""
+        try:
+            lead = self._lead or self._connect()
+            report = self._read(lead)
+        except BurstError as error:
+            return self._instance_failed(error)
+        self._answered = self._away = self._clock()
+        try:
+            answer = self._post(report)
+            pause = self._obey(lead, answer)
+        except BurstError as error:
+            if isinstance(error, LeadError):
+                self._close()
+            return self._failed(error)
+        if self._said:
+            log.say("%s: reports again", self._site.about)
+        self._failures, self._said = 0, ""
+        return pause
+
+    def _connect(self) -> AgentLead:
+        """Connect to the instance, as its only agent. Raises BurstError."""
+        lead = self._connector()
+        if not isinstance(lead, AgentLead):
+            lead.close()
+            raise ConfigError("this instance does not take jobs from an agent")
+        try:
+            lead.serve(self._refuse_request, describe_process(self._began))
+            lead.follow_queue(_NoListener(), lambda *_: True)
+            lead.listen(lambda: None)
+        except BaseException:
+            lead.close()
+            raise
+        self._lead = lead
+        log.say("agent of %s beside %s", self._site.about, lead.identity().uri)
+        return lead
+
+    def _refuse_request(self, _: ServiceRequest) -> dict[str, Any]:
+        raise BurstError(
+            f"this instance has the agent of {self._site.about}, and no daemon",
+            "ask the daemon that runs the ensemble",
+        )
+
+    def _close(self) -> None:
+        lead, self._lead = self._lead, None
+        if lead is not None:
+            lead.close()
+
+    def _instance_failed(self, error: BurstError) -> float:
+        """Return when to try again. Raises what trying again does not mend."""
+        self._close()
+        may_come = isinstance(error, Unreadable | ServiceTaken)
+        if self._answered is None and not may_come:
+            raise error
+        limit = self._site.start if self._answered is None else self._site.gone
+        if self._clock() - self._away >= limit:
+            if self._answered is None:
+                raise LeadError(
+                    f"no instance answered within {format_fsd(limit)}: {error}",
+                    "start the agent beside its broker, with FLUX_URI",
+                ) from error
+            log.say("the instance is gone for %s: %s", format_fsd(limit), error)
+            self._over = True
+            return 0.0
+        return self._failed(error)
+
+    def _failed(self, error: BurstError) -> float:
+        if str(error) != self._said:
+            self._said = str(error)
+            log.say(
+                "%s: %s; the agent tries again",
+                self._site.about,
+                error,
+                level=logging.WARNING,
+            )
+        self._failures += 1
+        return backoff(_FIRST_PAUSE, self._failures, _LONGEST_PAUSE)
+
+    def _read(self, lead: AgentLead) -> AgentReport:
+        view = lead.observe()
+        outcomes = lead.outcomes(self._asked) if self._asked else {}
+        self._number += 1
+        made = make_report(self._site, lead.identity(), view, outcomes)
+        return msgspec.structs.replace(
+            made,
+            agent=self._name,
+            began=self._began,
+            number=self._number,
+            submitted=dict(self._submitted),
+            refused=dict(self._refused),
+        )
+
+    def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:
+        """Do what is answered; return for how long to wait then."""
+        kept = {name: self._submitted.get(name) for name in answer.keep}
+        self._submitted = {name: job for name, job in kept.items() if job is not None}
+        self._refused, self._asked = {}, answer.ask
+        if answer.end:
+            # Once more, as one may have been submitted while these were read.
+            self._over = not self._cancel(lead, answer.end)
+            if self._over:
+                log.say("%s has ended: %s", self._site.about, answer.end)
+            return _FIRST_PAUSE
+        if answer.submit and self._submit(lead, answer.submit):
+            return 0.0
+        return answer.check
+
+    def _submit(self, lead: AgentLead, jobs: Sequence[AgentJob]) -> bool:
+        """Submit the jobs that the instance does not have; tell if it has any now."""
+        there = lead.find_jobs([job.name for job in jobs])
+        rest = [job for job in jobs if job.name not in there]
+        self._submitted |= there
+        new = [NewJob(self._complete(job.jobspec)) for job in rest]
+        answers = lead.submit_jobs(new) if new else []
+        taken = dict(there)
+        for job, made in zip(rest, answers, strict=True):
+            if isinstance(made, BurstError):
+                self._refused[job.name] = cut(str(made), 300)
+            else:
+                taken[job.name] = made
+        self._submitted |= taken
+        if rest:
+            log.say(
+                "%s: %d jobs submitted, %d refused, %d were there",
+                self._site.about,
+                len(taken) - len(there),
+                len(self._refused),
+                len(there),
+            )
+        self._await(lead, set(taken.values()) - set(there.values()))
+        return bool(taken)
+
+    def _complete(self, jobspec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a jobspec with environment and directory."""
+        attributes = dict(jobspec["attributes"])
+        system = {"cwd": self._site.directory, **attributes["system"]}
+        system["environment"] = dict(self._site.environment)
+        return {**jobspec, "attributes": {**attributes, "system": system}}
+
+    def _await(self, lead: AgentLead, jobs: set[JobId]) -> None:
+        """Wait until the instance shows these, so that the next report has them."""
+        ends = self._clock() + _SHOWN_S
+        while jobs - lead.observe().jobs.keys() and self._clock() < ends:
+            time.sleep(_LOOK_S)
+
+    def _cancel(self, lead: AgentLead, why: str) -> int:
+        """Cancel the member's jobs that wait; return how many there were."""
+        waiting = [
+            job.id
+            for job in lead.observe().jobs.values()
+            if job.preferences.tag == self._site.about and job.state in PENDING
+        ]
+        for job in waiting:
+            try:
+                lead.fail_job(job, f"{self._site.about} has ended: {why}")
+            except Unreadable:
+                raise
+            except LeadError as error:
+                log.say("%s: a job that waits: %s", self._site.about, error)
+        return len(waiting)
+
+
+def make_report(
+    site: AgentSite,
+    identity: LeadIdentity,
+    view: LeadView,
+    outcomes: Mapping[JobId, JobOutcome],
+) -> AgentReport:
+    """Return what was read of an instance; the agent adds what it knows itself."""
+    rows = [
+        row_of(job, job_group(job) if job.preferences.tag == site.about else "")
+        for job in view.jobs.values()
+    ]
+    # What is left out is told by its number, and later one by one.
+    rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
+    more: dict[JobState, int] = {}
+    for row in rows[JOBS_MOST:]:
+        if row.state is not JobState.INACTIVE:
+            more[row.state] = more.get(row.state, 0) + 1
+    up, shapes = view.usable, identity.shapes
+    whole = {rank: shapes[rank].cores for rank in up if rank < len(shapes)}
+    free = {rank: view.free.get(rank, Shape(0)).cores for rank in whole}
+    return AgentReport(
+        version=REPORT_VERSION,
+        ensemble=site.ensemble,
+        member=site.member,
+        instance=identity.owner,
+        agent="",
+        began=0.0,
+        number=1,
+        nodes=AgentNodes(
+            up=len(up),
+            free=len(up - view.allocated),
+            cores_up=sum(whole.values()),
+            cores_free=sum(min(free[rank], whole[rank]) for rank in whole),
+        ),
+        jobs=tuple(rows[:JOBS_MOST]),
+        more=more,
+        outcomes=outcomes,
+    )
+
+
+class _NoListener:
+    """What is told of jobs: the agent reads them when it reports."""
+
+    def changed(self) -> None:
+        """See `burst.lead.QueueListener`."""
+
+    def ended(self, job: ActiveJob) -> None:
+        """See `burst.lead.QueueListener`."""
+
+    def lost(self) -> None:
+        """See `burst.lead.QueueListener`."""

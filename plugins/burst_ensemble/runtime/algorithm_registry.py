@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Finds the algorithms that an ensemble names: built in, or by entry point group."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.config.convert import KeyProblem, convert
+from burst.errors import BurstError, ConfigError
+from burst_ensemble.algorithm import Algorithm, Checked, MemberView
+from burst_ensemble.config.file import EnsembleFile
+from burst_ensemble.config.source import key_path
+from burst_ensemble.config.spec import AlgorithmSpec, EnsembleSpec
+from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.core.views import fresh_view
+
+GROUP = "burst.algorithms"
+
+Algorithms = Mapping[str, Mapping[str, Algorithm]]
+"""By member, by the algorithm's name, in the order in which they are asked."""
+
+
+def load_algorithms(
+    spec: EnsembleSpec,
+    file: EnsembleFile | None = None,
+    found: Iterable[EntryPoint] | None = None,
+) -> Algorithms:
+    """Return the algorithms of all members, with their options.
+
+    With the file, messages say its line. `found` is by default what is installed.
+    Raises ConfigError.
+    """
+    points = entry_points(group=GROUP) if found is None else found
+    plugins = {point.name: point for point in points if point.name not in BUILT_IN}
+    made = {}
+    for member in spec.members:
+        view = fresh_view(spec, member)
+        made[member.name] = {
+            algorithm.name: _make(algorithm, _Place(file, view, number), plugins)
+            for number, algorithm in enumerate(member.algorithms)
+        }
+    return made
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where an algorithm is named: in the file, of a member, by its number."""
+
+    file: EnsembleFile | None
+    view: MemberView
+    number: int
+
+    def wrong(self, key: str, problem: str, advice: str = "") -> ConfigError:
+        """Return the error of a key of the options; without one, of the name."""
+        if self.file is None:
+            at = f" options.{key}" if key else ""
+            where = f"member {self.view.name}: algorithm{at}"
+            return ConfigError(f"{where}: {problem}", advice)
+        options = self.file.options[self.view.name, self.number]
+        path = (*options, *key_path(key)) if key else (*options[:-1], "name")
+        return self.file.source.wrong(path, problem, advice)
+
+
+def _make(
+    spec: AlgorithmSpec, place: _Place, plugins: Mapping[str, EntryPoint]
+) -> Algorithm:
+    kind = BUILT_IN.get(spec.name) or _load(spec.name, place, plugins)
+    try:
+        options = convert(kind.Options, spec.options, "")
+    except KeyProblem as error:
+        raise place.wrong(error.key, error.problem, error.advice) from error
+    try:
+        algorithm: Algorithm = kind(options)
+        problems = (
+            algorithm.problems(place.view) if isinstance(algorithm, Checked) else ()
+        )
+    except BurstError:
+        raise
+    except Exception as error:
+        log.failure("algorithm %s cannot be made", spec.name, error=error)
+        raise place.wrong(
+            "", f"{spec.name} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    for problem in problems:
+        raise place.wrong(problem.key, problem.what, problem.advice)
+    return algorithm
+
+
+def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
+    point = plugins.get(name)
+    if point is None:
+        known = sorted([*BUILT_IN, *plugins])
+        close = difflib.get_close_matches(name, known, 1)
+        raise place.wrong(
+            "",
+            f"there is no algorithm {name!r}",
+            f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+        )
+    try:
+        kind = point.load()
+    except (ImportError, AttributeError) as error:
+        raise place.wrong("", f"{point.value} cannot be imported: {error}") from error
+    options = getattr(kind, "Options", None)
+    if not (isinstance(options, type) and issubclass(options, msgspec.Struct)):
+        raise place.wrong(
+            "", f"{point.value} has no Options", "they are a msgspec.Struct"
+        )
+    if not callable(getattr(kind, "decide", None)):
+        raise place.wrong(
+            "", f"{point.value} has no method decide", "burst_ensemble.algorithm"
+        )
+    return kind

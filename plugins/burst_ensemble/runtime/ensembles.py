@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: MIT
+"""Runs the ensembles that are on record, on a thread of its own.
+
+Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and has
+the next tick store what the step came to and begin what it asks of bursts. Then it
+submits jobs and runs commands, and has that confirmed. So algorithms delay no tick, and
+after a crash each of these is found to be done, or is done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from burst import log
+from burst.config import Settings
+from burst.core.records import Records
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.errors import BurstError, LeadError
+from burst.lead import JobSubmitter
+from burst.model.burst import Tag
+from burst.model.jobid import JobId
+from burst.model.lead import LeadView
+from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.snapshot import Snapshot
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core import commands, steps
+from burst_ensemble.core.answers import Asked
+from burst_ensemble.core.controller import take_step
+from burst_ensemble.core.intents import (
+    Answered,
+    Intent,
+    JobRef,
+    RunCustom,
+    SubmitJobs,
+)
+from burst_ensemble.core.isolated_member import jobs_without_bursts
+from burst_ensemble.core.offered_price import with_offered_price
+from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
+from burst_ensemble.core.over import is_over, members_with_pending
+from burst_ensemble.core.read_members import (
+    JobsRead,
+    MemberState,
+    jobs_by_member,
+    read_member,
+)
+from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.steps import StepTaken
+from burst_ensemble.core.stored import EnsembleStart, EnsembleState, MemberBook
+from burst_ensemble.core.views import is_due, make_views, take_in
+from burst_ensemble.runtime.agent_members import AgentMembers
+from burst_ensemble.runtime.agent_reports import AgentReports
+from burst_ensemble.runtime.algorithm_calls import AlgorithmCalls
+from burst_ensemble.runtime.algorithm_registry import Algorithms
+from burst_ensemble.runtime.custom_commands import run_command
+from burst_ensemble.runtime.files import EnsembleFiles
+from burst_ensemble.runtime.lead_jobs import LeadJobs
+
+MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
+"""Makes the algorithms of each member, by their names, in the order of the file."""
+
+_LOOK_S = 0.5
+"""Pause between two looks at which ensembles are due."""
+_TICK_S = 30.0
+"""How long a step waits for the tick that stores it."""
+_CLOSE_S = 2.0
+
+
+class Ensembles:
+    """One thread. `start` and `close` are for the session's."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        submitter: JobSubmitter,
+        make: MakeAlgorithms,
+        wake_engine: Callable[[], None],
+        reports: AgentReports,
+    ) -> None:
+        self._engine = engine
+        self._jobs = LeadJobs(submitter)
+        self._make = make
+        self._wake_engine = wake_engine
+        self._clock = reports.clock
+        self._agents = AgentMembers(reports)
+        self._calls = AlgorithmCalls()
+        self._files = EnsembleFiles(
+            lambda file: make(file.spec), self._post, reports.clock
+        )
+        self._made: dict[str, _Running] = {}
+        self._said: dict[str, str] = {}
+        """By ensemble: the error that was logged last."""
+        self._pending: tuple[LeadView | None, frozenset[Tag]]
+        self._pending = (None, frozenset())
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to run what is on record."""
+        self._thread = threading.Thread(
+            target=self._run, name="burst-ensembles", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """End once the step that is under way is done; wait for that for a moment."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self.look()
+            except BurstError as error:
+                self._say("", str(error))
+            except Exception as error:  # noqa: BLE001 - it must not end for good
+                log.failure("ensembles were not looked at", error=error)
+            else:
+                self._said.pop("", None)
+            self._closing.wait(_LOOK_S)
+
+    def look(self) -> None:
+        """Take a step of each ensemble that is due."""
+        snapshot = self._engine().snapshot
+        if snapshot.world.lead is None:
+            return
+        if commands.lost_members(snapshot.records):
+            self._post(
+                lambda records, _, __, now: (
+                    commands.take_down_lost(records, now),
+                    None,
+                )
+            )
+        self._files.look(snapshot)
+        if not ensembles_of(snapshot.records):
+            return
+        pending = self._pending_of(snapshot.world.lead)
+        for name in ensembles_of(snapshot.records):
+            if is_over(snapshot.records, name, pending):
+                self._made.pop(name, None)
+                continue
+            try:
+                self._step_if_due(name, snapshot)
+            except BurstError as error:
+                self._say(name, str(error))
+            except Exception as error:  # noqa: BLE001 - one ensemble must not end others
+                if self._said.get(name) != repr(error):
+                    log.failure("ensemble %s: its step failed", name, error=error)
+                self._said[name] = repr(error)
+            else:
+                self._said.pop(name, None)
+
+    def _pending_of(self, lead: LeadView) -> frozenset[Tag]:
+        """Return the members with jobs that wait; found once for each view."""
+        if self._pending[0] is not lead:
+            self._pending = (lead, members_with_pending(lead))
+        return self._pending[1]
+
+    def _step_if_due(self, name: str, snapshot: Snapshot) -> None:
+        file = starts_of(snapshot.records)[name]
+        running = self._made.get(name)
+        if running is None or running.file is not file:
+            spec = file.spec
+            running = self._made[name] = _Running(file, spec, self._make(spec))
+        if self._clock() < running.due:
+            return
+        running.due = self._clock() + float(running.spec.check)
+        self._step(running, snapshot)
+
+    def _step(self, running: _Running, snapshot: Snapshot) -> None:
+        name, spec, now = running.spec.name, running.spec, snapshot.now
+        state = ensembles_of(snapshot.records)[name]
+        read = self._read(running, state, snapshot)
+        readings = {member: found.reading for member, found in read.items()}
+        record = take_in(state.record, readings)
+        answers = {
+            member: self._calls.ask(
+                f"{name}/{member}",
+                running.algorithms.get(member, {}),
+                (view, record.members[member].memory),
+                now,
+            )
+            for member, view in make_views(spec, record, readings).items()
+            if is_due(record, member, now)
+        }
+        step = take_step(spec, record, Asked(readings, answers), now)
+        taken = StepTaken(
+            before=state.record,
+            record=step.record,
+            books={member: found.book for member, found in read.items()},
+            intents=step.intents,
+            waiting=_waiting(running, snapshot),
+        )
+        outdated = False
+
+        def apply(
+            records: Records, world: World, settings: Settings, at: float
+        ) -> tuple[TickResult, None]:
+            nonlocal outdated
+            outdated = steps.is_outdated(records, taken)
+            if outdated:
+                return commands.unchanged(records), None
+            return steps.apply_step(records, world, settings, taken, at), None
+
+        self._post(apply)
+        if outdated:
+            running.due = 0.0
+            return
+        _log_changes(name, state.record, step.record)
+        self._do(running, state, step.intents, snapshot)
+
+    def _read(
+        self, running: _Running, state: EnsembleState, snapshot: Snapshot
+    ) -> dict[str, MemberState]:
+        lead = snapshot.world.lead
+        assert lead is not None
+        records, name = snapshot.records, running.spec.name
+        jobs = jobs_by_member(lead)
+        found = {}
+        specs = {each.name: each for each in running.spec.members}
+        for member in state.record.members:
+            spec = specs.get(member)
+            if spec is not None and spec.has_agent:
+                told = self._agents.read(name, member, snapshot, self._clock())
+                if told is not None:
+                    found[member] = told
+                continue
+            book = books_of(records).get(f"{name}/{member}", MemberBook())
+            found[member] = read_member(
+                running.file.membership(member),
+                book,
+                records,
+                JobsRead(
+                    lead,
+                    jobs,
+                    self._jobs.outcomes(book, lead),
+                    snapshot.settings.intake,
+                ),
+                snapshot.now,
+            )
+            view = spec and snapshot.world.providers.get(spec.provider)
+            if spec is not None and view:
+                prices = snapshot.settings.prices
+                found[member] = with_offered_price(
+                    found[member], spec, view.offers or (), prices
+                )
+        return found
+
+    def _do(
+        self,
+        running: _Running,
+        before: EnsembleState,
+        intents: Sequence[Intent],
+        snapshot: Snapshot,
+    ) -> None:
+        """Submit jobs and run commands; have what was done confirmed."""
+        name, done = running.spec.name, list[Intent]()
+        refused: dict[str, str] = {}
+        ids: dict[str, Mapping[JobRef, JobId]] = {}
+        try:
+            for intent in intents:
+                if isinstance(intent, SubmitJobs):
+                    found = self._give(running, intent, before, snapshot)
+                    done.append(msgspec.structs.replace(intent, jobs=found.taken))
+                    ids[intent.member] = found.ids
+                    if found.refused:
+                        refused[intent.member] = found.refused
+                elif isinstance(intent, RunCustom):
+                    run_command(running.spec, intent, snapshot.world.identity.uri)
+                    done.append(intent)
+        finally:
+            if done or refused != before.jobs_refused:
+                confirmed = steps.IntentsDone(intents=done, refused=refused, ids=ids)
+                self._post(
+                    lambda records, _, __, now: (
+                        steps.confirm_intents(records, name, confirmed, now),
+                        None,
+                    )
+                )
+        for member, why in refused.items():
+            if before.jobs_refused.get(member) != why:
+                text = "ensemble %s: the lead does not take a job of %s: %s"
+                log.say(text, name, member, why, level=logging.WARNING)
+
+    def _give(
+        self,
+        running: _Running,
+        intent: SubmitJobs,
+        before: EnsembleState,
+        snapshot: Snapshot,
+    ) -> Answered:
+        """Submit jobs of a member, or see what its agent submitted."""
+        if running.spec.member(intent.member).has_agent:
+            return self._agents.submit(running.spec.name, intent, snapshot)
+        known = before.record.members.get(intent.member)
+        earlier = set(known.unconfirmed) if known else set()
+        return self._jobs.submit(running.file, intent, earlier, snapshot)
+
+    def _post(self, command: EngineCommand) -> None:
+        """Have the next tick carry out a command. Raises what it raises, LeadError."""
+        future = self._engine().post(command)
+        self._wake_engine()
+        try:
+            future.result(_TICK_S)
+        except TimeoutError:
+            raise LeadError(f"the daemon took no tick for {_TICK_S:g} s") from None
+
+    def _say(self, name: str, text: str) -> None:
+        if self._said.get(name) != text:
+            label = f"ensemble {name}" if name else "ensembles"
+            log.say("%s: %s", label, text, level=logging.WARNING)
+        self._said[name] = text
+
+
+class _Running:
+    """An ensemble with what was made of its file."""
+
+    def __init__(
+        self,
+        file: EnsembleStart,
+        spec: EnsembleSpec,
+        algorithms: Algorithms,
+    ) -> None:
+        self.file, self.spec, self.algorithms = file, spec, algorithms
+        self.due = 0.0
+
+
+def _waiting(running: _Running, snapshot: Snapshot) -> dict[str, tuple[JobId, ...]]:
+    """Return by isolated member the jobs that wait for nothing but a burst."""
+    lead = snapshot.world.lead
+    isolated = [each.name for each in running.spec.members if each.is_isolated]
+    if lead is None or not isolated:
+        return {}
+    jobs = jobs_by_member(lead)
+    return {
+        member: jobs_without_bursts(
+            jobs.get(running.file.membership(member), ()), snapshot.decisions
+        )
+        for member in isolated
+    }
+
+
+def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:
+    for member, now in after.members.items():
+        was = before.members.get(member)
+        if now.ended is not None and (was is None or was.ended is None):
+            log.say("ensemble %s: %s ends: %s", name, member, now.why)
+        elif was is None or was.nodes != now.nodes:
+            old = was.nodes if was else 0
+            log.say(
+                "ensemble %s: %s has %d nodes, after %d: %s",
+                name,
+                member,
+                now.nodes,
+                old,
+                now.why,
+            )
+        if now.trouble is not None and (was is None or was.trouble is None):
+            log.say(
+                "ensemble %s: %s stays as it is: %s",
+                name,
+                member,
+                now.trouble.what,
+                level=logging.WARNING,
+            )

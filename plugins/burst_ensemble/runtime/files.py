@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Starts the ensembles that `[ensemble] files` names, each once.
+
+The name in the file decides whether it was started, and not its content: a comment, a
+default of a later version or a larger `max` must not run all of its jobs again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from burst import log
+from burst.core.records import Records
+from burst.errors import BurstError, ConfigError
+from burst.runtime.engine import EngineCommand
+from burst.runtime.snapshot import Snapshot
+from burst_ensemble.config.file import EnsembleFile, load_ensemble
+from burst_ensemble.config.settings import ensemble_settings
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.config.supported import check_supported
+from burst_ensemble.core import commands
+from burst_ensemble.core.commands import NewEnsemble
+from burst_ensemble.core.on_record import ensembles_of, starts_of
+from burst_ensemble.runtime.read_file import providers_of_world
+
+KEPT_VARIABLES = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
+    *("LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV"),
+)
+"""Variables that jobs of an ensemble have from whoever starts it. Others may hold
+secrets, and would be kept for as long as the ensemble is on record."""
+_AGAIN_S = 60.0
+"""From one look at a file to the next: it may be mended, a rank slot may be free."""
+
+
+class EnsembleFiles:
+    """Used by the thread that runs ensembles."""
+
+    def __init__(
+        self,
+        check: Callable[[EnsembleFile], object],
+        post: Callable[[EngineCommand], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """`check` raises ConfigError for an algorithm that there is not.
+
+        `post` has the next tick carry out a command, and raises what it raises.
+        """
+        self._check = check
+        self._post = post
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._said: dict[str, _Said] = {}
+        """By path, what was logged last."""
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Start what is to be started. What is in the way is logged, once."""
+        now = self._clock()
+        for path in ensemble_settings(snapshot.settings).files:
+            if now < self._due.get(path, now):
+                continue
+            self._due[path] = now + _AGAIN_S
+            found = self._try(Path(path), snapshot)
+            if self._said.get(path) != found:
+                log.say("%s", found.text, level=found.level)
+            self._said[path] = found
+
+    def _try(self, path: Path, snapshot: Snapshot) -> _Said:
+        try:
+            return self._start(path, snapshot)
+        except BurstError as error:
+            why = str(error)
+        except Exception as error:  # noqa: BLE001 - an algorithm's: others go on
+            why = repr(error)
+        return _Said(f"ensemble file {path} is not started: {why}", logging.WARNING)
+
+    def _start(self, path: Path, snapshot: Snapshot) -> _Said:
+        """Start the ensemble of a file, unless it is on record; return which."""
+        known = providers_of_world(snapshot.world)
+        file = load_ensemble(path, known.names)
+        spec = file.spec
+        if spec.name in ensembles_of(snapshot.records):
+            found = _on_record(snapshot.records, spec, path)
+            before = self._said.get(str(path), found)
+            # What was started a minute ago is on record, of course.
+            return before if before.level == found.level == logging.INFO else found
+        check_supported(spec, known.abilities, file)
+        self._check(file)
+        variables = environment_of(
+            os.environ, ensemble_settings(snapshot.settings).environment
+        )
+        new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=variables)
+        self._post(
+            lambda records, world, _, at: (
+                commands.begin_once(records, world, new, at),
+                None,
+            )
+        )
+        return _Said(f"ensemble {spec.name} is started, as {path} says")
+
+
+def environment_of(
+    variables: Mapping[str, str], more: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables that jobs have: those that are kept, and `more`."""
+    kept = {name: variables[name] for name in KEPT_VARIABLES if name in variables}
+    return {**kept, **more}
+
+
+class _Said(NamedTuple):
+    """What came of a look at a file."""
+
+    text: str
+    level: int = logging.INFO
+
+
+def _on_record(records: Records, spec: EnsembleSpec, path: Path) -> _Said:
+    try:
+        same = starts_of(records)[spec.name].spec == spec
+    except ConfigError:
+        same = True  # that its record cannot be used is told where it is run
+    if same:
+        return _Said(f"ensemble {spec.name} of {path} is on record already")
+    return _Said(
+        f"ensemble {spec.name} is on record already, and stays as it was started, which"
+        f" is not what {path} says now: another name there starts it, too",
+        logging.WARNING,
+    )

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""For the tests of all algorithms, also of other packages. Needs pytest.
+
+from burst_ensemble.testing import AlgorithmContract
+
+class TestMyAlgorithm(AlgorithmContract):
+algorithm = MyAlgorithm
+"""
+
+from __future__ import annotations
+
+import pytest
+
+# Before the module is imported: its asserts then say what they compared.
+pytest.register_assert_rewrite("burst_ensemble.testing.algorithm_contract")
+
+from burst_ensemble.testing.algorithm_contract import (  # noqa: E402
+    AlgorithmContract,
+    example_views,
+)
+
+__all__ = ["AlgorithmContract", "example_views"]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble check` and `burst ensemble replay`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click.testing
+import pytest
+from burst_ensemble.runtime.files import KEPT_VARIABLES
+
+from burst.cli import group
+from burst.errors import ConfigError
+
+FILE = """\
+name = "lammps"
+[limits]
+nodes = 8
+money = 5.0
+time = "2h"
+[[members]]
+name = "small"
+max = 4
+algorithm = { name = "workload-demand", options.scaleChecks = 3 }
+[[members.jobs]]
+name = "two"
+command = "lmp"
+count = 5
+nodes = 2
+duration = "10m"
+[[members]]
+name = "rules"
+[[members.algorithm]]
+name = "triggers"
+options.rules = [{ trigger = "start", action = { name = "end" } }]
+[[jobs]]
+name = "any"
+command = "true"
+count = 2
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "burst.toml").write_text('[providers.here]\ntype = "local"\n')
+    (tmp_path / "e.toml").write_text(FILE)
+    return tmp_path
+
+
+def run(place: Path, command: str, *options: str) -> click.testing.Result:
+    arguments = ["ensemble", command, str(place / "e.toml"), *options]
+    arguments += ["-c", str(place / "burst.toml")]
+    runner = click.testing.CliRunner()
+    return runner.invoke(group, arguments, catch_exceptions=False)
+
+
+def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> None:
+    found = run(place, "check")
+    lines = found.stdout.splitlines()
+    assert "2 members" in lines[0]
+    assert "at most 8 nodes and 5.00 of money and 2h" in lines[0]
+    assert "5 x two (2 nodes, 10m)" in lines[2]
+    assert "workload-demand (scaleChecks 3)" in lines[2]
+    assert "triggers (1 rules)" in lines[3]
+    assert lines[4] == "for whichever member is first: 2 x any (1 node)"
+
+
+def test_check_as_json_has_what_the_table_has(place: Path) -> None:
+    found = json.loads(run(place, "check", "--json").stdout)
+    assert found["limits"] == {"nodes": 8, "money": 5.0, "time": 7200.0}
+    assert [each["name"] for each in found["members"]] == ["small", "rules"]
+    options = found["members"][0]["algorithms"]["workload-demand"]
+    assert options["scaleChecks"] == 3
+
+
+def test_check_needs_no_limits_and_tells_what_is_not_used(place: Path) -> None:
+    text = 'name = "x"\n[[members]]\nsidecar.image = "x"\n'
+    (place / "e.toml").write_text(text)
+    found = run(place, "check")
+    assert "no limits" in found.stdout
+    assert "sidecar: not used" in found.stderr
+    assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] is None
+
+
+@pytest.mark.parametrize("command", ["check", "replay"])
+def test_a_format_prints_a_line_for_each_member_and_nothing_else(
+    place: Path, command: str
+) -> None:
+    assert run(place, command, "-o", "{name}").stdout == "small\nrules\n"
+
+
+KUBE = """
+[providers.far]
+type = "kube"
+image = "flux"
+form = "{form}"
+offers.nodes = {{ cores = 4, max_nodes = 8 }}
+"""
+ISOLATED = """\
+name = "far"
+[[members]]
+name = "a"
+provider = "{provider}"
+mode = "isolated"
+max = 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "form", "right"),
+    [("far", "job", True), ("far", "operator", False), ("here", "job", False)],
+)
+def test_check_knows_by_the_settings_which_providers_make_isolated_bursts(
+    place: Path, provider: str, form: str, right: bool
+) -> None:
+    with (place / "burst.toml").open("a") as settings:
+        settings.write(KUBE.format(form=form))
+    (place / "e.toml").write_text(ISOLATED.format(provider=provider))
+    if right:
+        assert run(place, "check", "-o", "{mode}").stdout == "isolated\n"
+    else:
+        what = rf"e.toml:5: .*provider {provider} makes no isolated bursts"
+        with pytest.raises(ConfigError, match=what):
+            run(place, "check")
+
+
+@pytest.mark.parametrize(("provider", "right"), [("far", True), ("here", False)])
+def test_check_knows_by_the_settings_whose_nodes_have_images(
+    place: Path, provider: str, right: bool
+) -> None:
+    with (place / "burst.toml").open("a") as settings:
+        settings.write(KUBE.format(form="operator"))
+    text = ISOLATED.replace('mode = "isolated"', 'image = "lammps:2"')
+    (place / "e.toml").write_text(text.format(provider=provider))
+    if right:
+        assert run(place, "check", "-o", "{image}").stdout == "lammps:2\n"
+    else:
+        with pytest.raises(ConfigError, match=r"e.toml:5: .*here have no images"):
+            run(place, "check")
+
+
+def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:
+    found = click.testing.CliRunner().invoke(group, ["ensemble", "up", "--help"])
+    (listed,) = re.findall(r"no others:(.*?)\.\n", found.stdout, re.DOTALL)
+    assert "".join(listed.split()).split(",") == list(KEPT_VARIABLES)
+
+
+def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
+    place: Path,
+) -> None:
+    found = run(place, "replay", "--boot", "1m", "--price", "2")
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:3] == ["MEMBER", "PAID", "h"]
+    assert "idle" in lines[1]
+    assert "rules said: end" in lines[2]
+    assert "all members have ended" in lines[3]
+    rows = json.loads(run(place, "replay", "--json", "--price", "2").stdout)["members"]
+    assert rows[0]["jobs"] == 7
+    assert rows[0]["money"] == 2 * rows[0]["paid_node_hours"]
+    assert rows[0]["paid_node_hours"] > rows[0]["needed_node_hours"] > 0
+    assert rows[1]["jobs"] == 0
+
+
+def test_replay_submits_what_is_drawn_or_of_a_trace(place: Path) -> None:
+    trace = place / "t.swf"
+    trace.write_text(
+        "; MaxNodes: 4\n; MaxProcs: 16\n"
+        "1 60 0 600 32 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+        "2 70 0 600 5 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+    )
+    found = run(place, "replay", "--trace", str(trace))
+    assert "1 job fit in no member" in found.stdout
+    drawn = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
+    again = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
+    assert drawn == again
+    assert drawn["members"][0]["jobs"] > 7
+
+
+def test_replay_stops_at_its_longest(place: Path) -> None:
+    found = json.loads(run(place, "replay", "--json", "--longest", "5m").stdout)
+    assert found["elapsed_s"] == 300
+    text = run(place, "replay", "--longest", "5m").stdout
+    assert "it goes on" in text
+    assert "still there" in text

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Makes reports of agents, and members that have agents, for the tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burst_ensemble.core.agent_member import AgentMember
+from burst_ensemble.core.agent_report import REPORT_VERSION, AgentNodes, AgentReport
+from burst_ensemble.core.controller import new_record
+from burst_ensemble.core.job_rows import JobRow
+from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.stored import EnsembleStart, MemberBook, spec_tables
+
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from tests.plugins.ensemble.core.ensembles import NOW, ensemble, jobs, member
+
+__all__ = ["NOW", "agent_member", "report", "row"]
+
+
+def report(**changes: Any) -> AgentReport:
+    """A report of an agent of member m of ensemble e."""
+    usual: dict[str, Any] = {
+        "version": REPORT_VERSION,
+        "ensemble": "e",
+        "member": "m",
+        "instance": "flux-1",
+        "agent": "a1",
+        "began": 10.0,
+        "number": 1,
+        "nodes": AgentNodes(up=2, free=1, cores_up=8, cores_free=5),
+    }
+    return AgentReport(**{**usual, **changes})
+
+
+def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:
+    """A job of a report."""
+    usual: dict[str, Any] = {"group": "step", "nodes": 1, "urgency": 16}
+    usual |= {"t_submit": 5.0}
+    return JobRow(**{"id": JobId(number), "state": state, **usual, **changes})
+
+
+def agent_member(
+    record: EnsembleRecord | None = None, book: MemberBook | None = None, **own: Any
+) -> AgentMember:
+    """Member m of ensemble e, with jobs `step` of its own."""
+    its = member("m", mode="external", jobs=(jobs("step", nodes=2, **own),))
+    spec = ensemble(its, jobs=(jobs("shared"),))
+    start = EnsembleStart(tables=spec_tables(spec), userid=100)
+    kept = record or new_record(spec, NOW)
+    return AgentMember(start=start, record=kept, book=book or MemberBook(), name="m")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Makes members, ensembles and views for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from burst_ensemble.algorithm import MemberDecision, MemberView, QueueCounts
+from burst_ensemble.config.spec import (
+    AlgorithmSpec,
+    EnsembleLimits,
+    EnsembleSpec,
+    JobSpec,
+    MemberSpec,
+)
+from burst_ensemble.core.answers import Answer, Asked
+from burst_ensemble.core.controller import EnsembleStep, take_step
+from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.stored import EnsembleState
+from burst_ensemble.core.views import take_in
+
+from burst.config import Seconds
+
+NOW = 1_000_000.0
+
+
+def member(name: str = "m", **changes: Any) -> MemberSpec:
+    """A member of 1 to 8 nodes without windows."""
+    usual: dict[str, Any] = {
+        "provider": "local",
+        "max": 8,
+        "grow_window": Seconds(0),
+        "shrink_window": Seconds(0),
+        "algorithms": (AlgorithmSpec(name="workload-demand"),),
+    }
+    return MemberSpec(name=name, **{**usual, **changes})
+
+
+def ensemble(*members: MemberSpec, **changes: Any) -> EnsembleSpec:
+    """An ensemble of these, or of one member."""
+    return EnsembleSpec(name="e", members=members or (member(),), **changes)
+
+
+def limited(
+    *members: MemberSpec, nodes: int = 0, money: float = 0.0, time: float | None = None
+) -> EnsembleSpec:
+    """An ensemble with limits."""
+    known = EnsembleLimits(nodes=nodes, money=money)
+    if time is not None:
+        known = msgspec.structs.replace(known, time=Seconds(time))
+    return ensemble(*members, limits=known)
+
+
+def jobs(name: str = "job", **changes: Any) -> JobSpec:
+    """Jobs of the file."""
+    return JobSpec(name=name, command="true", **changes)
+
+
+def reading(nodes: int = 0, free: int | None = None, **changes: Any) -> MemberReading:
+    """A member of which all nodes are up."""
+    usual: dict[str, Any] = {
+        "nodes": nodes,
+        "size": nodes,
+        "nodes_up": nodes,
+        "nodes_free": nodes if free is None else free,
+        "cores_up": nodes * 4,
+        "cores_free": (nodes if free is None else free) * 4,
+    }
+    return MemberReading(**{**usual, **changes})
+
+
+def view(nodes: int = 4, free: int = 0, **changes: Any) -> MemberView:
+    """A view of a member of 1 to 8 nodes."""
+    usual: dict[str, Any] = {
+        "name": "m",
+        "nodes": nodes,
+        "nodes_paid": nodes,
+        "nodes_up": nodes,
+        "nodes_free": free,
+        "least": 1,
+        "most": 8,
+        "started": NOW - 1000,
+    }
+    return MemberView(**{**usual, **changes})
+
+
+def queued(*sizes: int, run: int = 0) -> dict[str, Any]:
+    """The fields of a view in which jobs of these sizes wait, and others run."""
+    return {
+        "queue": QueueCounts(sched=len(sizes), run=run),
+        "waiting": {size: sizes.count(size) for size in sizes},
+        "next_jobs": sizes[:11],
+    }
+
+
+def stepped(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    readings: Mapping[str, MemberReading],
+    decisions: Mapping[str, Answer | Sequence[Answer]],
+    now: float = NOW,
+) -> EnsembleStep:
+    """A step in which these were answered, by the algorithms a0, a1..."""
+    answers = {}
+    for name, given in decisions.items():
+        each = given if isinstance(given, (list, tuple)) else [given]
+        answers[name] = {f"a{n}": one for n, one in enumerate(each)}
+    return take_step(spec, take_in(record, readings), Asked(readings, answers), now)
+
+
+def rewritten(record: EnsembleRecord) -> EnsembleRecord:
+    """The record after it was written to the store and read again."""
+    text = msgspec.json.encode(EnsembleState(record=record))
+    return msgspec.json.decode(text, type=EnsembleState).record
+
+
+def wants(nodes: int | None = None, **changes: Any) -> MemberDecision:
+    """A decision."""
+    return MemberDecision(nodes=nodes, why="it wants so", **changes)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Reports of agents: what is refused, and in which order they are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from burst_ensemble.core.agent_report import (
+    JOBS_MOST,
+    REPORT_VERSION,
+    AgentReport,
+    ReportRefused,
+    TakenReport,
+    check_order,
+    read_report,
+)
+
+from tests.plugins.ensemble.core.agents import NOW, report
+
+ROW = [7, "run", "step", 1, 16, 1.0]
+
+
+def encoded(**changes: Any) -> bytes:
+    return msgspec.json.encode({**msgspec.to_builtins(report()), **changes})
+
+
+def test_a_report_is_read_as_it_was_sent() -> None:
+    sent = report(jobs=(), submitted={"a": 3}, refused={"b": "no"})
+    assert read_report(msgspec.json.encode(sent), "e", "m") == sent
+
+
+WRONG: list[tuple[bytes, str]] = [
+    (b"", "not a report"),
+    (b"\xff\xfe", "not a report"),
+    (b"[" * 100_000, "not a report"),
+    (b"{}", "not a report"),
+    (encoded(version=REPORT_VERSION + 1), "a report of version 2, the daemon knows 1"),
+    (encoded(member="other"), "a report about e/other was sent as one about e/m"),
+    (encoded(ensemble="foreign"), "a report about foreign/m"),
+    (encoded(instance=""), "not a report"),
+    (encoded(agent="x" * 101), "not a report"),
+    (encoded(number=0), "not a report"),
+    (encoded(jobs=[ROW] * (JOBS_MOST + 1)), "not a report"),
+    (encoded(jobs=[[7, "flying", "", 1, 16, 1.0]]), "not a report"),
+    (encoded(jobs=[[7, "run", "", 0, 16, 1.0]]), "not a report"),
+    (encoded(jobs=[[7, "run", "", 1, 16, -1.0]]), "not a report"),
+    (encoded(submitted={f"n{n}": n for n in range(401)}), "not a report"),
+    (encoded(nodes={"up": -1, "free": 0, "cores_up": 0, "cores_free": 0}), "not a"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[1])
+def test_what_is_no_report_is_refused(case: tuple[bytes, str]) -> None:
+    body, what = case
+    with pytest.raises(ReportRefused) as caught:
+        read_report(body, "e", "m")
+    assert what in caught.value.what
+    assert caught.value.status == 400
+
+
+def taken(made: AgentReport) -> TakenReport:
+    return TakenReport(NOW, NOW + 60, made)
+
+
+def test_reports_are_taken_in_their_order() -> None:
+    first = report(number=3)
+    check_order(first, None, "", NOW)
+    check_order(first, None, "flux-1", NOW)
+    check_order(report(number=4), taken(first), "flux-1", NOW)
+    check_order(report(agent="other", began=11.0, number=1), taken(first), "", NOW)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_stale_report_is_refused(number: int) -> None:
+    with pytest.raises(ReportRefused, match="stale") as caught:
+        check_order(report(number=number), taken(report(number=3)), "", NOW)
+    assert caught.value.status == 409
+
+
+def test_an_agent_that_was_replaced_is_refused_until_the_other_is_silent() -> None:
+    old = report(agent="old", began=9.0, number=9)
+    with pytest.raises(ReportRefused, match="another agent"):
+        check_order(old, taken(report()), "", NOW + 60)
+    check_order(old, taken(report()), "", NOW + 61)
+
+
+@pytest.mark.parametrize("last", [None, taken(report())])
+def test_another_instance_is_refused(last: TakenReport | None) -> None:
+    foreign = report(instance="flux-2", number=9)
+    with pytest.raises(ReportRefused, match="jobs are submitted to one"):
+        check_order(foreign, last, "flux-1", NOW + 1000)

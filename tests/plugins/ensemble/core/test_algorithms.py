@@ -1,0 +1,591 @@
+# SPDX-License-Identifier: MIT
+"""What each built-in algorithm wants, apart from the faults of the old ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_ensemble.algorithm import (
+    JobGroup,
+    JobTally,
+    MemberDecision,
+    MemberView,
+    PeerView,
+    QueueCounts,
+    Spread,
+)
+from burst_ensemble.core.algorithms import BUILT_IN
+
+from burst.config import convert
+from tests.plugins.ensemble.core.ensembles import NOW, queued, view
+
+
+def make(name: str, **options: Any) -> Any:
+    kind = BUILT_IN[name]
+    return kind(convert(kind.Options, options, "test"))
+
+
+def decided(
+    name: str, seen: MemberView, memory: Any = None, **options: Any
+) -> MemberDecision:
+    found: MemberDecision = make(name, **options).decide(seen, memory or {}, NOW)
+    return found
+
+
+def group(
+    name: str = "x", nodes: int = 1, left: int | None = 3, **more: Any
+) -> JobGroup:
+    return JobGroup(name=name, nodes=nodes, left=left, count=left or 0, **more)
+
+
+def ran(mean: float, count: int = 3) -> JobTally:
+    return JobTally(
+        finished=count, success=count, duration=Spread(count=count, mean=mean)
+    )
+
+
+WAITED = {"waiting_since": NOW - 1000, "waiting": 1}
+
+
+# -- workload-demand
+
+
+@pytest.mark.parametrize(
+    ("strategy", "size"),
+    [
+        ("nextJob", 5),
+        ("smallestJob", 5),
+        ("largestJob", 7),
+        ("total", 8),
+    ],
+)
+def test_it_grows_by_the_job_of_its_strategy(strategy: str, size: int) -> None:
+    """To its most, and of no job that has no node: the operator's did neither."""
+    seen = view(4, **queued(1, 3, 1))
+    found = decided("workload-demand", seen, WAITED, scaleUpStrategy=strategy)
+    assert found.nodes == size
+    assert "3 jobs wait" in found.why
+
+
+def test_a_random_job_is_drawn_of_the_seed() -> None:
+    seen = view(4, **queued(1, 2, 3, 4))
+
+    def size(seed: int) -> int | None:
+        options = {"scaleUpStrategy": "randomJob", "seed": seed}
+        return decided("workload-demand", seen, WAITED, **options).nodes
+
+    sizes = [size(seed) for seed in range(30)]
+    assert sizes == [size(seed) for seed in range(30)]
+    assert set(sizes) == {5, 6, 7, 8}
+
+
+def test_jobs_that_are_larger_than_the_most_are_stepped_over() -> None:
+    assert decided("workload-demand", view(4, **queued(9, 2)), WAITED).nodes == 6
+    alone = decided("workload-demand", view(4, **queued(9)), WAITED)
+    assert alone.nodes is None
+
+
+def test_with_total_progress_does_not_begin_the_wait_anew() -> None:
+    seen = view(4, **queued(2))
+    memory = {"waiting_since": NOW - 1000, "waiting": 50}
+    assert decided("workload-demand", seen, memory).nodes is None
+    options = {"scaleUpStrategy": "total"}
+    assert decided("workload-demand", seen, memory, **options).nodes == 6
+
+
+def test_a_time_that_lies_ahead_is_now() -> None:
+    """The clock was set back."""
+    seen = view(4, **queued(2))
+    memory = {"waiting_since": NOW + 5000, "waiting": 1}
+    found = decided("workload-demand", seen, memory)
+    assert found.memory["waiting_since"] == NOW
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("", ["b", "a", "a"]),
+        ("ascending", ["a", "a", "b"]),
+        ("descending", ["b", "a", "a"]),
+    ],
+)
+def test_all_jobs_are_submitted_in_the_order_of_the_option(
+    order: str, expected: list[str]
+) -> None:
+    seen = view(jobs=(group("b", 4, 1), group("a", 2, 2)))
+    assert list(decided("workload-demand", seen, order=order).submit) == expected
+
+
+def test_a_random_order_has_all_jobs_and_another_seed_another_order() -> None:
+    seen = view(jobs=tuple(group(str(n), 1, 1) for n in range(9)))
+    orders = {decided("workload-demand", seen, seed=n).submit for n in range(5)}
+    assert len(orders) == 5
+    assert {tuple(sorted(order)) for order in orders} == {tuple("012345678")}
+
+
+def test_no_job_is_submitted_while_others_are_or_if_another_algorithm_does() -> None:
+    seen = view(jobs=(group(),))
+    assert decided("workload-demand", seen, submit="no").submit == ()
+    waits = view(jobs=(group(),), unconfirmed=2)
+    assert decided("workload-demand", waits).submit == ()
+
+
+def test_of_shared_jobs_it_takes_what_fits_in_its_most() -> None:
+    seen = view(2, jobs=(group("x", 3, 9, shared=True), group("y", 9, 1, shared=True)))
+    assert decided("workload-demand", seen).submit == ("x", "x")
+
+
+@pytest.mark.parametrize(("disabled", "ends"), [("no", True), ("yes", False)])
+def test_when_it_was_idle_for_its_checks_it_ends_unless_disabled(
+    disabled: str, ends: bool
+) -> None:
+    idle = view(4, 4)
+    memory = {"idle_since": NOW - 100}
+    found = decided("workload-demand", idle, memory, disableTermination=disabled)
+    assert found.end == ends
+    early = decided("workload-demand", idle, {"idle_since": NOW - 99})
+    assert not early.end
+
+
+def test_nodes_that_are_replaced_do_not_begin_its_idleness_anew() -> None:
+    """Leases shorter than the window had a member without jobs go on for ever."""
+    booting = view(4, 0, nodes_up=0)
+    found = decided("workload-demand", booting, {"idle_since": NOW - 99})
+    assert found.memory["idle_since"] == NOW - 99
+    assert decided("workload-demand", booting, {"idle_since": NOW - 100}).end
+    done = view(4, 0, nodes_up=0, tally=JobTally(finished=1))
+    assert decided("workload-demand", done).memory["idle_since"] == NOW
+    assert "idle_since" not in decided("workload-demand", booting).memory
+
+
+@pytest.mark.parametrize("name", ["workload-success", "more-jobs"])
+def test_jobs_that_all_fail_are_not_submitted_without_end(name: str) -> None:
+    def gives(failed: int, **options: Any) -> bool:
+        tally = JobTally(finished=failed, failed=failed)
+        seen = view(4, 4, jobs=(group(left=None),), tally=tally)
+        found = decided(name, seen, **options)
+        return bool(found.submit) and not found.end
+
+    assert gives(99, successTarget=3)
+    assert not gives(100, successTarget=3)
+    assert gives(100, successTarget=11)
+    assert not gives(110, successTarget=11)
+    assert gives(10_000, successTarget=3, failureTarget=0)
+    assert not gives(5, successTarget=3, failureTarget=5)
+    never_ran = JobTally(events={"exception": 100})
+    seen = view(4, 4, jobs=(group(left=None),), tally=never_ran)
+    assert not decided(name, seen, successTarget=3).submit
+
+
+@pytest.mark.parametrize(
+    "name", ["workload-demand", "random-selection", "stop", "cost"]
+)
+def test_jobs_that_are_shorter_than_a_check_are_work(name: str) -> None:
+    """A member that ran such jobs all the time ended as idle, before they were done."""
+
+    def seen(jobs: int) -> MemberView:
+        return view(4, 4, tally=JobTally(finished=jobs, events={"submit": jobs}))
+
+    memory = {"idle_since": NOW - 100, "jobs": 7}
+    assert decided(name, seen(7), memory).end
+    worked = decided(name, seen(9), memory)
+    assert not worked.end
+    assert worked.memory["idle_since"] == NOW
+
+
+def test_a_job_that_never_fits_keeps_no_nodes() -> None:
+    memory = {"free_since": NOW - 1000, "free": 3}
+    assert decided("workload-demand", view(8, 3, **queued(9)), memory).nodes == 5
+
+
+def test_a_job_that_waits_keeps_nodes_that_are_free() -> None:
+    memory = {"free_since": NOW - 1000, "free": 3}
+    waits = view(8, 3, **queued(8))
+    assert decided("workload-demand", waits, memory).nodes is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["workload-demand", "random-selection", "select-fastest-runtime", "cost"],
+)
+def test_jobs_without_a_count_it_would_never_submit(name: str) -> None:
+    seen = view(jobs=(group("x", left=None), group("y")))
+    (problem,) = make(name).problems(seen)
+    assert "jobs x have count 0" in problem.what
+
+
+def test_where_another_algorithm_submits_they_are_no_problem() -> None:
+    assert make("workload-demand", submit=False).problems(view(jobs=(group(),))) == []
+
+
+# -- stop
+
+
+@pytest.mark.parametrize(
+    ("options", "seen", "why"),
+    [
+        (
+            {"successTarget": 3},
+            view(tally=JobTally(success=3)),
+            "3 jobs have succeeded",
+        ),
+        ({"failureTarget": 2}, view(tally=JobTally(failed=2)), "2 jobs have failed"),
+        (
+            {"failureShare": 0.5},
+            view(tally=JobTally(finished=10, failed=5)),
+            "50 % of 10 jobs have failed",
+        ),
+        ({"mostTime": "15m"}, view(), "it exists for 16.7m"),
+        ({"mostMoney": 2.0}, view(spent=2.5), "it has cost 2.50"),
+    ],
+)
+def test_the_first_condition_that_holds_ends_it(
+    options: dict[str, Any], seen: MemberView, why: str
+) -> None:
+    found = decided("stop", seen, **options)
+    assert found.end
+    assert found.why == why
+    assert not decided("stop", seen).end
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({"successTarget": 4}, view(tally=JobTally(success=3))),
+        ({"failureShare": 0.5}, view(tally=JobTally(finished=9, failed=9))),
+        ({"failureShare": 0.5}, view(tally=JobTally(finished=10, failed=4))),
+        ({"mostTime": "17m"}, view()),
+        ({"mostMoney": 2.0}, view(spent=1.9)),
+    ],
+)
+def test_a_condition_that_does_not_hold_ends_nothing(
+    options: dict[str, Any], seen: MemberView
+) -> None:
+    assert not decided("stop", seen, **options).end
+
+
+# -- more-jobs
+
+
+def test_when_the_queue_runs_dry_more_jobs_come_one_of_each_in_turn() -> None:
+    seen = view(jobs=(group("x", left=9), group("y", left=2), group("z", left=None)))
+    found = decided("more-jobs", seen, batch=7)
+    assert found.submit == ("x", "y", "z", "x", "y", "z", "x")
+    assert decided("more-jobs", seen, batch=3, jobs=["z"]).submit == ("z", "z", "z")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({"queue": QueueCounts(run=1)}, {}),
+        ({"queue": QueueCounts(run=4)}, {"below": 4}),
+        ({"unconfirmed": 1}, {}),
+        ({}, {"mostTime": "1m"}),
+        ({"tally": JobTally(success=5)}, {"successTarget": 5}),
+        ({"jobs": (group(submitted=4),)}, {"count": 4}),
+        ({"jobs": (group(left=0),)}, {}),
+    ],
+)
+def test_no_more_jobs_come(changes: dict[str, Any], options: dict[str, Any]) -> None:
+    seen = view(**{"jobs": (group(),), **changes})
+    assert decided("more-jobs", seen, **options).submit == ()
+
+
+def test_no_more_come_than_its_count() -> None:
+    seen = view(jobs=(group(left=None, submitted=3),))
+    assert len(decided("more-jobs", seen, count=5, batch=10).submit) == 2
+
+
+def test_more_jobs_without_end_or_of_no_group_are_problems() -> None:
+    endless = view(jobs=(group("x", left=None),))
+    assert [p.key for p in make("more-jobs").problems(endless)] == ["count"]
+    assert make("more-jobs", count=9).problems(endless) == []
+    (problem,) = make("more-jobs", jobs=["y"], count=1).problems(endless)
+    assert (problem.key, problem.advice) == ("jobs.0", "one of ['x']")
+
+
+# -- random-selection
+
+
+def test_some_are_chosen_at_random_whenever_none_waits() -> None:
+    seen = view(jobs=(group("x", 1, 5), group("y", 1, 5), group("z", 9, 5)))
+    found = {
+        decided("random-selection", seen, select=3, seed=n).submit for n in range(9)
+    }
+    assert len(found) > 1
+    assert {len(each) for each in found} == {3}
+    assert set().union(*found) == {"x", "y"}
+    waits = view(jobs=(group(),), **queued(1))
+    assert decided("random-selection", waits).submit == ()
+
+
+def test_the_next_choice_is_drawn_anew() -> None:
+    def choice(submitted: int) -> tuple[str, ...]:
+        groups = tuple(
+            group(str(n), submitted=submitted if n == 0 else 0) for n in range(9)
+        )
+        return decided("random-selection", view(jobs=groups)).submit
+
+    assert len({choice(n) for n in range(9)}) > 1
+
+
+# -- workload-success
+
+
+def test_as_many_jobs_are_active_as_may_be_needed_and_fit() -> None:
+    seen = view(2, 2, jobs=(group("x", 2, None),), tally=JobTally(success=3))
+    assert len(decided("workload-success", seen, successTarget=20).submit) == 4
+    assert len(decided("workload-success", seen, successTarget=5).submit) == 2
+    found = decided("workload-success", seen, successTarget=20, atOnce=3)
+    assert len(found.submit) == 3
+    busy = view(
+        2, jobs=(group("x", 2, None),), unconfirmed=1, tally=JobTally(success=3)
+    )
+    assert decided("workload-success", busy, successTarget=20).submit == ()
+    assert decided("workload-success", seen, successTarget=3).submit == ()
+
+
+def test_it_ends_once_enough_have_succeeded_and_those_that_run_have_ended() -> None:
+    enough = JobTally(success=5)
+    runs = view(tally=enough, queue=QueueCounts(run=1, sched=3))
+    assert not decided("workload-success", runs, successTarget=5).end
+    done = view(tally=enough, queue=QueueCounts(sched=3))
+    assert decided("workload-success", done, successTarget=5).end
+
+
+def test_it_gives_up_after_too_many_failures() -> None:
+    failed = view(tally=JobTally(failed=4))
+    assert decided("workload-success", failed, successTarget=5, failureTarget=4).end
+    assert not decided("workload-success", failed, successTarget=5).end
+
+
+def test_it_shrinks_only_once_enough_jobs_run() -> None:
+    memory = {"free_since": NOW - 1000, "free": 2}
+    few = view(8, 2, queue=QueueCounts(run=3))
+    assert decided("workload-success", few, memory, successTarget=9).nodes is None
+    assert decided("workload-success", few, memory, successTarget=3).nodes == 6
+
+
+# -- runtime
+
+
+def test_until_each_group_has_enough_they_come_in_turn() -> None:
+    seen = view(
+        jobs=(group("x", submitted=2, tally=ran(1, 2)), group("y", submitted=1))
+    )
+    found = decided("select-fastest-runtime", seen, atOnce=3)
+    assert found.submit == ("y", "x", "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "then"),
+    [("select-fastest-runtime", "y", "x"), ("select-longest-runtime", "z", "x")],
+)
+def test_then_the_shortest_or_the_longest_comes_first(
+    name: str, first: str, then: str
+) -> None:
+    groups = (
+        group("x", tally=ran(50)),
+        group("y", left=1, tally=ran(10)),
+        group("z", left=1, tally=ran(90)),
+        group("w", left=0),
+    )
+    assert decided(name, view(jobs=groups)).submit == (first, then)
+
+
+def test_it_has_as_many_nodes_as_the_chosen_jobs_need() -> None:
+    seen = view(2, 1, jobs=(group("x", 3),))
+    found = decided("select-fastest-runtime", seen, atOnce=2)
+    assert (found.nodes, found.submit) == (7, ("x", "x"))
+    most = decided("select-fastest-runtime", seen, atOnce=9)
+    assert (most.nodes, most.submit) == (8, ("x", "x", "x"))
+    memory = {"free_since": NOW - 1000, "free": 2}
+    done = view(4, 3, jobs=(group(left=0),), queue=QueueCounts(run=1))
+    assert decided("select-fastest-runtime", done, memory).nodes == 2
+
+
+def test_while_jobs_wait_for_the_nodes_that_boot_its_size_stays() -> None:
+    waits = view(6, nodes_up=2, nodes_free=0, **queued(2))
+    found = decided("select-fastest-runtime", waits, {"free_since": NOW - 1000})
+    assert found.nodes is None
+
+
+# -- cost
+
+
+def peer(name: str, price: float, room: int = 8, **durations: float) -> PeerView:
+    return PeerView(name=name, price=price, room=room, most=8, durations=durations)
+
+
+def shared(**more: Any) -> JobGroup:
+    return group("x", 2, 9, shared=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("price", "peers", "takes"),
+    [
+        (1.0, [peer("b", 2.0)], True),
+        (2.0, [peer("b", 1.0)], False),
+        # The cheaper one is full.
+        (2.0, [peer("b", 1.0, room=1)], True),
+        (2.1, [peer("b", 1.0, room=1)], False),
+        # It is dearer, but so much faster that a job costs less.
+        (2.0, [peer("b", 1.0, x=1000.0)], True),
+        (1.0, [], True),
+    ],
+)
+def test_a_shared_job_goes_where_it_costs_least(
+    price: float, peers: list[PeerView], takes: bool
+) -> None:
+    here = ran(100.0) if any(each.durations for each in peers) else JobTally()
+    seen = view(2, price=price, peers=tuple(peers), jobs=(shared(tally=here),))
+    assert bool(decided("cost", seen).submit) == takes
+
+
+def test_own_jobs_come_first_and_too_small_members_do_not_count() -> None:
+    small = PeerView(name="b", price=0.1, room=1, most=1)
+    seen = view(2, price=1.0, peers=(small,), jobs=(group("own", left=1), shared()))
+    assert decided("cost", seen).submit == ("own",)
+    alone = view(2, price=1.0, peers=(small,), jobs=(shared(),))
+    assert decided("cost", alone).submit == ("x", "x", "x")
+
+
+def test_while_shared_jobs_are_left_it_does_not_end() -> None:
+    memory = {"idle_since": NOW - 1000}
+    cheap = (peer("b", 0.1),)
+    left = view(2, 2, price=1.0, peers=cheap, jobs=(shared(),))
+    assert not decided("cost", left, memory).end
+    done = view(2, 2, price=1.0, peers=cheap)
+    assert decided("cost", done, memory).end
+
+
+def test_while_jobs_are_being_submitted_cost_adds_none() -> None:
+    assert decided("cost", view(jobs=(group(),), unconfirmed=1)).submit == ()
+
+
+# -- triggers
+
+
+def rule(trigger: str, action: str, **more: Any) -> dict[str, Any]:
+    known = {"label", "value", "repetitions", "backoff"}
+    return {
+        "trigger": trigger,
+        "action": {
+            "name": action,
+            **{key: value for key, value in more.items() if key in known},
+        },
+        **{key: value for key, value in more.items() if key not in known},
+    }
+
+
+def sequence(rules: list[dict[str, Any]], views: list[MemberView]) -> list[Any]:
+    memory: Any = {}
+    found = []
+    for number, each in enumerate(views):
+        algorithm = make("triggers", rules=rules)
+        decision = algorithm.decide(each, memory, NOW + 10 * number)
+        memory = decision.memory
+        found.append(decision)
+    return found
+
+
+def test_start_happens_once() -> None:
+    rules = [rule("start", "submit", label="x", repetitions=5)]
+    found = sequence(rules, [view(jobs=(group(left=2),))] * 3)
+    assert [each.again for each in found] == [("x", "x"), (), ()]
+    assert found[0].why == "rules said: submit x"
+
+
+def test_an_action_is_repeated_with_a_back_off_in_checks() -> None:
+    seen = view(queue=QueueCounts(sched=9))
+    rules = [
+        rule(
+            *("metric", "grow"),
+            name="queue.sched",
+            when="> 5",
+            repetitions=3,
+            backoff=2,
+            value=2,
+        )
+    ]
+    sizes = [each.nodes for each in sequence(rules, [seen] * 8)]
+    assert sizes == [6, None, 6, None, 6, None, None, None]
+
+
+def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
+    views = [view(tally=JobTally(events={"finish": n})) for n in (3, 5, 5, 6)]
+    rules = [rule("job-finish", "shrink", repetitions=9, backoff=2)]
+    assert [each.nodes for each in sequence(rules, views)] == [3, None, None, 3]
+
+
+@pytest.mark.parametrize(("name", "size"), [("x", 5), ("y", 6), ("", 7)])
+def test_events_of_a_group_are_those_of_its_jobs(name: str, size: int) -> None:
+    tallies = {"x": 1, "y": 2}
+    groups = tuple(
+        group(each, tally=JobTally(events={"finish": count}))
+        for each, count in tallies.items()
+    )
+    seen = view(jobs=groups, tally=JobTally(events={"finish": 3}))
+    rules = [rule("job-finish", "grow", name=name, repetitions=9)]
+    assert [each.nodes for each in sequence(rules, [seen])] == [size]
+
+
+@pytest.mark.parametrize("action", ["terminate", "end"])
+def test_a_metric_that_has_no_value_yet_triggers_nothing(action: str) -> None:
+    rules = [rule("metric", action, name="mean.x-duration")]
+    without, with_one = view(jobs=(group(),)), view(jobs=(group(tally=ran(5.0)),))
+    assert [each.end for each in sequence(rules, [without, with_one])] == [False, True]
+
+
+def test_a_custom_command_is_run() -> None:
+    (found,) = sequence([rule("start", "custom", label="save")], [view()])
+    assert found.custom == ("save",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "advice"),
+    [
+        (rule("strat", "end"), "rules.0.trigger", "start"),
+        (rule("job-finsh", "end"), "rules.0.trigger", "job-finish"),
+        (rule("job-alloc", "end"), "rules.0.trigger", ""),
+        (rule("job-finish", "end", name="y"), "rules.0.name", "there are x"),
+        (rule("job-finish", "end", when=3), "rules.0.when", ""),
+        (
+            rule("metric", "end", name="count.x.sucess"),
+            "rules.0.name",
+            "count.x.success",
+        ),
+        (rule("metric", "end", name="waiting", when="5 >"), "rules.0.when", ""),
+        (rule("start", "submit", label="y"), "rules.0.action.label", "there are x"),
+    ],
+)
+def test_what_there_is_not_is_a_problem_with_its_key(
+    wrong: dict[str, Any], key: str, advice: str
+) -> None:
+    (problem,) = make("triggers", rules=[wrong]).problems(view(jobs=(group(),)))
+    assert problem.key == key
+    assert advice in problem.advice
+
+
+def test_rules_that_can_be_used_are_no_problem() -> None:
+    rules = [
+        rule("start", "submit", label="x"),
+        rule("metric", "end", name="count.all.success", when=">= 5"),
+        rule("job-finish", "grow", name="x"),
+        rule("job-exception", "end"),
+        rule("start", "custom", label="save"),
+    ]
+    seen = view(jobs=(group(),), commands=("save",))
+    assert make("triggers", rules=rules).problems(seen) == []
+
+
+def test_a_command_that_the_file_does_not_have_is_a_problem() -> None:
+    rules = make("triggers", rules=[rule("start", "custom", label="sav")])
+    (problem,) = rules.problems(view(commands=("save",)))
+    assert (problem.key, problem.advice) == (
+        "rules.0.action.label",
+        "did you mean save?",
+    )
+    (problem,) = rules.problems(view())
+    assert problem.advice == "there are none"

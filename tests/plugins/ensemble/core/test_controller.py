@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: MIT
+"""A step: bounds, limits, windows, order, ends that are final, faults set apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from burst_ensemble.algorithm import (
+    MEMORY_MOST,
+    SUBMIT_MOST,
+    MemberDecision,
+    QueueCounts,
+)
+from burst_ensemble.core.answers import AlgorithmFault
+from burst_ensemble.core.controller import confirm, end_all, new_record
+from burst_ensemble.core.intents import (
+    EndMember,
+    JobRef,
+    ResizeMember,
+    RunCustom,
+    SubmitJobs,
+)
+from burst_ensemble.core.reading import MemberEvent
+from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.views import is_due, make_views, take_in
+
+from burst.config import Seconds
+from tests.plugins.ensemble.core.ensembles import (
+    NOW,
+    ensemble,
+    jobs,
+    limited,
+    member,
+    reading,
+    rewritten,
+    stepped,
+    wants,
+)
+
+
+def begun(spec: Any, **nodes: int) -> EnsembleRecord:
+    """The record of an ensemble whose members have these sizes."""
+    record = new_record(spec, NOW - 1000)
+    members = {
+        name: msgspec.structs.replace(
+            one, nodes=nodes.get(name, 0), grown=NOW - 1000 if name in nodes else None
+        )
+        for name, one in record.members.items()
+    }
+    return msgspec.structs.replace(record, members=members)
+
+
+def sizes(record: EnsembleRecord) -> dict[str, int]:
+    return {name: one.nodes for name, one in record.members.items()}
+
+
+def test_a_member_begins_with_its_size() -> None:
+    spec = ensemble(member(size=3))
+    step = stepped(spec, new_record(spec, NOW), {"m": reading()}, {"m": wants()})
+    (resize,) = step.intents
+    assert resize == ResizeMember(member="m", nodes=3, why="it begins with 3 nodes")
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(9, 8), (0, 2), (-3, 2), (5, 5)])
+def test_what_is_asked_for_beyond_bounds_is_clamped(wanted: int, expected: int) -> None:
+    spec = ensemble(member(min=2))
+    step = stepped(spec, begun(spec, m=4), {"m": reading(4)}, {"m": wants(wanted)})
+    assert sizes(step.record) == {"m": expected}
+    (resize,) = step.intents
+    assert isinstance(resize, ResizeMember)
+    assert resize.nodes == expected
+
+
+def test_a_size_is_asked_for_until_the_member_has_it() -> None:
+    spec = ensemble()
+    record = begun(spec, m=6)
+    asked = stepped(spec, record, {"m": reading(4)}, {"m": wants()})
+    assert [type(each) for each in asked.intents] == [ResizeMember]
+    done = stepped(spec, record, {"m": reading(6)}, {"m": wants()})
+    assert done.intents == ()
+
+
+def test_ends_come_first_then_what_shrinks_then_what_grows_then_jobs() -> None:
+    spec = ensemble(
+        member("a", jobs=(jobs(),)), member("b"), member("c"), custom={"x": ("true",)}
+    )
+    step = stepped(
+        spec,
+        begun(spec, a=2, b=4, c=1),
+        {"a": reading(2), "b": reading(4), "c": reading(1)},
+        {
+            "a": wants(5, submit=("job",), custom=("x",)),
+            "b": wants(1),
+            "c": wants(end=True),
+        },
+    )
+    assert [type(each) for each in step.intents] == [
+        EndMember,
+        ResizeMember,
+        ResizeMember,
+        SubmitJobs,
+        RunCustom,
+    ]
+    assert [each.member for each in step.intents] == ["c", "b", "a", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("grow", "shrink", "wanted", "later", "expected"),
+    [
+        (60.0, 0.0, 6, 59.0, 4),
+        (60.0, 0.0, 6, 60.0, 6),
+        (60.0, 0.0, 1, 0.0, 1),
+        (0.0, 90.0, 1, 89.0, 4),
+        (0.0, 90.0, 1, 90.0, 1),
+        (0.0, 90.0, 6, 0.0, 6),
+    ],
+)
+def test_each_direction_has_its_own_window_after_a_change(
+    grow: float, shrink: float, wanted: int, later: float, expected: int
+) -> None:
+    spec = ensemble(member(grow_window=Seconds(grow), shrink_window=Seconds(shrink)))
+    record = begun(spec, m=4)
+    last = msgspec.structs.replace(record.members["m"], grown=NOW)
+    record = msgspec.structs.replace(record, members={"m": last})
+    step = stepped(spec, record, {"m": reading(4)}, {"m": wants(wanted)}, NOW + later)
+    assert sizes(step.record) == {"m": expected}
+
+
+def test_members_share_the_limit_of_nodes_by_weight() -> None:
+    spec = limited(member("a", share=2.0), member("b"), nodes=9)
+    step = stepped(
+        spec,
+        begun(spec, a=1, b=1),
+        {"a": reading(1), "b": reading(1)},
+        {"a": wants(8), "b": wants(8)},
+    )
+    assert sizes(step.record) == {"a": 6, "b": 3}
+    assert "fair share leave 6" in step.record.members["a"].why
+
+
+def test_who_grows_waits_for_nodes_that_another_is_giving_back() -> None:
+    spec = limited(member("a"), member("b"), nodes=9)
+    readings = {"a": reading(8, free=0), "b": reading(1)}
+    first = stepped(
+        spec, begun(spec, a=8, b=1), readings, {"a": wants(8), "b": wants(4)}
+    )
+    assert sizes(first.record) == {"a": 5, "b": 1}
+    # The upper nodes of a are being drained: paid, and no part of its size any more.
+    draining = {"a": reading(7, size=5), "b": reading(1)}
+    second = stepped(spec, first.record, draining, {"a": wants(8), "b": wants(4)})
+    assert sizes(second.record) == {"a": 5, "b": 2}
+    gone = {"a": reading(5), "b": reading(2)}
+    third = stepped(spec, second.record, gone, {"a": wants(8), "b": wants(4)})
+    assert sizes(third.record) == {"a": 5, "b": 4}
+
+
+def test_members_that_are_not_read_or_have_ended_count_in_the_limit() -> None:
+    spec = limited(member("a"), member("b"), member("c"), nodes=10)
+    record = begun(spec, a=1, b=4, c=3)
+    ended = msgspec.structs.replace(record.members["c"], ended=NOW - 5)
+    record = msgspec.structs.replace(record, members={**record.members, "c": ended})
+    readings = {"a": reading(1), "c": reading(3)}
+    step = stepped(spec, record, readings, {"a": wants(8)})
+    assert sizes(step.record)["a"] == 3
+
+
+def test_a_member_that_was_not_asked_counts_with_what_it_pays() -> None:
+    spec = limited(member("a"), member("b"), nodes=10)
+    readings = {"a": reading(1), "b": reading(6, size=4)}
+    step = stepped(spec, begun(spec, a=1, b=4), readings, {"a": wants(8)})
+    assert sizes(step.record) == {"a": 4, "b": 4}
+
+
+def test_without_nodes_for_its_least_size_a_member_does_not_begin() -> None:
+    spec = limited(member("a"), member("b", min=3, size=3), nodes=8)
+    readings = {"a": reading(7, size=5), "b": reading()}
+    step = stepped(spec, begun(spec, a=5), readings, {"a": wants(5), "b": wants()})
+    assert sizes(step.record) == {"a": 5, "b": 0}
+
+
+@pytest.mark.parametrize("answers", [{}, {"m": wants(6)}])
+def test_a_member_that_is_not_read_stays_as_it_is(answers: Any) -> None:
+    spec = ensemble()
+    record = begun(spec, m=4)
+    step = stepped(spec, record, {}, answers)
+    assert sizes(step.record) == sizes(record)
+    assert (step.record == record) is not bool(answers)
+    assert step.intents == ()
+
+
+@pytest.mark.parametrize("wanted", [None, 6, 1])
+def test_an_end_is_final_whatever_is_answered_later(wanted: int | None) -> None:
+    spec = ensemble(member("a", jobs=(jobs(),)), member("b"))
+    readings = {"a": reading(4), "b": reading(1)}
+    record = begun(spec, a=4, b=1)
+    step = stepped(spec, record, readings, {"a": wants(end=True), "b": wants()})
+    assert step.record.members["a"].ended == NOW
+    assert not is_due(step.record, "a", NOW + 10)
+    assert "a" not in make_views(spec, step.record, readings)
+    answers = {"a": wants(wanted, submit=("job",)), "b": wants()}
+    later = stepped(spec, step.record, readings, answers, NOW + 10)
+    assert later.record.members["a"] == step.record.members["a"]
+    assert later.intents == (EndMember(member="a", why="it wants so"),)
+    gone = {"a": reading(0), "b": reading(1)}
+    assert stepped(spec, later.record, gone, {}, NOW + 20).intents == ()
+
+
+def test_an_ended_member_whose_jobs_are_still_there_is_ended_again() -> None:
+    spec = ensemble()
+    record = end_all(begun(spec, m=1), "down", NOW)
+    left = {"m": reading(0, queue=QueueCounts(sched=1))}
+    assert stepped(spec, record, left, {}).intents == (
+        EndMember(member="m", why="down"),
+    )
+
+
+def test_when_all_have_ended_so_has_the_ensemble_and_nothing_begins_again() -> None:
+    spec = ensemble()
+    step = stepped(spec, begun(spec, m=1), {"m": reading(1)}, {"m": wants(end=True)})
+    assert step.record.ended == NOW
+    more = ensemble(member(), member("new"))
+    later = stepped(more, step.record, {"new": reading()}, {"new": wants(2)})
+    assert list(later.record.members) == ["m"]
+    assert later.intents == ()
+
+
+def test_down_ends_all_and_says_why_once() -> None:
+    spec = ensemble(member("a"), member("b"))
+    record = end_all(begun(spec, a=1, b=2), "somebody said so", NOW)
+    assert record.why == "somebody said so"
+    assert end_all(record, "later", NOW + 1) == record
+
+
+def test_the_limit_of_time_ends_all() -> None:
+    spec = limited(member(), time=1000.0)
+    step = stepped(spec, begun(spec, m=4), {"m": reading(4)}, {"m": wants(8)})
+    assert step.intents == (EndMember(member="m", why="[limits] time: 16.7m are over"),)
+
+
+@pytest.mark.parametrize(("spent", "ends"), [(4.9, False), (4.98, True), (6.0, True)])
+def test_the_limit_of_money_ends_all_before_the_next_check_would_pass_it(
+    spent: float, ends: bool
+) -> None:
+    spec = limited(member(), money=5.0)
+    paid = {"m": reading(4, price=2.0, spent=spent)}  # 0.022 until the next check
+    step = stepped(spec, begun(spec, m=4), paid, {"m": wants()})
+    assert (step.record.ended is not None) == ends
+
+
+@pytest.mark.parametrize(("price", "expected"), [(1.0, 8), (4.0, 4)])
+def test_nothing_grows_that_could_not_be_paid_for_ten_minutes(
+    price: float, expected: int
+) -> None:
+    spec = limited(member(), money=5.0)
+    paid = {"m": reading(4, price=price, spent=2.0)}
+    step = stepped(spec, begun(spec, m=4), paid, {"m": wants(8)})
+    assert sizes(step.record) == {"m": expected}
+    told = "of 8 nodes that it wants what is left of [limits] money leaves 4"
+    assert step.record.members["m"].limited == (told if expected == 4 else "")
+
+
+def test_who_gets_no_node_of_the_limit_is_told_so() -> None:
+    spec = limited(member("a"), member("b", min=0), nodes=4)
+    record = begun(spec, a=4)
+    step = stepped(spec, record, {"a": reading(4), "b": reading()}, {"b": wants(3)})
+    assert sizes(step.record)["b"] == 0
+    assert step.record.members["b"].limited == (
+        "of 3 nodes that it wants [limits] nodes and its fair share leave 0"
+    )
+    more = {"a": reading(1), "b": reading()}
+    after = stepped(spec, begun(spec, a=1), more, {"b": wants(3)})
+    assert after.record.members["b"].limited == ""
+
+
+def test_money_that_was_read_once_is_kept_when_a_member_cannot_be_read() -> None:
+    spec = limited(member("a"), member("b"), money=5.0)
+    record = begun(spec, a=1, b=1)
+    first = {"a": reading(1, spent=4.0), "b": reading(1, spent=0.5)}
+    record = stepped(spec, record, first, {}).record
+    step = stepped(spec, record, {"b": reading(1, spent=1.0)}, {})
+    assert "5.00 of 5" in step.record.why
+
+
+def test_a_fault_leaves_the_member_as_it_is_and_others_go_on() -> None:
+    spec = ensemble(member("a", jobs=(jobs(),)), member("b"))
+    readings = {"a": reading(2), "b": reading(2)}
+    fault = AlgorithmFault("ValueError: no")
+    answers: dict[str, Any] = {"a": [wants(6, submit=("job",)), fault], "b": wants(5)}
+    step = stepped(spec, begun(spec, a=2, b=2), readings, answers)
+    assert sizes(step.record) == {"a": 2, "b": 5}
+    trouble = step.record.members["a"].trouble
+    assert trouble is not None
+    assert trouble.what == "a1: ValueError: no"
+    assert step.record.members["a"].submitted == {}
+    assert not is_due(step.record, "a", NOW + 59)
+    assert is_due(step.record, "a", NOW + 60)
+
+
+def test_an_algorithm_that_keeps_failing_is_asked_less_but_each_hour() -> None:
+    spec = ensemble()
+    record = begun(spec, m=2)
+    now, pauses = NOW, []
+    for _ in range(9):
+        fault = {"m": AlgorithmFault("no")}
+        record = stepped(spec, record, {"m": reading(2)}, fault, now).record
+        trouble = record.members["m"].trouble
+        assert trouble is not None
+        pauses.append(trouble.until - now)
+        now = trouble.until
+    assert pauses == [60, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+    good = stepped(spec, record, {"m": reading(2)}, {"m": wants()}, now)
+    assert good.record.members["m"].trouble is None
+
+
+def test_a_clock_that_was_set_back_stops_nothing() -> None:
+    """It is while no daemon runs: one that runs has a clock of its own."""
+    spec = ensemble(member(grow_window=Seconds(60), shrink_window=Seconds(60)))
+    fault = {"m": AlgorithmFault("no")}
+    before = stepped(spec, begun(spec, m=2), {"m": reading(2)}, fault, NOW)
+    done = MemberEvent(at=NOW, name="finish", group="job", success=True)
+    record = take_in(before.record, {"m": reading(2, events=(done, done))})
+    last = msgspec.structs.replace(record.members["m"], grown=NOW)
+    record = msgspec.structs.replace(record, members={"m": last})
+    earlier = NOW - 7200
+    assert is_due(record, "m", earlier)
+    late = msgspec.structs.replace(done, at=earlier)
+    read = {"m": reading(2, events=(late,))}
+    step = stepped(spec, record, read, {"m": wants(5)}, earlier)
+    assert sizes(step.record) == {"m": 5}
+    assert step.record.members["m"].statistics["job"].tally().success == 3
+    again = take_in(step.record, read)
+    assert again.members["m"].statistics["job"].tally().success == 3
+    failed = stepped(spec, record, {"m": reading(2)}, fault, earlier)
+    assert not is_due(failed.record, "m", earlier + 59)
+    assert is_due(failed.record, "m", earlier + 60)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (7, "returned int"),
+        (MemberDecision(nodes="many"), "cannot be used"),  # type: ignore[arg-type]
+        (MemberDecision(memory={"a": object()}), "cannot be used"),
+        (MemberDecision(memory={"a": "x" * MEMORY_MOST}), "the most"),
+        (MemberDecision(submit=("other",)), "a job other"),
+        (MemberDecision(again=("other",)), "a job other"),
+        (MemberDecision(custom=("rm",)), "a command rm"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_a_fault(answer: Any, told: str) -> None:
+    spec = ensemble()
+    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": answer})
+    trouble = step.record.members["m"].trouble
+    assert trouble is not None
+    assert told in trouble.what
+
+
+def test_the_first_algorithm_that_says_a_size_decides_and_any_may_end() -> None:
+    spec = ensemble()
+    answers = [wants(), wants(5), wants(7, memory={"x": [1]})]
+    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": answers})
+    assert sizes(step.record) == {"m": 5}
+    assert step.record.members["m"].memory == {"a0": {}, "a1": {}, "a2": {"x": [1]}}
+    unsaid = [wants(5), MemberDecision(end=True)]
+    ended = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": unsaid})
+    assert ended.record.members["m"].why == "a1 said so"
+
+
+def test_jobs_are_given_out_once_and_submitted_until_they_are_confirmed() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=3),)))
+    readings = {"m": reading(1)}
+    asked = {"m": wants(submit=("x", "x"))}
+    step = stepped(spec, begun(spec, m=1), readings, asked)
+    expected = (JobRef("x", 0), JobRef("x", 1))
+    (submit,) = step.intents
+    assert isinstance(submit, SubmitJobs)
+    assert submit.jobs == expected
+    again = stepped(spec, step.record, readings, asked)
+    assert again.intents == (submit,)
+    record = confirm(again.record, msgspec.structs.replace(submit, jobs=expected[:1]))
+    assert record.members["m"].unconfirmed == expected[1:]
+    record = confirm(record, submit)
+    last = stepped(spec, record, readings, asked)
+    (rest,) = last.intents
+    assert isinstance(rest, SubmitJobs)
+    assert rest.jobs == (JobRef("x", 2),)
+
+
+def test_beyond_what_is_left_only_if_asked_for_again() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=1), jobs("any", count=0))))
+    asked = {"m": wants(submit=("x", "x", "any"), again=("x",))}
+    step = stepped(spec, begun(spec, m=1), {"m": reading(1)}, asked)
+    assert step.record.members["m"].unconfirmed == (
+        JobRef("x", 0),
+        JobRef("any", 0),
+        JobRef("x", 1),
+    )
+
+
+def test_a_shared_job_goes_to_one_member_only() -> None:
+    pool = (jobs("x", count=3),)
+    spec = ensemble(member("a"), member("b"), jobs=pool)
+    readings = {"a": reading(1), "b": reading(1)}
+    asked = {"a": wants(submit=("x", "x")), "b": wants(submit=("x", "x"))}
+    step = stepped(spec, begun(spec, a=1, b=1), readings, asked)
+    assert step.record.shared == {"x": 3}
+    assert step.record.members["b"].unconfirmed == (JobRef("x", 2, True),)
+
+
+def test_no_more_jobs_are_given_out_in_a_step_than_a_record_can_hold() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=1000),)))
+    asked = {"m": wants(submit=("x",) * 1000)}
+    step = stepped(spec, begun(spec, m=1), {"m": reading(1)}, asked)
+    assert len(step.record.members["m"].unconfirmed) == SUBMIT_MOST
+    assert step.record.members["m"].submitted == {"x": SUBMIT_MOST}
+
+
+def test_commands_are_numbered_bounded_and_run_until_they_are_confirmed() -> None:
+    spec = ensemble(custom={"x": ("true",)})
+    readings = {"m": reading(1)}
+    asked = {"m": wants(custom=("x", "x"))}
+    step = stepped(spec, begun(spec, m=1), readings, asked)
+    first, second = step.intents
+    assert isinstance(first, RunCustom)
+    assert isinstance(second, RunCustom)
+    assert (first.number, second.number) == (0, 1)
+    record = confirm(step.record, first)
+    assert stepped(spec, record, readings, {}).intents == (second,)
+    many = stepped(spec, record, readings, {"m": wants(custom=("x",) * 50)})
+    assert len(many.record.members["m"].unconfirmed_commands) == 20
+
+
+def test_a_size_or_an_end_needs_no_confirmation() -> None:
+    record = begun(ensemble(), m=1)
+    assert confirm(record, ResizeMember(member="m", nodes=2, why="")) == record
+
+
+def test_a_file_that_was_changed_ends_members_and_begins_others() -> None:
+    spec = ensemble(member("a"), member("b"))
+    record = begun(spec, a=1, b=1)
+    changed = ensemble(member("b"), member("c", size=2))
+    readings = {"a": reading(1), "b": reading(1), "c": reading()}
+    step = stepped(changed, record, readings, {"b": wants(), "c": wants()})
+    assert [(type(each), each.member) for each in step.intents] == [
+        (EndMember, "a"),
+        (ResizeMember, "c"),
+    ]
+    assert step.record.ended is None
+
+
+def test_a_reading_of_a_member_that_is_not_on_record_is_nothing() -> None:
+    spec = ensemble()
+    step = stepped(spec, begun(spec, m=1), {"x": reading(3), "m": reading(1)}, {})
+    assert step.intents == ()
+    assert not is_due(step.record, "x", NOW)
+
+
+def test_the_record_survives_being_written() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=2),)))
+    asked = {"m": wants(3, submit=("x",), memory={"since": 1.5})}
+    record = stepped(spec, begun(spec, m=1), {"m": reading(1)}, asked).record
+    assert rewritten(record) == record

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""Metrics, comparisons, statistics, and the state as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+
+import msgspec
+import pytest
+from burst_ensemble.algorithm import (
+    JobGroup,
+    JobTally,
+    QueueCounts,
+    Spread,
+    draw,
+    shuffled,
+)
+from burst_ensemble.core.controller import end_all, new_record
+from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
+from burst_ensemble.core.reading import JobEvent, MemberEvent
+from burst_ensemble.core.record import Trouble
+from burst_ensemble.core.state import ensemble_state, member_state
+from burst_ensemble.core.statistics import LATEST, GroupStatistics, Running, merge_all
+from burst_ensemble.core.views import make_views, take_in
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.plugins.ensemble.core.ensembles import (
+    NOW,
+    ensemble,
+    jobs,
+    member,
+    queued,
+    reading,
+    view,
+)
+
+SPREAD = Spread(count=4, mean=2.5, variance=1.7, min=1.0, max=4.0, iqr=1.5, mad=1.0)
+TALLY = JobTally(finished=4, success=3, failed=1, duration=SPREAD)
+SEEN = view(
+    4,
+    1,
+    jobs=(JobGroup(name="a.b-c", tally=TALLY), JobGroup(name="x")),
+    tally=TALLY,
+    spent=1.5,
+    cores_up=16,
+    cores_free=4,
+    **queued(2, 3, run=1),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("count.a.b-c.success", 3),
+        ("count.all.finished", 4),
+        ("count.x.failed", 0),
+        ("mean.a.b-c-duration", 2.5),
+        ("mad.all-duration", 1.0),
+        ("mean.a.b-c-pending", None),
+        ("nodes.node_free_count", 1),
+        ("nodes.node_cores_up", 16),
+        ("queue.sched", 2),
+        ("waiting", 2),
+        ("metrics.elapsed", 1000),
+        ("metrics.spent", 1.5),
+    ],
+)
+def test_a_metric_has_the_value_of_the_view(name: str, expected: float | None) -> None:
+    assert metric(SEEN, name, NOW) == expected
+    assert name in metric_names(SEEN)
+
+
+def test_each_metric_that_is_named_can_be_read() -> None:
+    assert all(
+        isinstance(metric(SEEN, name, NOW), (int, float, type(None)))
+        for name in metric_names(SEEN)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["", "count.x.sucess", "mean.x", "mode.x-duration", "count.y.success"]
+)
+def test_a_metric_that_there_is_not_is_an_error(name: str) -> None:
+    with pytest.raises(KeyError):
+        metric(SEEN, name, NOW)
+    assert name not in metric_names(SEEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "true", "false"),
+    [
+        ("> 5", 5.1, 5),
+        (">= 5", 5, 4),
+        ("<5", 4.9, 5),
+        ("<= -0.5", -0.5, 0),
+        ("== 5", 5, 6),
+        ("=5", 5, 4),
+        (3, 7, 2),
+        (0.5, 0.5, 0.4),
+    ],
+)
+def test_a_comparison_holds(text: str | float, true: float, false: float) -> None:
+    assert holds(parse_when(text), true)
+    assert not holds(parse_when(text), false)
+
+
+@pytest.mark.parametrize("text", ["", "five", "5 >", "!= 5", "> nan"])
+def test_what_is_no_comparison_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a comparison"):
+        parse_when(text)
+
+
+VALUES = st.lists(st.floats(0, 1e5), min_size=2, max_size=LATEST)
+
+
+@given(VALUES, st.integers(0, LATEST))
+def test_a_mean_that_is_carried_on_is_that_of_all_also_in_two_parts(
+    values: list[float], cut: int
+) -> None:
+    parts = [Running(), Running()]
+    for place, value in enumerate(values):
+        parts[place >= cut] = parts[place >= cut].add(value)
+    found = parts[0].merge(parts[1]).spread()
+    assert found.count == len(values)
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
+    assert found.variance == pytest.approx(
+        statistics.variance(values), rel=1e-6, abs=1e-4
+    )
+    assert (found.min, found.max) == (min(values), max(values))
+
+
+def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
+    running = Running()
+    for value in [1e9] * 50 + list(range(1, LATEST + 1)):
+        running = running.add(float(value))
+    assert len(running.latest) == LATEST
+    assert running.spread().iqr == (LATEST - 1) / 2
+    assert running.spread().mad == LATEST / 4
+    assert Running().add(3.0).spread() == Spread(count=1, mean=3.0, min=3.0, max=3.0)
+    assert Running().spread() == Spread()
+
+
+def event(name: JobEvent, at: float, **changes: object) -> MemberEvent:
+    return msgspec.structs.replace(MemberEvent(at=at, name=name, group="x"), **changes)
+
+
+def test_events_are_counted_once_however_often_they_are_read() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=2),)))
+    seen = (
+        event("submit", 1.0),
+        event("start", 2.0, took=1.0),
+        event("finish", 12.0, took=10.0, success=True),
+    )
+    record = take_in(new_record(spec, 0.0), {"m": reading(1, events=seen)})
+    more = (*seen, event("finish", 13.0, took=20.0))
+    record = take_in(record, {"m": reading(1, events=more)})
+    assert take_in(record, {"m": reading(1, events=more)}) == record
+    (one,) = make_views(spec, record, {"m": reading(1)})["m"].jobs
+    assert (one.tally.finished, one.tally.success, one.tally.failed) == (2, 1, 1)
+    assert (one.tally.duration.mean, one.tally.pending.mean) == (15.0, 1.0)
+    assert one.tally.events == {"submit": 1, "start": 1, "finish": 2}
+
+
+def test_all_groups_together_are_their_sum() -> None:
+    one = GroupStatistics().add(event("finish", 1.0, took=2.0, success=True))
+    other = GroupStatistics().add(event("finish", 1.0, took=4.0))
+    both = merge_all([one, other]).tally()
+    assert (both.success, both.failed, both.duration.mean) == (1, 1, 3.0)
+    assert both.events == {"finish": 2}
+
+
+def test_members_see_each_other() -> None:
+    spec = ensemble(member("a"), member("b", max=6))
+    seen = {"a": reading(2), "b": reading(3, free=1, waiting={2: 1}, price=0.5)}
+    record = new_record(spec, 0.0)
+    done = (event("finish", 1.0, took=5.0, success=True),)
+    record = take_in(record, {"b": reading(events=done)})
+    views = make_views(spec, record, seen)
+    (peer,) = views["a"].peers
+    assert (peer.name, peer.price, peer.room, peer.most) == ("b", 0.5, 2, 6)
+    assert peer.durations == {"x": 5.0}
+    assert [each.name for each in views["b"].peers] == ["a"]
+
+
+def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=2),)))
+    record = new_record(spec, NOW - 95)
+    read = reading(
+        4,
+        1,
+        queue=QueueCounts(sched=1, depend=1, run=2, inactive=5),
+        waiting={3: 1},
+        next_jobs=(3,),
+    )
+    kept = msgspec.structs.replace(
+        record.members["m"],
+        memory={"workload-demand": {"waiting_since": NOW - 35, "free_since": NOW}},
+        trouble=Trouble(what="a: no", first=NOW, until=NOW + 60),
+    )
+    one = make_views(spec, record, {"m": read})["m"]
+    found = member_state(one, kept, NOW)
+    assert found["nodes"] == {
+        "node_cores_free": 4,
+        "node_cores_up": 16,
+        "node_up_count": 4,
+        "node_free_count": 1,
+    }
+    states = ("new", "depend", "priority", "sched", "run", "cleanup", "inactive")
+    assert tuple(found["queue"]) == states
+    assert found["queue"]["inactive"] == 5
+    assert found["waiting"] == {"3": 1}
+    assert found["nextJobs"] == [3]
+    assert found["counts"] == {
+        "status": 10,
+        "inactive": 0,
+        "waiting_periods": 4,
+        "waiting": 2,
+        "free_nodes": 1,
+    }
+    assert found["metrics"]["elapsed"] == "95"
+    assert found["member"]["trouble"] == "a: no"
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_member_that_has_ended_has_only_its_record_in_the_state() -> None:
+    spec = ensemble(member("a"), member("b"))
+    record = new_record(spec, NOW)
+    views = make_views(spec, record, {"a": reading(2), "b": reading(1)})
+    del views["b"]
+    found = ensemble_state(record, views, NOW)
+    assert set(found["members"]["b"]) == {"member", "jobs"}
+    assert "queue" in found["members"]["a"]
+    ended = ensemble_state(end_all(record, "down", NOW), {}, NOW)
+    assert (ended["ended"], ended["why"]) == (NOW, "down")
+
+
+@given(st.integers(1, 50), st.integers(), st.text())
+def test_what_is_drawn_is_in_its_range_and_the_same_again(
+    below: int, seed: int, text: str
+) -> None:
+    assert 0 <= draw(below, seed, text) < below
+    assert draw(below, seed, text) == draw(below, seed, text)
+
+
+def test_all_orders_are_drawn_about_as_often() -> None:
+    found = [tuple(shuffled("abc", seed)) for seed in range(1200)]
+    counts = {order: found.count(order) for order in set(found)}
+    assert len(counts) == 6
+    assert all(150 < count < 250 for count in counts.values())
+    assert shuffled("abcdef", 1, most=2) == shuffled("abcdef", 1)[:2]

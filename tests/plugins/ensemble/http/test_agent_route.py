@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""Agents of ensembles over HTTP: what is refused, by whom, and how clients are told."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from burst_ensemble.core.agent_report import (
+    REPORT_BYTES,
+    REPORT_VERSION,
+    AgentAnswer,
+)
+from burst_ensemble.http.agent_client import AgentClient, AgentTrouble
+from burst_ensemble.http.agent_route import agent_route
+from burst_ensemble.runtime.package import NAME, EnsemblePackage
+
+from burst.config import ListenAddress
+from burst.errors import ConfigError
+from burst.http.routes import Routes
+from burst.http.server import HttpServer
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_package import PackageHost
+from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.tally import Tally
+from tests.http.clients import ask
+from tests.http.tls_proxy import make_certificate, tls_proxy
+from tests.plugins.ensemble.core.agents import report
+from tests.plugins.ensemble.runtime.agent_site import Outside
+
+TOKEN = "0123456789abcdef"
+
+
+def no_answer(_: ServiceRequest) -> dict[str, Any]:
+    raise AssertionError("agents need no service")
+
+
+@contextmanager
+def serving(state: DaemonState) -> Iterator[str]:
+    """A server with the one route; yields its URL."""
+    address = ListenAddress(host="127.0.0.1")
+    server = HttpServer(address, Routes([agent_route(state)]), TOKEN.encode())
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def state(outside: Outside) -> DaemonState:
+    state = DaemonState(Tally())
+    site, sim = outside.site, outside.site.sim
+    host = PackageHost(lambda: sim.engine, sim.lead, sim.tick, lambda: sim.now)
+    package = EnsemblePackage(host)
+    package.reports = site.reports
+    state.serve(Served(lambda: sim.engine.snapshot, {}, no_answer, {NAME: package}))
+    return state
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_report_is_taken_and_answered(state: DaemonState, token: Path) -> None:
+    with serving(state) as url:
+        client = AgentClient(f"{url}/", str(token))
+        answer = client.post(report(ensemble="sweep"))
+        assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+        with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
+            client.post(report(ensemble="sweep"))
+        with pytest.raises(AgentTrouble, match=r"\(404\): there is no ensemble other"):
+            client.post(report(ensemble="other", number=2))
+
+
+def test_a_wrong_token_is_refused(
+    state: DaemonState, token: Path, outside: Outside
+) -> None:
+    with serving(state) as url:
+        client = AgentClient(url, str(token))
+        token.write_text("another-token-of-16")
+        with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
+            client.post(report(ensemble="sweep"))
+        assert outside.site.reports.current() == {}
+        token.write_text(TOKEN)
+        client.post(report(ensemble="sweep"))
+
+
+def test_an_oversize_report_is_refused(
+    state: DaemonState, token: Path, outside: Outside
+) -> None:
+    large = report(ensemble="sweep", refused={"a": "x" * REPORT_BYTES})
+    with serving(state) as url, pytest.raises(AgentTrouble):
+        AgentClient(url, str(token)).post(large)
+    assert outside.site.reports.current() == {}
+
+
+def test_without_a_lead_it_is_said(token: Path) -> None:
+    with serving(DaemonState(Tally())) as url, pytest.raises(AgentTrouble, match="503"):
+        AgentClient(url, str(token)).post(report(ensemble="sweep"))
+
+
+def test_a_get_is_no_report(state: DaemonState) -> None:
+    with serving(state) as url:
+        port = int(url.rpartition(":")[2])
+        assert ask(port, "/ensembles-agent/sweep.m").status == 405
+
+
+class Strange(BaseHTTPRequestHandler):
+    """A server that is not a daemon."""
+
+    says = b""
+    status = 200
+    lost = 0
+    seen: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append(self.path)
+        self.send_response(self.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(len(self.says) + self.lost))
+        self.end_headers()
+        self.wfile.write(self.says)
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+@contextmanager
+def strange(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the URL of a `Strange` with these, and the paths that it was asked for."""
+    seen: list[str] = []
+    handler = type("Handler", (Strange,), {**attributes, "seen": seen})
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+ANSWERS = [
+    (200, b"<html>", "what answered is not a daemon"),
+    (
+        200,
+        msgspec.json.encode(AgentAnswer(version=9, check=1.0)),
+        "answers in version 9",
+    ),
+    (200, b" " * (8 * 1024 * 1024 + 1), "more than"),
+    (302, b"", r"did not take the report \(302\)"),
+]
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case[2])
+def test_what_is_no_daemon_is_told(token: Path, case: tuple[int, bytes, str]) -> None:
+    status, body, what = case
+    with strange(says=body, status=status) as (url, seen):
+        client = AgentClient(url, str(token))
+        with pytest.raises(AgentTrouble, match=what):
+            client.post(report(ensemble="sweep"))
+    assert seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
+
+
+@pytest.mark.parametrize("status", [200, 503])
+@pytest.mark.parametrize("sent", [0, 10])
+def test_a_daemon_that_ends_while_it_answers_is_away(
+    token: Path, status: int, sent: int
+) -> None:
+    whole = msgspec.json.encode(AgentAnswer(version=REPORT_VERSION, check=1.0))
+    lost = len(whole) - sent
+    with strange(says=whole[:sent], status=status, lost=lost) as (url, _):
+        client = AgentClient(url, str(token))
+        what = "cannot be reached" if status == 200 else "did not take the report"
+        with pytest.raises(AgentTrouble, match=what):
+            client.post(report(ensemble="sweep"))
+
+
+def test_a_daemon_that_is_away_is_told(token: Path) -> None:
+    client = AgentClient("http://127.0.0.1:9", str(token))
+    with pytest.raises(AgentTrouble, match="cannot be reached"):
+        client.post(report())
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "burst-daemon.burst.svc", "[fd00::1]"])
+def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
+    token: Path, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"http://{host}:9779"
+    with pytest.raises(ConfigError, match="would send the token in the clear"):
+        AgentClient(url, str(token))
+    assert caplog.text == ""
+    AgentClient(url, str(token), plain=True)
+    assert "the token goes in the clear to" in caplog.text
+    caplog.clear()
+    for other in (f"https://{host}", "http://127.0.0.1:9", "http://localhost:9"):
+        AgentClient(other, str(token))
+    assert caplog.text == ""
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="want of openssl")
+def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
+    state: DaemonState, token: Path, tmp_path: Path
+) -> None:
+    trusted, key = make_certificate(tmp_path, "proxy")
+    other, _ = make_certificate(tmp_path, "other")
+    with serving(state) as url:
+        port = int(url.rpartition(":")[2])
+        with tls_proxy(port, trusted, key) as (listens, seen):
+            where = f"https://localhost:{listens}"
+            for authority in (str(other), ""):
+                stranger = AgentClient(where, str(token), authority)
+                with pytest.raises(AgentTrouble, match="certificate verify failed"):
+                    stranger.post(report(ensemble="sweep"))
+            assert seen == [], "nothing was sent, the token neither"
+            client = AgentClient(where, str(token), str(trusted))
+            answer = client.post(report(ensemble="sweep"))
+    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+    assert TOKEN.encode() in b"".join(seen)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "http://u:p@a"]
+)
+def test_an_address_that_is_none_is_refused(token: Path, url: str) -> None:
+    with pytest.raises(ConfigError):
+        AgentClient(url, str(token))
+
+
+def test_files_that_are_missing_are_refused(token: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        AgentClient("https://a", str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="none"):
+        AgentClient("https://a", str(token), str(tmp_path / "none"))

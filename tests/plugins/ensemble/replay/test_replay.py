@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles in simulation: nodes that boot and are drained, and what is paid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.config.spec import EnsembleSpec, JobSpec
+from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.core.intents import JobRef
+from burst_ensemble.replay.isolated_member import SimulatedIsolatedMember
+from burst_ensemble.replay.member import NodeTimes, SimulatedJob, SimulatedMember
+from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
+from burst_ensemble.replay.workload import arrivals_of, drawn_arrivals, drawn_job
+
+from burst.config import convert
+from burst.replay.trace import Trace, TraceJob
+from tests.plugins.ensemble.core.ensembles import ensemble, jobs, member
+
+TIMES = NodeTimes(boot=100.0, teardown=10.0, price=2.0)
+
+
+def one(nodes: int) -> SimulatedMember:
+    made = SimulatedMember(TIMES)
+    made.resize(nodes, 0.0)
+    return made
+
+
+def test_nodes_are_paid_from_the_request_to_the_end_of_their_tear_down() -> None:
+    made = one(2)
+    made.advance(100.0)
+    assert (made.up, made.reading().nodes_free) == (2, 2)
+    made.resize(0, 160.0)
+    assert (made.up, made.nodes_paid) == (0, 2)
+    made.advance(1000.0)
+    assert made.nodes_paid == 0
+    assert made.paid == 2 * 170.0
+    assert made.reading().spent == pytest.approx(340 * 2 / 3600)
+
+
+def test_jobs_start_in_order_and_a_large_one_waits_for_all_its_nodes() -> None:
+    made = one(3)
+    for nodes in (2, 3, 1):
+        made.submit(SimulatedJob("x", nodes, 50.0), 0.0)
+    made.advance(120.0)
+    seen = made.reading()
+    assert (seen.queue.run, seen.waiting, seen.next_jobs) == (1, {3: 1, 1: 1}, (3, 1))
+    made.advance(1000.0)
+    assert [job.start for job in made.started] == [100.0, 150.0, 200.0]
+    names = [event.name for event in (*seen.events, *made.reading().events)]
+    assert names.count("finish") == names.count("start") == 3
+    assert made.needed == 50.0 * 6
+
+
+def test_a_job_that_runs_keeps_its_nodes_until_it_ends() -> None:
+    made = one(3)
+    made.submit(SimulatedJob("x", 2, 50.0), 0.0)
+    made.advance(110.0)
+    made.resize(1, 110.0)
+    assert (made.up, made.reading().nodes_up, made.reading().nodes_free) == (2, 1, 0)
+    made.submit(SimulatedJob("x", 1, 5.0), 111.0)
+    made.advance(149.0)
+    assert made.reading().queue.sched == 1
+    made.advance(151.0)
+    assert (made.up, made.busy) == (1, 1)
+
+
+def test_each_job_of_an_isolated_member_boots_nodes_of_its_own() -> None:
+    made = SimulatedIsolatedMember(TIMES)
+    for nodes in (2, 5, 2, 1):
+        made.submit(SimulatedJob("x", nodes, 50.0), 0.0)
+    made.resize(3, 0.0)
+    # The one of five is larger than the member; the third has no room yet.
+    assert made.nodes_paid == 2
+    made.advance(120.0)
+    made.resize(3, 120.0)
+    seen = made.reading()
+    assert (seen.nodes, seen.size, seen.nodes_up, seen.nodes_free) == (2, 2, 2, 0)
+    assert (seen.queue.run, seen.next_jobs) == (1, (5, 2, 1))
+    made.advance(165.0)
+    made.resize(3, 165.0)
+    assert made.nodes_paid == 3
+    made.advance(300.0)
+    assert [job.start for job in made.started] == [100.0, 265.0, 265.0]
+    made.advance(400.0)
+    made.resize(5, 400.0)
+    made.advance(450.0)
+    made.end(450.0)
+    made.advance(1000.0)
+    assert (made.nodes_paid, made.finished, len(made.waiting)) == (0, 3, 0)
+    assert made.paid == 2 * 160 + 3 * 160 + 5 * 60
+
+
+def test_what_boots_is_given_back_first_and_a_drained_node_comes_back() -> None:
+    made = one(2)
+    made.advance(100.0)
+    made.submit(SimulatedJob("x", 2, 500.0), 100.0)
+    made.resize(4, 110.0)
+    made.resize(1, 120.0)
+    assert made.nodes_paid == 4  # two busy, two that are torn down
+    made.resize(2, 130.0)
+    assert (made.reading().nodes_up, made.size) == (2, 2)
+    made.end(140.0)
+    made.advance(2000.0)
+    assert (made.nodes_paid, made.finished) == (0, 1)
+
+
+def simulated(spec: EnsembleSpec, workload: Workload, **options: Any) -> Any:
+    kind = BUILT_IN["workload-demand"]
+    algorithm = kind(convert(kind.Options, options, "x"))
+    algorithms = {each.name: {"workload-demand": algorithm} for each in spec.members}
+    return EnsembleSimulator(spec, algorithms, TIMES, workload)
+
+
+def test_an_ensemble_runs_its_jobs_and_ends() -> None:
+    spec = ensemble(member(jobs=(jobs("x", count=6, nodes=2),)))
+    outcome = simulated(spec, Workload()).run()
+    found = outcome.members["m"]
+    assert (found.jobs, found.needed) == (6, pytest.approx(6 * 2 * 600 / 3600))
+    assert found.paid > found.needed
+    assert found.changes >= 1
+    assert found.end == "it was idle for 100 s"
+    assert outcome.why == "all members have ended"
+
+
+def test_jobs_arrive_at_the_member_that_is_least_loaded_and_can_run_them() -> None:
+    spec = ensemble(member("a", max=2), member("b"))
+    arrivals = [Arrival(10.0, n, 60.0) for n in (1, 1, 5, 9)]
+    simulator = simulated(spec, Workload(arrivals), disableTermination="yes")
+    outcome = simulator.run()
+    assert [outcome.members[name].jobs for name in "ab"] == [1, 2]
+    assert outcome.refused == 1
+    assert all(not each.end for each in outcome.members.values())
+    assert simulator.record.ended is None
+
+
+def test_it_can_be_stopped_and_what_comes_too_late_is_told() -> None:
+    told: list[float] = []
+    late = Workload([Arrival(9000.0, 1, 60.0)])
+    outcome = simulated(ensemble(), late).run(50.0, told.append)
+    assert told == [0.0, 10.0, 20.0, 30.0, 40.0]
+    assert outcome.refused == 1
+
+
+class _Raising:
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        raise ValueError("no")
+
+
+def test_an_algorithm_that_raises_is_set_apart() -> None:
+    spec = ensemble(jobs=(jobs("x"),))
+    simulator = EnsembleSimulator(spec, {"m": {"a": _Raising()}}, TIMES, Workload())
+    outcome = simulator.run(30.0)
+    trouble = simulator.record.members["m"].trouble
+    assert trouble is not None
+    assert trouble.what == "a: it raised ValueError('no')"
+    assert outcome.members["m"].nodes == 0
+    assert outcome.members["m"].trouble == trouble.what
+
+
+def test_what_is_drawn_rises_and_falls_twice_and_is_the_same_again() -> None:
+    found = drawn_arrivals(24.0, 100.0, seed=3)
+    assert found == drawn_arrivals(24.0, 100.0, seed=3)
+    assert len(found) == pytest.approx(2400, rel=0.1)
+    hours = [sum(h <= a.at / 3600 < h + 2 for a in found) for h in (5, 11, 17, 22)]
+    assert hours[0] > 4 * hours[1]
+    assert hours[2] > 4 * hours[3]
+    assert drawn_arrivals(1.0, 0.0001, seed=1) == []
+
+
+def test_a_job_of_the_file_runs_within_its_limit_and_may_fail() -> None:
+    make = drawn_job(1, 0.5)
+    made = [make(JobSpec(name="x"), JobRef("x", n)) for n in range(200)]
+    assert made == [make(JobSpec(name="x"), JobRef("x", n)) for n in range(200)]
+    assert all(120 <= job.run_time <= 1200 for job in made)
+    assert 60 < sum(job.succeeds for job in made) < 140
+
+
+def test_jobs_of_a_trace_have_whole_nodes() -> None:
+    trace = Trace("t", (TraceJob(5.0, 60.0, 9, 100.0),))
+    assert arrivals_of(trace, 4) == [Arrival(5.0, 3, 60.0)]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble with a member that an agent tells of, and the agent's part by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from burst_ensemble.core.agent_report import AgentAnswer, AgentReport
+from burst_ensemble.core.report import ensemble_row
+
+from tests.plugins.ensemble.core.agents import report
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+
+OUTSIDE: dict[str, Any] = {
+    "name": "m",
+    "provider": "",
+    "mode": "external",
+    "min": 0,
+    "size": 0,
+    "max": 1000,
+    "jobs": [{"name": "step", "command": "true", "count": 0}],
+}
+
+
+class Outside:
+    """A site with a member that an agent tells of, and the agent's part."""
+
+    def __init__(self, **more: Any) -> None:
+        self.site = EnsembleSite(ensemble={"agent": "60s"})
+        members = [OUTSIDE, {**MEMBER, "name": "joined"}]
+        self.says: Scripted = self.site.up(members=members, **more)["m"]
+        self.number = 0
+
+    def send(self, about: str = "sweep.m", **changes: Any) -> AgentAnswer:
+        self.number += 1
+        usual: dict[str, Any] = {"ensemble": "sweep", "number": self.number}
+        made: AgentReport = report(**{**usual, **changes})
+        body = msgspec.json.encode(made)
+        return self.site.reports.take(about, body, self.site.sim.engine.snapshot)
+
+    def row(self, **world_of: Any) -> Any:
+        snapshot = self.site.sim.engine.snapshot
+        told, now = self.site.reports.current(), self.site.sim.now
+        world = msgspec.structs.replace(snapshot.world, **world_of)
+        made = ensemble_row(snapshot.records, world, "sweep", now, told)
+        return made["members"]["m"]

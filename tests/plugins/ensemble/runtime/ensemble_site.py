@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble on an engine with a fake lead and a fake cloud, all run by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from burst_ensemble.algorithm import Algorithm, MemberDecision, MemberView, Memory
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core import commands
+from burst_ensemble.core.commands import NewEnsemble
+from burst_ensemble.core.on_record import ensembles_of
+from burst_ensemble.core.over import unsettled_bursts
+from burst_ensemble.core.record import MemberRecord
+from burst_ensemble.runtime.agent_reports import AgentReports
+from burst_ensemble.runtime.ensembles import Ensembles
+
+from burst.config.convert import convert
+from burst.core.records import Records
+from burst.errors import BurstError
+from burst.lead import NewJob
+from burst.model.active_job import JobOutcome
+from burst.model.burst import BurstId
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst.model.request import (
+    parse_attributes,
+    parse_name,
+    parse_preferences,
+    parse_request,
+)
+from burst.runtime.side_threads import SideThreads
+from tests.sim import Sim
+
+USER = 100
+
+
+class Scripted:
+    """An algorithm that says what the test has told it to say."""
+
+    def __init__(self) -> None:
+        self.says: MemberDecision = MemberDecision()
+        self.error: BaseException | None = None
+        self.saw: list[MemberView] = []
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        self.saw.append(view)
+        if self.error:
+            raise self.error
+        return self.says
+
+
+class Submitted:
+    """The side of a fake lead that takes jobs."""
+
+    def __init__(self, sim: Sim) -> None:
+        self._sim = sim
+        self.refuses = ""
+        self.lost = False
+        """Whether the answer to a submission is lost; the jobs are there."""
+        self.names: dict[str, JobId] = {}
+        self.ended: dict[JobId, JobOutcome] = {}
+        self.searched: list[str] = []
+
+    def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
+        if self.refuses:
+            return [BurstError(self.refuses)] * len(jobs)
+        answers = [self._take(job) for job in jobs]
+        if self.lost:
+            raise BurstError("the answer was lost")
+        return answers
+
+    def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
+        self.searched += names
+        return {name: self.names[name] for name in names if name in self.names}
+
+    def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
+        return {job: self.ended[job] for job in jobs if job in self.ended}
+
+    def _take(self, job: NewJob) -> JobId:
+        spec = job.jobspec
+        name = parse_name(spec)
+        assert name not in self.names, "submitted twice"
+        number: JobId = self._sim.lead.submit(
+            parse_request(spec),
+            userid=USER,
+            urgency=job.urgency,
+            preferences=parse_preferences(spec),
+            attributes=parse_attributes(spec),
+            name=name,
+        )
+        self.names[name] = number
+        return number
+
+
+class Needing:
+    """Tells the engine which bursts ensembles need on record."""
+
+    def needed(self, records: Records) -> frozenset[BurstId]:
+        return unsettled_bursts(records)
+
+
+class EnsembleSite:
+    """A daemon with one ensemble at a time."""
+
+    def __init__(self, kind: type[Sim] = Sim, **tables: Any) -> None:
+        self.sim = kind(**tables)
+        self.sim.beside = SideThreads(packages=[Needing()])
+        self.sim.boot()
+        self.sim.tick(2)
+        self.lead = Submitted(self.sim)
+        self.algorithms: dict[str, Algorithm] = {}
+        self.boot()
+
+    def boot(self) -> None:
+        self.reports = AgentReports(lambda: self.sim.now)
+        self.ensembles = Ensembles(
+            lambda: self.sim.engine,
+            self.lead,
+            lambda spec: {
+                member.name: {"scripted": self.algorithms[member.name]}
+                for member in spec.members
+            },
+            self.sim.tick,
+            self.reports,
+        )
+
+    def restart(self) -> None:
+        """Start the daemon again."""
+        self.sim.boot()
+        self.sim.tick(3)
+        self.boot()
+
+    def up(self, **tables: Any) -> dict[str, Scripted]:
+        """Start an ensemble; return the algorithm of each member."""
+        spec = convert(EnsembleSpec, {"name": "sweep", **tables}, "test")
+        scripts = {member.name: Scripted() for member in spec.members}
+        self.algorithms |= scripts
+        new = NewEnsemble(spec=spec, userid=USER, environment={"HOME": "/home/u"})
+        self.command(
+            lambda records, world, _, now: (
+                commands.begin_ensemble(records, world, new, now),
+                None,
+            )
+        )
+        return scripts
+
+    def command(self, command: Any) -> None:
+        future = self.sim.engine.post(command)
+        self.sim.tick()
+        future.result(0)
+
+    def down(self, name: str = "sweep") -> None:
+        self.command(
+            lambda records, _, __, now: (
+                commands.take_down_ensemble(records, name, "by hand", now),
+                None,
+            )
+        )
+
+    def step(self, steps: int = 1) -> None:
+        """Take a step of all ensembles, with some ticks in between."""
+        for _ in range(steps):
+            self.sim.tick(4, seconds=3.0)
+            self.ensembles.look()
+
+    def member(self, name: str) -> MemberRecord:
+        found = ensembles_of(self.sim.engine.snapshot.records)["sweep"]
+        return found.record.members[name]
+
+    def live(self, member: str) -> int:
+        """Nodes of a member that are online."""
+        return sum(
+            burst.lease.nodes
+            for burst in self.sim.engine.snapshot.records.live
+            if burst.lease.tag
+            and burst.lease.tag.name == f"sweep/{member}"
+            and burst.state.value == "online"
+        )
+
+    def end_job(self, job: JobId, result: str = "completed") -> None:
+        self.sim.lead.finish(job, result)
+
+    def states(self) -> set[JobState]:
+        return {job.state for job in self.sim.lead.jobs.values()}
+
+
+MEMBER: dict[str, Any] = {"name": "a", "provider": "local", "min": 1, "max": 3}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Reports of agents on an engine that is run by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.core.agent_report import (
+    AgentNodes,
+    ReportRefused,
+)
+from burst_ensemble.core.on_record import ensembles_of, starts_of, with_ensembles
+
+from burst.model.lead import JobState
+from tests.plugins.ensemble.core.agents import report, row
+from tests.plugins.ensemble.runtime.agent_site import OUTSIDE, Outside
+
+
+def test_jobs_go_to_the_agent_and_are_confirmed_by_it() -> None:
+    outside = Outside()
+    outside.send()
+    outside.says.says = MemberDecision(submit=("step", "step"))
+    outside.site.step()
+    assert outside.site.lead.names == {}, "not at the lead"
+    outside.says.says = MemberDecision()
+    jobs = outside.send().submit
+    assert len(jobs) == 2
+    submitted = {jobs[0].name: 1}
+    outside.send(submitted=submitted, refused={jobs[1].name: "no"})
+    outside.site.step()
+    member = outside.site.member("m")
+    assert [ref.number for ref in member.unconfirmed] == [1]
+    assert outside.row()["member"]["waits_for"] == "no"
+    answer = outside.send(submitted={**submitted, jobs[1].name: 2})
+    assert answer.submit == ()
+    outside.site.step()
+    assert outside.site.member("m").unconfirmed == ()
+    assert outside.send(submitted=submitted).keep == ()
+    tally = outside.says.saw[-1].tally
+    assert tally.events == {"submit": 2}
+
+
+def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> None:
+    outside = Outside()
+    outside.send()
+    outside.says.says = MemberDecision(submit=("step",))
+    outside.site.step()
+    (job,) = outside.send().submit
+    outside.says.says = MemberDecision()
+    outside.site.restart()
+    assert outside.site.reports.current() == {}
+    (again,) = outside.send(jobs=(row(1),), submitted={job.name: 1}).keep
+    assert again == job.name
+    outside.site.step()
+    outside.site.restart()
+    outside.send(jobs=(row(1, t_start=6.0),))
+    outside.site.step()
+    outside.site.restart()
+    outside.send(jobs=(row(1, t_start=6.0),))
+    outside.site.step()
+    assert outside.says.saw[-1].tally.events == {"submit": 1, "start": 1}
+
+
+def test_each_report_is_good_for_one_step() -> None:
+    outside = Outside()
+    outside.send()
+    outside.site.step(3)
+    assert len(outside.says.saw) == 1
+    outside.send()
+    outside.site.step()
+    assert len(outside.says.saw) == 2
+
+
+def test_nothing_is_decided_while_the_agent_is_silent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "burst")
+    outside = Outside()
+    outside.send()
+    outside.site.step()
+    shown = outside.row()
+    assert (shown["member"]["nodes"], shown["member"]["silent"]) == (2, False)
+    assert shown["member"]["instance"] == "flux-1"
+    outside.site.step(6)
+    assert caplog.text.count("the agent of m is silent since") == 1
+    shown = outside.row()
+    assert shown["member"]["silent"]
+    assert "its agent is silent since" in shown["member"]["waits_for"]
+    assert "nodes" not in shown, "it is not told what may not hold any more"
+    assert len(outside.says.saw) == 1
+    outside.send()
+    outside.site.step()
+    assert "the agent of m reports again" in caplog.text
+    assert len(outside.says.saw) == 2
+
+
+def test_it_is_told_of_while_the_lead_cannot_be_read() -> None:
+    outside = Outside()
+    outside.send()
+    assert outside.row(lead=None)["member"]["nodes"] == 2
+
+
+def test_an_agent_that_never_came_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    outside = Outside()
+    assert "has not reported" in outside.row()["member"]["waits_for"]
+    outside.site.step(7)
+    assert "the agent of m is silent since" in caplog.text
+
+
+def test_the_end_is_told_to_the_agent() -> None:
+    outside = Outside()
+    outside.send()
+    outside.site.step()
+    outside.site.down()
+    assert outside.send(jobs=(row(1, JobState.SCHED),)).end == "by hand"
+    outside.site.step(3)
+    assert outside.send().end == "by hand"
+
+
+def test_an_ensemble_that_is_started_again_begins_anew() -> None:
+    outside = Outside()
+    outside.send()
+    outside.site.step()
+    outside.site.down()
+    outside.site.step(6)
+    outside.site.sim.tick(1, seconds=5.0)
+    outside.says = outside.site.up(members=[OUTSIDE])["m"]
+    assert outside.row()["member"]["agent"] is None
+    outside.site.step()
+    assert outside.says.saw == []
+    outside.number = 0
+    assert outside.send(instance="flux-2", agent="a2", began=1.0).end == ""
+    outside.site.step()
+    assert len(outside.says.saw) == 1
+
+
+FOREIGN = [
+    ("other.m", {"ensemble": "other"}, 404, "no ensemble other"),
+    ("sweep.x", {"member": "x"}, 404, "has no member x"),
+    ("sweep.joined", {"member": "joined"}, 409, "made by the daemon"),
+    ("sweep", {}, 404, "has no member"),
+    ("sweep.m", {"ensemble": "other"}, 400, "was sent as one about"),
+    ("sweep.m", {"number": 0}, 400, "not a report"),
+    ("sweep.m", {"instance": "flux-2"}, 409, "jobs are submitted to one"),
+]
+
+
+@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case[3])
+def test_foreign_reports_are_refused(case: tuple[str, Any, int, str]) -> None:
+    about, changes, status, what = case
+    outside = Outside()
+    outside.send()
+    with pytest.raises(ReportRefused) as caught:
+        outside.send(about, **changes)
+    assert what in caught.value.what
+    assert caught.value.status == status
+
+
+def test_stale_reports_are_refused_and_change_nothing() -> None:
+    outside = Outside()
+    outside.send(number=5)
+    none = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)
+    with pytest.raises(ReportRefused, match="stale"):
+        outside.send(number=4, nodes=none)
+    assert outside.row()["member"]["nodes"] == 2
+
+
+def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
+    outside = Outside()
+    outside.send()
+    assert set(outside.site.reports.current()) == {"sweep/m"}
+    snapshot = outside.site.sim.engine.snapshot
+    records = snapshot.records
+    renamed = with_ensembles(
+        records,
+        ensembles={"e": ensembles_of(records)["sweep"]},
+        starts={"e": starts_of(records)["sweep"]},
+    )
+    changed = msgspec.structs.replace(snapshot, records=renamed)
+    body = msgspec.json.encode(report())
+    outside.site.reports.take("e.m", body, changed)
+    assert set(outside.site.reports.current()) == {"e/m"}

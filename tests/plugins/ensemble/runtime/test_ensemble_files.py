@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles that the daemon starts by itself, each once."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.core.commands import KEPT_ENDED, NewEnsemble, begin_once
+from burst_ensemble.core.on_record import ensembles_of, starts_of
+from burst_ensemble.runtime.files import environment_of
+
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+
+FILE = """
+name = "sweep"
+checkSeconds = "1s"
+
+[[members]]
+name = "a"
+max = {most}
+"""
+
+
+class Given:
+    """A daemon whose settings name one file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.site = EnsembleSite(
+            ensemble={"files": [str(file)], "environment": {"PATH": "/opt/bin"}}
+        )
+        self.site.algorithms["a"] = self.says = Scripted()
+
+    def write(self, most: int = 2) -> None:
+        self.file.write_text(FILE.format(most=most))
+
+    @property
+    def started(self) -> float | None:
+        state = ensembles_of(self.site.sim.engine.snapshot.records).get("sweep")
+        return state.record.started if state else None
+
+    def wait(self) -> None:
+        """Until the file is looked at again."""
+        self.site.sim.tick(7, seconds=10.0)
+        self.site.ensembles.look()
+        self.site.step(2)
+
+    def end(self) -> None:
+        self.says.says = MemberDecision(end=True, why="done")
+        self.site.step(8)
+        self.says.says = MemberDecision()
+        assert self.site.sim.engine.snapshot.records.live == []
+
+
+@pytest.fixture
+def given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Given:
+    caplog.set_level(logging.INFO)
+    return Given(tmp_path / "sweep.toml")
+
+
+def test_it_is_started_and_its_jobs_have_the_variables_of_the_settings(
+    given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    given.write()
+    given.site.step(3)
+    assert given.site.live("a") == 1
+    start = starts_of(given.site.sim.engine.snapshot.records)["sweep"]
+    assert start.environment["PATH"] == "/opt/bin"
+    given.wait()
+    assert caplog.text.count("ensemble sweep is started, as") == 1
+    assert "on record" not in caplog.text
+
+
+def test_neither_a_restart_nor_its_end_starts_it_again(
+    given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    given.write()
+    given.site.step(3)
+    began = given.started
+    given.site.restart()
+    given.wait()
+    assert (given.started, given.site.live("a")) == (began, 1)
+    given.end()
+    given.site.restart()
+    given.wait()
+    given.wait()
+    assert given.started == began
+    assert given.site.sim.engine.snapshot.records.live == []
+    assert caplog.text.count("is started") == 1
+    # Once by each daemon after the first.
+    assert caplog.text.count("is on record already") == 2
+    assert "WARNING" not in caplog.text
+
+
+def test_a_changed_file_is_told_and_not_started(
+    given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    given.write()
+    given.site.step(3)
+    given.end()
+    began = given.started
+    given.write(most=3)
+    given.wait()
+    given.wait()
+    assert given.started == began
+    assert caplog.text.count("another name there starts it, too") == 1
+    given.file.write_text(FILE.format(most=3).replace("sweep", "second"))
+    given.wait()
+    known = ensembles_of(given.site.sim.engine.snapshot.records)
+    assert known.keys() == {"sweep", "second"}
+
+
+def test_a_file_that_cannot_be_used_is_told_once_and_tried_again(
+    given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    given.site.step(2)
+    given.wait()
+    assert caplog.text.count("is not started") == 1
+    assert str(given.file) in caplog.text
+    given.write(most=9)
+    given.wait()
+    assert "no rank slot of 9 nodes" in caplog.text
+    given.write()
+    del given.site.algorithms["a"]
+    given.wait()
+    assert "is not started: KeyError('a')" in caplog.text
+    given.site.algorithms["a"] = given.says
+    given.wait()
+    assert given.site.live("a") == 1
+
+
+def test_what_was_started_meanwhile_is_not_started_again(given: Given) -> None:
+    given.site.up(members=[MEMBER])
+    began = given.started
+    known = given.site.sim.engine.snapshot.records
+    new = NewEnsemble(spec=starts_of(known)["sweep"].spec, userid=1, environment={})
+    given.site.sim.tick(2)
+    given.site.command(
+        lambda records, world, _, now: (
+            begin_once(records, world, new, now),
+            None,
+        )
+    )
+    assert ensembles_of(given.site.sim.engine.snapshot.records) == ensembles_of(known)
+    assert given.started == began
+
+
+def test_it_is_on_record_however_many_others_end(given: Given) -> None:
+    given.write()
+    given.site.step(3)
+    given.end()
+    began = given.started
+    for number in range(KEPT_ENDED + 3):
+        given.site.up(name=f"other-{number}", members=[MEMBER])
+        given.site.down(f"other-{number}")
+        given.site.step()
+    known = ensembles_of(given.site.sim.engine.snapshot.records)
+    assert "other-0" not in known, "others are forgotten"
+    given.wait()
+    assert given.started == began
+
+
+def test_variables_of_the_settings_take_the_place_of_those_that_are_kept() -> None:
+    found = environment_of(
+        {"PATH": "/bin", "HOME": "/root", "TOKEN": "x"}, {"PATH": "/opt/bin", "A": "b"}
+    )
+    assert found == {"PATH": "/opt/bin", "HOME": "/root", "A": "b"}

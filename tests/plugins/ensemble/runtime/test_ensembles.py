@@ -1,0 +1,799 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles from their start to their end, on an engine that is run by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import msgspec
+import pytest
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core import commands
+from burst_ensemble.core.commands import NewEnsemble
+from burst_ensemble.core.intents import JobRef
+from burst_ensemble.core.member_job import job_name
+from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
+from burst_ensemble.core.over import members_with_pending
+from burst_ensemble.core.steps import IntentsDone, confirm_intents
+from burst_ensemble.runtime.agent_reports import AgentReports
+from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.service import ensembles_answer
+
+from burst.config.convert import convert
+from burst.core.commands import release_jobs
+from burst.core.records import Records
+from burst.errors import BurstError, LeadError
+from burst.model.active_job import JobOutcome
+from burst.model.lead import JobState, QueueView
+from burst.model.request import BurstPreferences
+from burst.runtime.engine import Engine
+from burst.testing import FakeProvider
+from tests.builders import T0, identity, whole
+from tests.fakes import FakeLead
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, EnsembleSite
+from tests.sim import Sim
+from tests.support.waiting import wait_until
+
+JOBS = {"jobs": [{"name": "md", "command": "run --fast", "count": 0, "nodes": 1}]}
+ONE = {"members": [{**MEMBER, **JOBS}]}
+TWO = {"members": [{**MEMBER, **JOBS}, {**MEMBER, "name": "b"}]}
+
+
+def test_a_member_is_made_grows_shrinks_and_ends() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.step(2)
+    assert site.live("a") == 1
+    says.says = MemberDecision(nodes=3, why="more jobs wait")
+    site.step(12)
+    assert site.live("a") == 3
+    assert site.member("a").nodes == 3
+    says.says = MemberDecision(nodes=1, why="nodes are free")
+    site.step(12)
+    assert site.live("a") == 1
+    says.says = MemberDecision(end=True, why="all is done")
+    site.step(6)
+    assert site.live("a") == 0
+    assert site.sim.engine.snapshot.records.live == []
+    # It is final.
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    assert site.sim.engine.snapshot.records.live == []
+    assert site.member("a").why == "all is done"
+
+
+def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
+    site = EnsembleSite()
+    says = site.up(**TWO)["a"]
+    says.says = MemberDecision(submit=("md", "md"))
+    site.step()
+    says.says = MemberDecision()
+    (first, second) = site.sim.lead.jobs.values()
+    assert first.name.startswith("sweep.a.md.0-")
+    assert first.preferences.tag == "sweep/a"
+    site.step(4)
+    ran = [job for job in site.sim.lead.jobs.values() if job.t_start]
+    assert ran
+    hosts = {
+        host
+        for burst in site.sim.engine.snapshot.records.live
+        if burst.lease.tag and burst.lease.tag.name == "sweep/a"
+        for host in burst.lease.hosts
+    }
+    known = site.sim.lead.known.hosts
+    assert {known[rank] for job in ran for rank in job.ranks} <= hosts
+    site.end_job(first.id)
+    site.step(2)
+    site.end_job(second.id, "failed")
+    site.step(2)
+    (tally,) = {view.tally.finished: view.tally for view in says.saw[-1:]}.values()
+    assert (tally.finished, tally.success, tally.failed) == (2, 1, 1)
+    assert tally.events == {"submit": 2, "start": 2, "finish": 2, "exception": 1}
+    assert says.saw[-1].queue.inactive == 2
+
+
+def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.lost = True
+    site.step()
+    assert len(site.sim.lead.jobs) == 1
+    says.says = MemberDecision()
+    site.lead.lost = False
+    site.restart()
+    site.step(3)
+    assert len(site.sim.lead.jobs) == 1, "it was found by its name"
+    assert site.lead.searched
+    assert says.saw[-1].tally.events["submit"] == 1
+    (job,) = site.sim.lead.jobs.values()
+    # It ends, and is forgotten by the lead, while no daemon runs.
+    assert job.t_start
+    site.lead.ended[job.id] = JobOutcome("completed", job.t_start, job.t_start + 5)
+    del site.sim.lead.jobs[job.id]
+    site.restart()
+    site.step(2)
+    tally = says.saw[-1].tally
+    assert (tally.success, tally.duration.mean) == (1, 5.0)
+
+
+def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    records = site.sim.engine.snapshot.records
+    (key,) = books_of(records)
+    name, _, member = key.partition("/")
+    (known,) = books_of(records)[key].jobs
+    done = IntentsDone(
+        intents=(), refused={}, ids={member: {JobRef(group="md", number=0): known}}
+    )
+    after = confirm_intents(records, name, done, T0).records
+    assert books_of(after)[key] is books_of(records)[key]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
+def test_a_job_that_ends_while_no_daemon_runs_and_was_never_seen_counts(
+    *, lost: bool
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.lost = lost
+    site.step()
+    says.says = MemberDecision()
+    site.lead.lost = False
+    # The daemon is killed before the next look.
+    (number,) = site.lead.names.values()
+    site.lead.ended[number] = JobOutcome("completed", T0 + 1, T0 + 3)
+    del site.sim.lead.jobs[number]
+    site.restart()
+    site.step()
+    assert says.saw[-1].queue.inactive == (0 if lost else 1)
+    site.step(2)
+    tally = says.saw[-1].tally
+    assert (tally.events["submit"], tally.events["start"], tally.success) == (1, 1, 1)
+    assert says.saw[-1].queue.inactive == 1
+
+
+def test_what_the_lead_does_not_take_is_tried_again_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.lead.refuses = "the queue is disabled"
+    site.step(3)
+    assert site.sim.lead.jobs == {}
+    assert caplog.text.count("the queue is disabled") == 1
+    says.says = MemberDecision()
+    site.lead.refuses = ""
+    site.step()
+    assert len(site.sim.lead.jobs) == 1
+
+
+def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO)
+    site.step(3)
+    both["a"].error = ZeroDivisionError("oh")
+    both["a"].says = both["b"].says = MemberDecision(nodes=2)
+    site.step(12)
+    assert (site.live("a"), site.live("b")) == (1, 2)
+    trouble = site.member("a").trouble
+    assert trouble
+    assert "ZeroDivisionError" in trouble.what
+    assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
+    both["a"].error = None
+    site.step(24)
+    assert site.live("a") == 2
+
+
+def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    running = site.sim.lead.running()
+    assert len(running) == 1
+    site.down()
+    site.step(3)
+    assert site.sim.lead.running() == running
+    waiting = [j for j in site.sim.lead.jobs.values() if j.id not in running]
+    assert {job.state for job in waiting} == {JobState.INACTIVE}
+    assert site.live("a") == 0
+    site.end_job(running[0])
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+    store = site.sim.lead.disk.records
+    for key in [key for key in store if key.startswith("ensemble")]:
+        del store[key]
+    site.restart()
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="an ensemble sweep is there already"):
+        site.up(**ONE)
+    site.down()
+    site.step(4)
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+
+
+def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
+    """The lead shows them for a while after their end; their bursts stay on record."""
+    site = EnsembleSite(prices={"local.nodes": 3600.0})
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    (job,) = site.sim.lead.running()
+    site.end_job(job)
+    site.step(2)
+    assert says.saw[-1].tally.success == 1
+    first = says.saw[-1].spent
+    assert first > 30
+    site.down()
+    site.step(4)
+    again = site.up(**ONE)["a"]
+    site.step(3)
+    assert site.sim.lead.jobs[job].state is JobState.INACTIVE
+    assert again.saw[-1].tally.events.get("submit", 0) == 0
+    assert again.saw[0].spent == 0
+    assert 0 < again.saw[-1].spent < first
+
+
+def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
+    site = EnsembleSite()
+    lead = site.sim.lead
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",) * 4)
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    assert len(lead.running()) == 1
+    assert says.saw[-1].waiting == {1: 3}
+    held = max(lead.jobs)
+    site.command(lambda records, _, __, now: (release_jobs(records, [held], now), None))
+    site.step()
+    assert says.saw[-1].waiting == {1: 3}
+    lead.jobs[held] = msgspec.structs.replace(lead.jobs[held], urgency=0)
+    site.step()
+    assert says.saw[-1].waiting == {1: 2}, "its user holds one"
+    lead.queues = {"": QueueView(started=False, reason="maintenance")}
+    site.step()
+    assert says.saw[-1].waiting == {}
+    assert says.saw[-1].queue.sched == 3
+
+
+def test_after_its_end_it_is_told_why_it_ended() -> None:
+    site = EnsembleSite(limits={"max_nodes": 1})
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    site.step(8)
+    snapshot = site.sim.engine.snapshot
+    (row,) = ensembles_answer(snapshot, {})["ensembles"]
+    assert "limit of 1 node" in row["members"]["a"]["member"]["waits_for"]
+    site.down()
+    snapshot = site.sim.engine.snapshot
+    (row,) = ensembles_answer(snapshot, {})["ensembles"]
+    found = row["members"]["a"]["member"]
+    assert (found["waits_for"], found["why"]) == ("", "by hand")
+
+
+def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO, limits={"nodes": 2})
+    both["a"].says = MemberDecision(nodes=3)
+    site.step(4)
+    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    assert row["members"]["a"]["member"]["waits_for"] == (
+        "of 3 nodes that it wants [limits] nodes and its fair share leave 1"
+    )
+    assert row["members"]["b"]["member"]["waits_for"] == ""
+
+
+def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
+    """As it seemed to cost nothing, `cost` gave it jobs that cost less elsewhere."""
+    site = EnsembleSite(prices={"local.nodes": 4.0})
+    says = site.up(members=[{**MEMBER, "min": 0}])["a"]
+    site.step()
+    assert (says.saw[-1].nodes_paid, says.saw[-1].price) == (0, 4.0)
+    dear = EnsembleSite(prices={"local.nodes": 4.0})
+    none = dear.up(members=[{**MEMBER, "min": 0, "offer": "other"}])["a"]
+    dear.step()
+    assert none.saw[-1].price == 0.0
+
+
+def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
+    snapshot, now = EnsembleSite().sim.engine.snapshot, 1_000_000.5
+    spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
+    new = NewEnsemble(spec=spec, userid=USER, environment={})
+    world = snapshot.world
+    first = commands.begin_ensemble(snapshot.records, world, new, now).records
+    over = commands.take_down_ensemble(first, "sweep", "by hand", now).records
+    again = commands.begin_ensemble(over, world, new, now + 0.3).records
+    began = [ensembles_of(found)["sweep"].record.started for found in (first, again)]
+    names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("member", ["xx", "far"])
+def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
+    member: str,
+) -> None:
+    site = EnsembleSite()
+    far = {"name": "far", "provider": "", "mode": "external"}
+    site.sim.lead.submit(
+        whole(3),
+        userid=USER,
+        urgency=0,
+        preferences=BurstPreferences(tag=f"sweep/{member}", urgency=16),
+    )
+    site.up(members=[{**MEMBER, **JOBS}, far])
+    site.step(2)
+    site.down()
+    site.step(4)
+    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    assert row["state"] == "ended"
+    site.up(**ONE)
+
+
+def test_each_member_needs_a_slot() -> None:
+    site = EnsembleSite()
+    three = [{**MEMBER, "name": name} for name in "abc"]
+    with pytest.raises(BurstError, match="no rank slot of 3 nodes is left for it"):
+        site.up(members=three)
+
+
+def test_custom_commands_are_run_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    out = tmp_path_factory.mktemp("custom")
+    site = EnsembleSite()
+    says = site.up(
+        **ONE,
+        directory=str(out),
+        custom={"tell": ["sh", "-c", "echo $BURST_MEMBER >> told"]},
+    )["a"]
+    says.says = MemberDecision(custom=("tell",), why="it is time")
+    site.step()
+    says.says = MemberDecision()
+    site.step(4)
+    told = out / "told"
+    wait_until(lambda: told.exists() and told.read_text(), "the command")
+    assert told.read_text().splitlines() == ["a"]
+
+
+def test_all_of_it_is_json() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(submit=("md",), memory={"since": 1.5})
+    site.step(3)
+    for key, text in site.sim.lead.disk.records.items():
+        if key.startswith("ensemble"):
+            assert msgspec.json.decode(text)
+
+
+def test_commands_on_what_is_not_there() -> None:
+    site = EnsembleSite()
+    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
+        site.down()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="no ensemble other; known ones: sweep"):
+        site.down("other")
+
+
+def test_a_member_that_cannot_grow_says_why() -> None:
+    site = EnsembleSite(limits={"max_nodes": 2})
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    site.step(8)
+    assert site.live("a") == 2, "as many as there can be"
+    state = ensembles_of(site.sim.engine.snapshot.records)["sweep"]
+    assert "limit of 2 nodes in all: 2 in use" in state.refused["a"]
+    site.sim.tables["limits"] = {"max_nodes": 8}
+    site.restart()
+    site.step(6)
+    assert site.live("a") == 3
+    assert ensembles_of(site.sim.engine.snapshot.records)["sweep"].refused == {}
+
+
+def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.sim.lead.unreadable = True
+    site.step(3)
+    assert says.saw == []
+    site.sim.lead.unreadable = False
+    site.step()
+    assert says.saw
+
+
+def test_a_step_that_finds_the_lead_gone_is_taken_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+
+    def blind(view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        site.sim.lead.unreadable = True
+        return MemberDecision(nodes=2)
+
+    says.decide = blind  # type: ignore[method-assign]
+    site.step(3)
+    assert site.live("a") == 0
+    assert caplog.text.count("ensemble sweep: the lead cannot be read") == 1
+
+
+def test_what_ended_long_ago_is_forgotten() -> None:
+    site = EnsembleSite()
+    for number in range(commands.KEPT_ENDED + 3):
+        site.up(**ONE, name=f"n{number}")
+        site.down(f"n{number}")
+        site.step()
+    records = site.sim.engine.snapshot.records
+    assert len(ensembles_of(records)) == commands.KEPT_ENDED + 1
+    assert ensembles_of(records).keys() == starts_of(records).keys()
+    assert {key.partition("/")[0] for key in books_of(records)} <= set(
+        ensembles_of(records)
+    )
+
+
+def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None:
+    lead = identity()
+    ours = frozenset(range(2, 10))
+    kept = msgspec.structs.replace(
+        lead,
+        properties={**lead.properties, "local": ours, "far": frozenset((2, 3, 4, 5))},
+    )
+    site = EnsembleSite(
+        lead=FakeLead(known=kept),
+        providers={"local": {"type": "fake"}, "far": {"type": "fake"}},
+    )
+    site.up(**ONE)
+    (hosts,) = starts_of(site.sim.engine.snapshot.records)["sweep"].slots.values()
+    assert hosts
+
+
+def test_a_member_whose_slot_is_gone_gets_no_jobs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(submit=("md",))
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3]")
+    site.restart()
+    site.step(2)
+    assert "no rank slot that begins with burst-0-0 any more" in caplog.text
+    assert site.sim.lead.jobs == {}
+
+
+def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    site.step(3)
+    assert site.live("a") == 1
+
+    def meanwhile(view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        site.down()
+        return MemberDecision(nodes=3)
+
+    says.decide = meanwhile  # type: ignore[method-assign]
+    site.step()
+    assert site.member("a").ended is not None
+    site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def change(site: EnsembleSite, make: Callable[[Records, float], Records]) -> None:
+    site.command(
+        lambda records, _, __, now: (commands.unchanged(make(records, now)), None)
+    )
+
+
+def test_a_person_submits_jobs_of_the_file() -> None:
+    site = EnsembleSite()
+    site.up(
+        members=[
+            {**MEMBER, "jobs": [{"name": "md", "command": "run", "count": 3}]},
+            {**MEMBER, "name": "b"},
+        ],
+        jobs=[{"name": "all", "command": "run", "count": 0}],
+    )
+
+    def submit(member: str, group: str, count: int) -> None:
+        change(
+            site,
+            lambda records, _: commands.submit_jobs(
+                records, "sweep", member, group, count
+            ),
+        )
+
+    submit("a", "md", 2)
+    with pytest.raises(BurstError, match="earlier jobs of sweep/a are not submitted"):
+        submit("a", "md", 1)
+    site.step()
+    assert len(site.lead.names) == 2
+    with pytest.raises(BurstError, match="of md the file has 1 jobs left, not 2"):
+        submit("a", "md", 2)
+    submit("b", "all", 5)
+    site.step()
+    assert len(site.lead.names) == 7
+    for wrong, says in (
+        (("b", "md", 1), "sweep/b has no jobs md; it has all"),
+        (("a", "md", 0), "0 jobs cannot be submitted; 1 to 200"),
+        (("c", "md", 1), "there is no sweep/c; known ones: sweep/a, sweep/b"),
+    ):
+        with pytest.raises(BurstError, match=re.escape(says)):
+            submit(*wrong)
+    site.down()
+    with pytest.raises(BurstError, match="sweep/a has ended: by hand"):
+        submit("a", "md", 1)
+
+
+def test_a_person_resizes_a_member() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    site.step(3)
+
+    def resize(nodes: int) -> None:
+        change(
+            site,
+            lambda records, now: commands.resize_member(
+                records, "sweep", "a", nodes, now
+            ),
+        )
+
+    resize(2)
+    site.step(6)
+    assert site.live("a") == 2
+    assert site.member("a").why == "resized by hand"
+    with pytest.raises(BurstError, match="the file allows 1 to 3"):
+        resize(4)
+    with pytest.raises(BurstError, match="there is no other/a; known ones: none"):
+        change(
+            site,
+            lambda records, now: commands.resize_member(records, "other", "a", 1, now),
+        )
+
+
+def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
+    site = EnsembleSite()
+    site.up(
+        members=[{**MEMBER, "offer": "nodes"}, {**MEMBER, "name": "b", "offer": "x"}]
+    )
+    site.step(4)
+    assert (site.live("a"), site.live("b")) == (1, 0)
+    refused = ensembles_of(site.sim.engine.snapshot.records)["sweep"].refused["b"]
+    assert "offer x is asked for" in refused
+
+
+def test_a_burst_in_use_shrinks_from_its_top_and_grows_again() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(nodes=3, submit=("md",))
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (3, 1)
+    says.says = MemberDecision(nodes=1)
+    site.step(10)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (1, 1)
+    says.says = MemberDecision(nodes=2)
+    site.step(10)
+    (burst,) = site.sim.bursts
+    assert (burst.lease.nodes, len(site.sim.lead.running())) == (2, 1)
+
+
+def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(6)
+    assert len(site.sim.lead.running()) == 3
+    says.says = MemberDecision(nodes=1)
+    site.step(8)
+    says.says = MemberDecision(nodes=3)
+    site.step(10)
+    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    member = row["members"]["a"]
+    assert member["member"]["waits_for"] == "nodes that it gives back are not gone yet"
+    assert member["nodes"]["node_up_count"] == 1, "two are drained"
+    assert member["member"]["nodes_paid"] == 3
+    for job in site.sim.lead.running():
+        site.end_job(job)
+    site.step(10)
+    assert site.live("a") == 3
+
+
+def test_what_is_shown_of_ensembles() -> None:
+    site = EnsembleSite()
+    assert ensembles_answer(site.sim.engine.snapshot, {}) == {"ensembles": []}
+    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
+        ensembles_answer(site.sim.engine.snapshot, {}, "sweep")
+    site.up(**TWO)
+    site.step(3)
+
+    def row() -> Any:
+        (found,) = ensembles_answer(site.sim.engine.snapshot, {}, "sweep")["ensembles"]
+        return found
+
+    assert row()["state"] == "running"
+    shown = row()["members"]["a"]
+    assert shown["member"]["provider"] == "local"
+    assert shown["member"]["slot"] == "burst-0-[0-3]"
+    (burst,) = shown["member"]["bursts"]
+    assert (burst["state"], burst["nodes"]) == ("online", 1)
+    assert shown["queue"]["run"] == 0
+    site.lead.refuses = "the queue is disabled"
+    site.algorithms["a"].says = MemberDecision(submit=("md",))  # type: ignore[attr-defined]
+    site.step()
+    assert row()["members"]["a"]["member"]["waits_for"] == "the queue is disabled"
+    site.sim.lead.unreadable = True
+    site.sim.tick()
+    assert row()["members"]["a"].keys() == {"member", "jobs"}
+    site.sim.lead.unreadable = False
+    site.down()
+    site.sim.tick()
+    assert row()["state"] == "ending"
+    site.step(4)
+    assert row()["state"] == "ended"
+
+
+def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
+    """Such as for a cluster's autoscaler, in the words of the provider."""
+    site = EnsembleSite()
+    site.sim.provider.starts_after = 6
+    says = site.up(**ONE)["a"]
+
+    def shown() -> tuple[str, str]:
+        (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+        member = row["members"]["a"]["member"]
+        (burst,) = member["bursts"]
+        return member["waits_for"], burst["note"]
+
+    site.step(2)
+    assert shown() == ("not up yet", "not up yet")
+    site.sim.until(lambda: site.live("a") == 1)
+    assert shown() == ("", "")
+    says.says = MemberDecision(nodes=2, why="more jobs wait")
+    while not site.sim.burst.coming:
+        site.step()
+    site.sim.tick(2)
+    grows = "grows from 1 to 2 nodes: not up yet"
+    assert shown() == (grows, grows)
+    site.sim.until(lambda: not site.sim.burst.coming)
+    assert shown()[0] == ""
+    says.says = MemberDecision(end=True, why="all is done")
+    site.sim.provider.ends_after = 100
+    site.step(3)
+    waits, note = shown()
+    assert note
+    assert waits == "", "it waits for no nodes"
+
+
+def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
+    site = EnsembleSite()
+    says = site.up(
+        members=[
+            MEMBER
+            | {
+                "min": 0,
+                "size": 0,
+                "jobs": [{"name": "md", "command": "true", "count": 0}],
+            }
+        ]
+    )["a"]
+    says.says = MemberDecision(nodes=0, submit=("md", "md"))
+    site.step(2)
+    says.says = MemberDecision()
+    assert site.states() == {JobState.SCHED}
+    site.down()
+
+    def state() -> str:
+        (found,) = ensembles_answer(site.sim.engine.snapshot, {}, "sweep")["ensembles"]
+        return str(found["state"])
+
+    assert state() == "ending", "its jobs are not canceled yet"
+    assert members_with_pending(None) == frozenset(), "what cannot be read"
+    site.step(3)
+    assert JobState.SCHED not in site.states()
+    assert state() == "ended"
+
+
+class NotResizable(FakeProvider):
+    """A provider whose bursts keep their size."""
+
+    resize = None  # type: ignore[assignment]
+
+
+class SimOfFixedBursts(Sim):
+    provider_type = NotResizable
+
+
+def test_where_bursts_keep_their_size_a_member_has_several() -> None:
+    site = EnsembleSite(SimOfFixedBursts)
+    says = site.up(**ONE)["a"]
+    site.step(3)
+    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
+    site.step()
+    says.says = MemberDecision(nodes=3)
+    site.step(10)
+    assert sorted(burst.lease.nodes for burst in site.sim.bursts) == [1, 2]
+    assert len(site.sim.lead.running()) == 3
+    # It keeps what is in use, and gives back the burst on which nothing runs.
+    says.says = MemberDecision(nodes=2)
+    site.step(4)
+    assert site.live("a") == 3
+    says.says = MemberDecision(nodes=1)
+    site.step(4)
+    assert site.live("a") == 3
+    for job in site.sim.lead.running():
+        site.end_job(job)
+    site.step(6)
+    assert site.live("a") == 1
+
+
+class DeafEngine:
+    """An engine that cannot be asked, for a reason that is known or is not."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.asked = 0
+
+    @property
+    def snapshot(self) -> NoReturn:
+        self.asked += 1
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            LeadError("the daemon took no tick for 30 s"),
+            "ensembles: the daemon took no",
+        ),
+        (ZeroDivisionError("oh"), "ensembles were not looked at"),
+    ],
+)
+def test_a_look_that_fails_is_not_the_last(
+    error: Exception, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = DeafEngine(error)
+    site = EnsembleSite()
+    ensembles = Ensembles(
+        lambda: cast("Engine", engine),
+        site.lead,
+        lambda _: {},
+        site.sim.tick,
+        AgentReports(lambda: site.sim.now),
+    )
+    ensembles.start()
+    try:
+        wait_until(lambda: engine.asked > 2, "a third look")
+    finally:
+        ensembles.close()
+    assert says in caplog.text

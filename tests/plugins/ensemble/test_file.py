@@ -1,0 +1,605 @@
+# SPDX-License-Identifier: MIT
+"""An ensemble's file: what it means, and what is refused with line and advice."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.config.file import EnsembleFile, load_ensemble
+from burst_ensemble.config.source import read_source
+from burst_ensemble.config.supported import AbilitiesOf, check_supported
+from burst_ensemble.core.views import fresh_view
+from burst_ensemble.runtime.algorithm_registry import load_algorithms
+
+from burst.errors import ConfigError
+
+TOML = '''\
+name = "lammps"
+checkSeconds = 5
+growWindow = "1m"
+algorithm = "workload-demand"
+
+[limits]
+nodes = 12
+money = 5.0
+time = "2h"
+
+[custom]
+save = ["save.sh", "all"]
+mail = "mail -s 'done' me"
+
+[[members]]
+name = "small"
+provider = "local"
+max = 4
+share = 2.0
+shrinkWindow = "2m"
+algorithm = [
+    { name = "workload-demand", options = { scaleChecks = 3 } },
+    { name = "stop", options = { successTarget = 5 } },
+]
+
+[[members.jobs]]
+name = "two"
+command = "lmp -v x '2 2'"
+count = 5
+nodes = 2
+duration = "10m"
+
+[[members.jobs]]
+name = "listing"
+batch = "listing"
+
+[[members]]
+name = "large"
+provider = "kind"
+mode = "isolated"
+min = 2
+size = 3
+max = 8
+count = 2
+minicluster.spec.containers = [{ image = "x" }]
+
+[[jobs]]
+name = "shared"
+command = """
+true
+[members]
+name = "no table"
+"""
+nodes = 8
+'''
+YAML = """\
+apiVersion: ensemble.flux-framework.org/v1alpha1
+kind: Ensemble
+metadata:
+  name: workload-demand
+spec:
+  members:
+  - sidecar:
+      pullAlways: true
+    algorithm:
+      name: workload-demand
+      options:
+        terminateChecks: 2
+        scaleUpChecks: 4
+        disableTermination: no
+        order: "random"
+    jobs:
+      - name: lammps-2
+        command: lmp -v x 2
+        count: 5
+        nodes: 2
+        duration: 90
+    minicluster:
+      spec:
+        size: 2
+        maxSize: 6
+        minSize: 2
+        containers:
+        - image: lammps
+"""
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def made(text: str, name: str = "e.toml") -> Path:
+        (tmp_path / "listing").write_text("one a\n\n# two\n  three\n")
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return made
+
+
+def load(path: Path, *providers: str) -> EnsembleFile:
+    file = load_ensemble(path, providers or ("local", "kind"))
+    load_algorithms(file.spec, file, [])
+    return file
+
+
+def test_a_file_says_what_it_says(write: Write) -> None:
+    spec = load(write(TOML)).spec
+    assert [each.name for each in spec.members] == ["small", "large-0", "large-1"]
+    small, large, _ = spec.members
+    assert (small.size, small.min, small.max, small.share) == (1, 1, 4, 2.0)
+    assert float(small.grow_window) == 60
+    assert float(small.shrink_window) == 120
+    assert [each.name for each in small.algorithms] == ["workload-demand", "stop"]
+    assert (large.size, large.min, large.max, large.mode) == (3, 2, 8, "isolated")
+    assert (large.image, large.minicluster) == ("x", {})
+    assert [each.name for each in large.algorithms] == ["workload-demand"]
+    assert (spec.limits.nodes, spec.limits.money) == (12, 5.0)
+    assert float(spec.limits.time) == 7200
+    assert spec.custom == {
+        "save": ("save.sh", "all"),
+        "mail": ("mail", "-s", "done", "me"),
+    }
+    assert float(spec.check) == 5
+    two, listing = small.jobs
+    assert (two.total, two.command_of(3)) == (5, "lmp -v x '2 2'")
+    assert float(two.duration) == 600
+    assert (listing.total, listing.command_of(1)) == (2, "three")
+    assert spec.member("large-1").provider == "kind"
+    with pytest.raises(KeyError):
+        spec.member("large")
+    assert fresh_view(spec, small).jobs[0].left == 5
+
+
+def test_the_seeds_custom_resource_is_read_as_it_is(write: Write) -> None:
+    spec = load(write(YAML, "e.yaml"), "kube").spec
+    (member,) = spec.members
+    assert (spec.name, member.name) == ("workload-demand", "workload-demand-0")
+    assert (member.size, member.min, member.max) == (2, 2, 6)
+    assert member.provider == "kube"
+    assert (member.image, member.minicluster) == ("lammps", {})
+    assert float(member.jobs[0].duration) == 90
+    assert member.algorithms[0].options["disableTermination"] is False
+    (note,) = spec.notes
+    assert ":7: spec.members.0.sidecar: not used" in note
+
+
+WRONG = [
+    ("max = 4", "max = 0", 18, "max: 0 is less than min, 1", "at least 1"),
+    ("max = 4", "maks = 4", 18, "maks: no such key", "known keys are algorithm,"),
+    ("max = 4", "max = 4\nmin = -1", 19, "less than 0", "at least 0"),
+    ("max = 4", "max = 4\nsize = 5", 19, "size: 5 is out of range", "1 to 4"),
+    ("max = 4", "max = 0\nmin = 0", 18, "0 is no size", "at least 1"),
+    ("max = 4", "max = 4\ncount = 0", 19, "count: 0", "1 to 200"),
+    ("max = 4", "max = true", 18, "whole number", ""),
+    ("share = 2.0", "share = 0", 19, "share", "above 0"),
+    ('"small"', '"Small"', 16, "'Small' is not a name", "lower-case"),
+    ('"small"', '"large-0"', 38, "there is a member large-0", "another name"),
+    ('"local"', '"locl"', 17, "there is no provider locl", "local?"),
+    ('"local"', '"x"', 17, "there is no provider x", "kind, local"),
+    ('provider = "local"\n', "", 15, "provider: is missing", "kind, local"),
+    ("scaleChecks", "scaleCheks", 22, "scaleCheks: no such key", "scaleChecks?"),
+    ("scaleChecks = 3", "scaleChecks = 0", 22, "Expected whole number >= 1", ""),
+    ('"stop"', '"stopp"', 23, "there is no algorithm 'stopp'", "stop?"),
+    ('"stop"', '"fair"', 23, "there is no algorithm 'fair'", "one of cost"),
+    ('"stop"', '"workload-demand"', 23, "is there twice", "remove"),
+    ("nodes = 2", "nodes = 5", 30, "nodes: 5 is more than max, 4", "larger max"),
+    ("nodes = 2", "nodes = 0", 30, "nodes", "1 to 4"),
+    ("count = 5", "count = -1", 29, "count", "0 to"),
+    ("count = 5", "count = 5\ntasks = 1", 30, "1 tasks for 2 nodes", "leave tasks out"),
+    (
+        "count = 5",
+        'count = 5\ncommands = ["a"]',
+        30,
+        "commands: no such key",
+        "command?",
+    ),
+    ("count = 5", "count = 5\ntasks = 3", 30, "3 tasks for 2 nodes", "a multiple"),
+    ("count = 5", "count = 5\ntasks = 2000000", 30, "tasks: out of range", "0 to"),
+    ("'2 2'", "'2 2", 28, "No closing quotation", ""),
+    ("lmp -v x '2 2'", " ", 28, "' ' is no command", ""),
+    ("lmp -v x '2 2'", "a\\u0000", 28, "has a NUL", ""),
+    ('batch = "listing"', 'batch = "quote"', 35, 'quote:3: "don\'t": No', "shell"),
+    ('batch = "listing"', 'batch = "a\\u0000"', 35, "cannot be read", "a line"),
+    ('["save.sh", "all"]', "[]", 12, "custom.save: is no command", "such as"),
+    ("'done'", "'done", 13, 'custom.mail: "mail -s \'done me": No', ""),
+    ('"two"', '"t w o"', 27, "not a name for jobs", "letters"),
+    ('"two"', '"listing"', 34, "there are jobs listing", "rename"),
+    ('"two"', '"shared"', 48, "member small has jobs shared, too", "rename"),
+    ('batch = "listing"', "", 33, "either a command or a batch", "one"),
+    ('batch = "listing"', 'batch = "no"', 35, "cannot be read", "a line"),
+    ('batch = "listing"', 'batch = "empty"', 35, "has 0 commands", "1 to"),
+    ('batch = "listing"', 'batch = "listing"\ncount = 3', 36, "is a job", "leave"),
+    ("duration = ", "durations = ", 31, "durations: no such key", "duration?"),
+    ('"10m"', '"10 minutes"', 31, "not a duration", ""),
+    ("nodes = 12", "nodes = 4", 7, "less than the members' min together", "5"),
+    ("money = 5.0", "money = -1.0", 8, "money: out of range", "at least 0"),
+    ('time = "2h"', "time = 0", 9, "limits.time: all would end at once", "leave"),
+    ('algorithm = "workload-demand"', 'algorithm = ""', 4, "no algorithm", "leave it"),
+    ('algorithm = "workload-demand"', "algorithm = []", 4, "no algorithm", "leave it"),
+    ("money = 5.0", "money = inf", 8, "inf is not a finite number", "leave it out"),
+    ("scaleChecks = 3", "x = nan", 22, "x: nan is not a finite number", "leave it out"),
+    ("share = 2.0", "share = inf", 19, "share: inf is not a finite number", "leave"),
+    ("money = 5.0", "mony = 5.0", 8, "mony: no such key", "money?"),
+    ("checkSeconds = 5", "checkSeconds = 0", 2, "out of range", "0.1"),
+    ('"lammps"', '""', 1, "not a name for an ensemble", "lower-case"),
+    ('"lammps"', '"lammps"\nnodes = 3', 2, "nodes: no such key", "known keys"),
+    ("count = 5", "count = 0", 22, "jobs two have count 0", "more-jobs"),
+    ('["save.sh", "all"]', "7", 12, "array", ""),
+    (
+        ".spec.containers",
+        ".containers",
+        45,
+        "expected a table with spec",
+        "MiniCluster",
+    ),
+    (".spec.containers", ".spec.maxSize = 3\n# ", 45, "max is set, too", "remove"),
+    ("minicluster.", "minicluster.x = 1\nminicluster.", 45, "x: no such key", "spec"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[3])
+def test_what_is_wrong_is_said_with_its_line_and_what_is_right(
+    write: Write, case: tuple[str, str, int, str, str]
+) -> None:
+    old, new, line, what, advice = case
+    assert old in TOML
+    path = write(TOML.replace(old, new, 1))
+    (path.parent / "empty").write_text("# nothing\n")
+    (path.parent / "quote").write_text("# one\ntrue\ndon't\n")
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert caught.value.what.startswith(f"{path}:{line}: ")
+    assert what in caught.value.what
+    assert advice in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("name = ", "not TOML"),
+        ('name = "x"', "members: is missing"),
+        ('name = "x"\nmembers = 3', "expected a list"),
+        ('name = "x"\nmembers = [3]', "expected a table"),
+        (
+            'name = "x"\ncustom = 3\n[[members]]\nprovider = "local"',
+            "table of commands",
+        ),
+        *(
+            (
+                f'name = "x"\nlimits = {value}\n[[members]]\nprovider = "local"',
+                "limits: expected a table",
+            )
+            for value in ("3", "0", "[]", '""')
+        ),
+        (
+            'name = "x"\n[[members]]\nprovider="local"\nalgorithm = 3',
+            "expected a table",
+        ),
+        ('name = "x"\n[[members]]\nprovider="local"\njobs = [3]', "expected a table"),
+        (
+            'name = "x"\n' + '[[members]]\nname="m"\nprovider="local"\n' * 2,
+            "there is a member m already",
+        ),
+        (
+            'name = "x"\n'
+            + "".join(
+                f'[[members]]\nname="{n}"\nprovider="local"\ncount=150\n' for n in "ab"
+            ),
+            "more than 200 members",
+        ),
+    ],
+)
+def test_what_is_no_ensemble_is_said_to_be_none(
+    write: Write, text: str, what: str
+) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(write(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (
+            "kind: Ensemble",
+            "kind: MiniCluster",
+            ":2: kind: 'MiniCluster' is no ensemble",
+        ),
+        ("kind: Ensemble", "kind: Ensemble\nstatus: 3", ":3: status: no such key"),
+        (
+            "terminateChecks: 2",
+            "terminateCheks: 2",
+            ":12: .*terminateCheks: no such key",
+        ),
+        ("maxSize: 6", "maxSize: 1", ":25: .*maxSize: 1 is less than min, 2"),
+        ("nodes: 2", "nodes: 7", ":20: .*nodes: 7 is more than max"),
+        ("  members:", "  members: [", "not YAML"),
+    ],
+)
+def test_in_yaml_the_line_is_said_as_well(
+    write: Write, old: str, new: str, what: str
+) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(write(YAML.replace(old, new, 1), "e.yaml"), "kube")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("hello", "has no keys"), ("a: &a [*a]", "not YAML")]
+)
+def test_what_is_no_yaml_of_an_ensemble(write: Write, text: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        load(write(text, "e.yml"))
+
+
+def test_an_algorithm_for_all_that_no_member_uses_is_noted(write: Write) -> None:
+    text = 'name = "x"\nalgorithm = "no-such"\n[[members]]\nalgorithm = "stop"\n'
+    (note,) = load(write(text), "local").spec.notes
+    assert ":2: algorithm: not used: each member has its own" in note
+    assert load(write(TOML)).spec.notes == ()
+
+
+def test_without_pyyaml_it_says_what_to_install(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ConfigError, match=r"PyYAML is not installed.*pip install"):
+        load(write(YAML, "e.yaml"))
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "no.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not a text"):
+        load(tmp_path / "binary.toml")
+
+
+def test_with_no_provider_at_all_it_says_to_name_a_file(write: Write) -> None:
+    with pytest.raises(ConfigError, match="name a file with -c"):
+        load_ensemble(write(TOML), ())
+
+
+def test_lines_are_found_behind_long_texts_and_quoted_keys(write: Write) -> None:
+    text = "\n".join(
+        [
+            'a = """',
+            "b = 1",
+            '"""',
+            "c = '''x''' # [d]",
+            'e = ["[f]", # ]',
+            '  "\\"", \'"\']',
+            '"g h".i = 2',
+            "[[j]]",
+            "[[j.k]]",
+            "[[j.k]]",
+            "l = 1",
+            '"m.n" = { o = 3 }',
+            'p = """\\""" q = 1',
+            '"""',
+            "r = 4",
+        ]
+    )
+    lines = read_source(write(text)).lines
+    assert lines[("c",)] == 4
+    assert lines[("e",)] == 5
+    assert lines["g h", "i"] == 7
+    assert lines["j", 0, "k", 1, "l"] == 11
+    assert lines["j", 0, "k", 1, "m.n"] == 12
+    assert lines["j", 0, "k", 1, "r"] == 15
+    assert ("b",) not in lines
+
+
+class Own:
+    """An algorithm of another package."""
+
+    class Options(msgspec.Struct):
+        value: int = 1
+
+    def __init__(self, options: Any) -> None:
+        if options.value == 13:
+            raise ValueError("13 brings bad luck")
+        if options.value == 14:
+            raise ConfigError("not 14")
+
+    def decide(self, view: Any, memory: Any, now: float) -> MemberDecision:
+        return MemberDecision()
+
+
+class Unable(Own):
+    decide = None  # type: ignore[assignment]
+
+
+class WithoutOptions:
+    pass
+
+
+PLUGINS = [
+    EntryPoint(name, f"tests.plugins.ensemble.test_file:{value}", "burst.algorithms")
+    for name, value in {
+        "own": "Own",
+        "unable": "Unable",
+        "bare": "WithoutOptions",
+        "gone": "Gone",
+        "stop": "Gone",
+    }.items()
+]
+
+
+def plugged(write: Write, algorithm: str, *, lines: bool = True) -> Any:
+    text = f'name = "x"\n[[members]]\nname = "m"\nprovider = "local"\n{algorithm}'
+    file = load_ensemble(write(text), ["local"])
+    return load_algorithms(file.spec, file if lines else None, PLUGINS)
+
+
+def test_an_algorithm_of_another_package_is_found_by_its_name(write: Write) -> None:
+    found = plugged(write, 'algorithm = ["own", "stop"]')
+    assert isinstance(found["m"]["own"], Own)
+    assert type(found["m"]["stop"]).__name__ == "Stop"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "what"),
+    [
+        ('"gone"', ":5: .*cannot be imported"),
+        ('"bare"', ":5: .*has no Options"),
+        ('"unable"', ":5: .*has no method decide"),
+        ('{ name = "own", options.value = 13 }', ":5: .*cannot be made: .*bad luck"),
+        ('{ name = "own", options.value = 14 }', "not 14"),
+        ('{ name = "own", options.valu = 1 }', ":5: .*no such key; did you mean value"),
+        ('"triggers"', ":5: .*rules"),
+    ],
+)
+def test_a_package_that_does_not_keep_to_the_interface_is_said(
+    write: Write, algorithm: str, what: str
+) -> None:
+    with pytest.raises(ConfigError, match=what):
+        plugged(write, f"algorithm = {algorithm}")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "what"),
+    [
+        ('"x"', "member m: algorithm: there is no algorithm 'x'"),
+        ('{ name = "stop", options.x = 1 }', "member m: algorithm options.x: no such"),
+    ],
+)
+def test_without_the_file_the_member_is_said(
+    write: Write, algorithm: str, what: str
+) -> None:
+    with pytest.raises(ConfigError, match=what):
+        plugged(write, f"algorithm = {algorithm}", lines=False)
+
+
+ISOLATED = """\
+name = "far"
+[[members]]
+name = "m"
+provider = "kind"
+mode = "isolated"
+max = 4
+"""
+
+
+def modes(*known: str) -> AbilitiesOf:
+    """What all providers have."""
+    return lambda _: known
+
+
+def refusal(file: EnsembleFile, *known: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        check_supported(file.spec, modes(*known), file)
+    return caught.value
+
+
+MINICLUSTER = """\
+name = "far"
+[[members]]
+name = "m"
+provider = "kind"
+minicluster.spec.{field}
+"""
+
+
+def test_the_image_of_a_minicluster_is_the_members(write: Write) -> None:
+    file = load(write(TOML))
+    assert [member.image for member in file.spec.members] == ["", "x", "x"]
+    check_supported(file.spec, modes(), file)
+    check_supported(file.spec, modes("joined", "isolated", "image"), file)
+    found = refusal(file, "joined", "isolated")
+    assert ":37: members.1.image: bursts of provider kind have no images" in found.what
+    assert "makes pods" in found.advice
+    with pytest.raises(ConfigError, match="member large-0: image: bursts of"):
+        check_supported(file.spec, modes("isolated"))
+
+
+@pytest.mark.parametrize(
+    ("field", "where", "advice"),
+    [
+        ("tasks = 4", "tasks", "tasks of the member's jobs"),
+        ("interactive = true", "interactive", "leave it out"),
+        ("logging = {}", "logging", r"a table \[providers.NAME\] that has it"),
+        ("containers = []", "containers", "of which image is used"),
+        ('containers = ["x"]', "containers", "of which image is used"),
+        (
+            'containers = [{ image = "x", command = "a" }]',
+            "containers.0.command",
+            "command or batch of the member's jobs",
+        ),
+        (
+            'containers = [{ workingDir = "/d" }]',
+            "containers.0.workingDir",
+            "workdir of the member's jobs",
+        ),
+        ("containers = [{ ports = [1] }]", "containers.0.ports", "providers.NAME"),
+        (
+            'containers = [{ image = "x" }, { image = "y" }]',
+            "containers",
+            "of which image is used",
+        ),
+    ],
+)
+def test_a_field_of_a_minicluster_that_is_not_used_is_refused_by_its_name(
+    write: Write, field: str, where: str, advice: str
+) -> None:
+    found = refusal(load(write(MINICLUSTER.format(field=field))), "joined", "image")
+    assert f"members.0.minicluster.spec.{where}: it is not used" in found.what
+    assert ":5: " in found.what
+    assert re.search(advice, found.advice)
+
+
+def test_two_images_are_refused(write: Write) -> None:
+    text = MINICLUSTER.format(field='containers = [{ image = "x" }]')
+    what = r":5: members.0.minicluster.spec.containers.0.image: image is set, too"
+    with pytest.raises(ConfigError, match=what):
+        load(write(text + 'image = "y"\n'))
+
+
+@pytest.mark.parametrize("known", [(), ("isolated",), ("joined", "isolated")])
+def test_a_provider_that_makes_isolated_bursts_may_have_isolated_members(
+    write: Write, known: tuple[str, ...]
+) -> None:
+    file = load(write(ISOLATED))
+    check_supported(file.spec, modes(*known), file)
+    (member,) = file.spec.members
+    assert (member.is_isolated, member.min, member.max) == (True, 1, 4)
+
+
+def test_a_provider_that_makes_none_is_refused_with_the_line(write: Write) -> None:
+    found = refusal(load(write(ISOLATED)), "joined")
+    assert ":5: members.0.mode: provider kind makes no isolated bursts" in found.what
+    assert "docs/isolated.md" in found.advice
+    # Of a member that joins nobody asks.
+    joined = load(write(ISOLATED.replace('"isolated"', '"joined"')))
+    check_supported(joined.spec, modes("isolated"), joined)
+
+
+JOBS_THERE = """
+[[{table}]]
+name = "a"
+command = "true"
+[[{table}]]
+name = "b"
+command = "true"
+workdir = "/data"
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "where"),
+    [
+        ("members.jobs", ":14: members.0.jobs.1.workdir: "),
+        ("jobs", ":14: jobs.1.workdir: "),
+    ],
+)
+def test_a_directory_of_isolated_jobs_is_refused_with_its_line(
+    write: Write, table: str, where: str
+) -> None:
+    text = ISOLATED + JOBS_THERE.format(table=table)
+    found = refusal(load(write(text)), "isolated")
+    assert f"{where}jobs of an isolated member run in /tmp" in found.what
+    joined = load(write(text.replace('"isolated"', '"joined"')))
+    check_supported(joined.spec, modes("joined"), joined)

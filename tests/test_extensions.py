@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""What other packages add to ours, and that ours does without any."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+NEW = """
+from __future__ import annotations
+
+import click
+import msgspec
+
+from burst.config.convert import PackageTable
+from burst.errors import ConfigError
+
+
+@click.command()
+def hello() -> None:
+    "Say it."
+    click.echo("hello")
+
+
+class Hello(PackageTable, frozen=True):
+    size: int = 1
+
+    def check(self, where: str) -> None:
+        if self.size > 3:
+            raise ConfigError(f"{where}: hello.size: {self.size} is too large")
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    name: str
+"""
+POINTS = """
+[burst.commands]
+hello = burst_hello:hello
+broken = burst_hello:nothing
+
+[burst.settings]
+hello = burst_hello:Hello
+
+[burst.records]
+greeting = burst_hello:Greeting
+"""
+RECORDS = """
+import msgspec
+from burst.core.records import Records
+from burst.runtime.record_store import RecordStore
+from burst_hello import Greeting
+
+class Store(dict):
+    def load(self):
+        return dict(self)
+    def write(self, changes):
+        self.update(changes)
+
+store = Store()
+kept = RecordStore(store)
+empty = kept.load(0.0)
+said = msgspec.structs.replace(empty, packages={"greeting": {"x": Greeting("Ann")}})
+kept.write(empty, said)
+assert store["greeting/x"] == '{"name":"Ann"}', dict(store)
+again = RecordStore(store).load(0.0)
+assert again.packages == said.packages, again
+store["greeting/y"], store["other/z"] = "[]", "{}"
+unreadable = RecordStore(store).load(0.0).unreadable
+assert set(unreadable) == {"greeting/y", "other/z"}, unreadable
+assert "nor a package that is installed" in unreadable["other/z"]
+kept.write(said, empty)
+assert store["greeting/x"] is None
+"""
+# What is installed but for packages that are no providers of ours.
+WITHOUT = """
+import importlib.metadata, sys
+
+every = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **wanted: [
+    point for point in every(**wanted) if not point.module.startswith("burst_ensemble")
+]
+sys.modules["burst_ensemble"] = None
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Mapping[str, str]:
+    """The environment of a program for which a package is installed."""
+    (tmp_path / "burst_hello.py").write_text(NEW)
+    info = tmp_path / "burst_hello-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: burst-hello\nVersion: 1"
+    )
+    (info / "entry_points.txt").write_text(POINTS)
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment or None,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def burst(*words: str, before: str = "", **environment: str) -> str:
+    """What a command prints, errors too."""
+    code = f"{before}\nimport sys\nsys.argv = {['burst', *words]!r}\n"
+    found = run(f"{code}from burst.cli import main\nmain()", **environment)
+    return found.stdout + found.stderr
+
+
+def test_a_package_adds_a_command(site: Mapping[str, str]) -> None:
+    assert burst("hello", **site) == "hello\n"
+    assert "Did you mean hello?" in burst("hallo", **site)
+    broken = burst("broken", **site)
+    assert "burst.commands: broken of package burst-hello cannot be imported" in broken
+    assert "Traceback" not in broken
+
+
+def test_a_package_adds_a_table_of_settings(
+    site: Mapping[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "burst.toml"
+
+    def config(text: str) -> str:
+        file.write_text(text)
+        return burst("config", "-c", str(file), **site)
+
+    assert "hello.size" in config("[hello]\nsize = 2\n")
+    assert "hello.size" not in config("")
+    assert "burst.toml: hello.size: 4 is too large" in config("[hello]\nsize = 4\n")
+    assert "burst.toml: hello: sise: no such key" in config("[hello]\nsise = 4\n")
+    assert "hello: expected a table [hello]" in config("hello = 1\n")
+    assert "packages: no such key" in config("[packages.hello]\nsize = 2\n")
+    assert "hallo: no such key" in config("[hallo]\nsize = 2\n")
+
+
+def test_a_package_keeps_records_with_ours(site: Mapping[str, str]) -> None:
+    found = run(RECORDS, **site)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_without_the_package_of_ensembles_all_else_works(tmp_path: Path) -> None:
+    file = tmp_path / "burst.toml"
+    file.write_text('[providers.near]\ntype = "local"\n')
+    ours = burst("config", "-c", str(file), before=WITHOUT)
+    assert "providers.near.type" in ours
+    assert "ensemble" not in burst("--help", before=WITHOUT)
+    assert "No such command 'ensemble'" in burst("ensemble", before=WITHOUT)
+    file.write_text("[ensemble]\nfiles = []\n")
+    assert "ensemble: no such key" in burst("config", "-c", str(file), before=WITHOUT)
+    every = "import burst.daemon, burst.doctor, burst.http.service, burst.replay"
+    found = run(f"{WITHOUT}\n{every}")
+    assert (found.returncode, found.stderr) == (0, "")
