@@ -155,13 +155,14 @@ class Reason(enum.Enum):
 
     # Judged anew in each tick: they end by time.
     OWN_FIRST = _not_refused(
-        "rule {rule} has own nodes tried until {until!t} before a burst is made",
+        "rule {rule} keeps the job on the lead's own nodes until {until!t}",
         memo="waiting",
     )
     # Told in no memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; decided without that at {until!t} ([deadlines] forecast)",
+        " forecast yet; where none is made, it is decided without that at {until!t}"
+        " ([deadlines] forecast)",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
