@@ -244,7 +244,7 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "it gets {nodes!n} of {offer} {words}; kept for it: {ranks!i}{kept}",
+        "starts {words}, on {nodes!n} of {offer}; kept for it: {ranks!i}{kept}",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.

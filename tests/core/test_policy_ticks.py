@@ -97,12 +97,12 @@ def test_a_job_is_told_what_a_burst_would_save_and_when_it_is_asked_again() -> N
     what = seen(TWO_HOURS, forecasts={ONE: starts(600, after=7, spread=120)})
     told = tick_once(what, **FRUGAL).decisions[ONE].text()
     # T0 is 1970-01-12 13:46:40 UTC; the texts are local times.
-    assert told.startswith("expected here ")
-    there = "or in 1m from local (as its offer says) for 4.07 as offered; rule"
-    assert f", when ƒ8 ends), {there}" in told
+    assert told.startswith("starts on own nodes about ")
+    there = "in 1m on local/small (as its offer says) for 4.07 as offered, which rule"
+    assert f", when ƒ8 ends); {there}" in told
     assert told.endswith(
-        "rule default asks for 0.1 h saved per node-hour, this saves 0.074;"
-        " asked again when ƒ8 ends"
+        "rule default does not pay: it saves 0.074 of the 0.1 h for a node-hour that"
+        " the rule asks for; judged again when ƒ8 ends"
     )
 
 
@@ -113,8 +113,8 @@ def test_what_is_known_of_past_bursts_counts() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(HOUR / 2)})
     known = Records(times={"local": slow})
     told = tick_once(what, known, **FRUGAL).decisions[ONE].text()
-    assert "or in 30m from local (9 of 10 bursts within 30m)" in told
-    assert "this saves nothing; asked again when that changes" in told
+    assert "in 30m on local/small (9 of 10 bursts within 30m)" in told
+    assert "it saves nothing of the 0.1 h" in told
 
 
 def test_the_time_limit_counts_rather_than_the_expected_run_time() -> None:
@@ -403,7 +403,7 @@ def test_a_refusal_stands_until_its_forecast_asks_for_more(mode: str) -> None:
     # Bursts that come sooner save more.
     quick = ProviderTimes().learn("small/2", online=1.0)
     made = decided(known=Records(times={"local": quick}))
-    assert "or in 1s from local" in made.decisions[ONE].text()
+    assert "; in 1s on local/small" in made.decisions[ONE].text()
     # Where own nodes are free it may start there.
     assert decided(lead=view(TWO_HOURS)).decisions[ONE] is not kept
 
@@ -533,11 +533,11 @@ def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
     )
     made = tick_once(what, **FRUGAL)
     assert (
-        "or in 0s from near (as its offer says) for 2.00"
+        "; in 0s on near/small (as its offer says) for 2.00"
         in made.decisions[ONE].text()
     )
     assert (
-        "or in 1m from far (as its offer says) for 6.10"
+        "; in 1m on far/small (as its offer says) for 6.10"
         in made.decisions[TWO].text()
     )
 

@@ -214,7 +214,7 @@ class JobPolicy:
         return Comparison(
             here=here,
             purchase=purchase,
-            provider=candidate.provider,
+            offer=candidate.key,
             judgement=judge(here, purchase, rule.worth or 0.0, self._now),
             rule=rule.name,
             now=self._now,
