@@ -297,8 +297,8 @@ class Reason(enum.Enum):
     )
     # A lead can get further rank slots, so it is not hopeless.
     NO_ROOM = _waits(
-        "it needs {need!n}; they are to be had, but no rank slots of the lead"
-        " hold more than {most} (burst lead add-slot, then restart the lead)",
+        "it needs {need!n}; offers have that many, but no rank slot of the lead holds"
+        " more than {most} (burst lead add-slot, then restart the lead)",
         lasting=True,
     )
     OVER_LIMIT = _impossible(

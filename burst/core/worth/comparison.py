@@ -37,8 +37,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"starts {start_text(self.here, self.now)}; in {self._online()}"
             f"{self._cost()}, which rule {self.rule} does not pay: it saves {saves} of"
-            f" the {judgement.asks:g} h for a node-hour that the rule asks for; judged"
-            f" again {again}"
+            f" the {judgement.required:g} h for a node-hour that the rule asks for;"
+            f" judged again {again}"
         )
 
     def _online(self) -> str:
