@@ -28,7 +28,13 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
-from burst.runtime.forecast_pass import Forecasts, Judged, Line, PassInputs, leaving_of
+from burst.runtime.forecast_pass import (
+    Forecasts,
+    Judged,
+    Line,
+    PassInputs,
+    bursts_assumed,
+)
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.session import relax_garbage_collector
 from burst.runtime.side_threads import SideThreads
@@ -133,11 +139,11 @@ class Waiting:
         times = []
         for _ in range(PASSES):
             began = time.process_time()
-            inputs = PassInputs(seen.records, seen.world, seen.decisions, set())
-            leaving = leaving_of(inputs, seen.settings, {}, now)
-            assert leaving is not None
+            inputs = PassInputs.of(seen.records, seen.world, seen.decisions)
+            leaves = bursts_assumed(inputs, seen.settings, now)
+            assert leaves is not None
             own = own_nodes_queue(seen.records, seen.world)
-            own = msgspec.structs.replace(own, leaves=leaving.leaves)
+            own = msgspec.structs.replace(own, leaves=leaves)
             made = forecast(picture, own, known, now)
             assert len(made.starts) == JOBS
             times.append(time.process_time() - began)

@@ -279,10 +279,10 @@ class DeadlineSettings(Table, frozen=True):
     lead. Only at the daemon's start do jobs with a bank wait for it. It answers within
     a second; past this it hangs, and what it said last holds for an hour."""
     forecast: Seconds = Seconds(60)
-    """How long a job waits for the forecast of its start on own nodes, if its rule asks
-    what a burst saves. Past this it is decided without, as by worth 0. As long as
-    a job is left to the scheduler (`[intake] local_wait`), and many times what a
-    forecast takes."""
+    """For how long jobs whose rule asks what a burst saves wait for a forecast of
+    their start on own nodes, since something changed and none was made. Past this they
+    are decided without, as by worth 0. As long as a job is left to the scheduler
+    (`[intake] local_wait`), and many times what a forecast takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "agent": "write it as agent under [ensemble]: it is a key of that package"

@@ -90,7 +90,7 @@ class JoinedBehaviour:
             what = look_up(burst.state, provider_phase(burst, world), ranks)
             all_up = ranks is RanksOnline.ALL
             if what is Observation.STARTED and not (all_up or is_made(burst, world)):
-                # What of it is up may be all that was made before a call failed.
+                # The ranks online may be all that a failed call created.
                 break
             if what is None:
                 tx.quarantine(burst.id, "no rule for what is seen of it")

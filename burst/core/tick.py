@@ -179,7 +179,7 @@ def _decide_on_jobs(
     constraints = Constraints(world.identity)
     bursts_by_job = tx.bursts_by_job()
     triage = JobTriage(tx, world, constraints, settings, tx.now)
-    triage.policy.begin(rules, before.unforecast)
+    triage.policy.begin(rules)
     triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, triage.demands, before.overtaken)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
@@ -210,7 +210,6 @@ def _decide_on_jobs(
             pause=standing.pause,
             rules=rules,
             shortfalls=shortfalls,
-            unforecast=triage.policy.still_unforecast(standing.decisions),
             promises=plan.promises,
             overtaken={
                 **{job: n for job, n in before.overtaken.items() if job in fresh},

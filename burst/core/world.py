@@ -124,6 +124,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     forecasts: Mapping[JobId, StartEstimate] | None = None
     """When pending jobs are expected to start on own nodes: those that may be judged by
     it. None before the first forecast."""
+    forecast_owed_since: float | None = None
+    """Since when something has changed, and no forecast was made; None if nothing has.
+    """
     run_times: Mapping[JobId, float] = {}
     """For how many seconds pending jobs are expected to run, by past jobs like them:
     what counts for jobs without a time limit."""

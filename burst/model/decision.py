@@ -11,7 +11,12 @@ from typing import Any, cast
 
 import msgspec
 
-from burst.model.next_step import NEXT_STEPS
+from burst.model.next_step import (
+    NEXT_STEPS,
+    OFFERS_STAY_DOWN,
+    NextStep,
+    ends_by_waiting,
+)
 from burst.model.reason import Reason
 
 
@@ -86,8 +91,7 @@ GUESTS_WORDS = "guests_words"
 said of its account and settings when it was called."""
 
 
-def _next_step(reason: Reason, facts: Mapping[str, Any]) -> str:
-    step = NEXT_STEPS[reason]
+def _next_step(step: NextStep, facts: Mapping[str, Any]) -> str:
     return f"{step.who.value} {filled(step.what, facts)}"
 
 
@@ -105,7 +109,7 @@ class OfferRejection(msgspec.Struct, frozen=True):
 
     def next_step(self) -> str:
         """Return who acts next, and when or on what, as a sentence without a stop."""
-        return _next_step(self.reason, self.facts)
+        return _next_step(NEXT_STEPS[self.reason], self.facts)
 
     def guests_text(self) -> str:
         """Return the same without what only the instance owner is to read."""
@@ -125,7 +129,11 @@ class Decision(msgspec.Struct, frozen=True):
 
     def next_step(self) -> str:
         """Return who acts next, and when or on what, as a sentence without a stop."""
-        return _next_step(self.reason, self.facts)
+        step = NEXT_STEPS[self.reason]
+        down = self.refusals if self.reason is Reason.TURNED_DOWN else ()
+        if down and not any(ends_by_waiting(each.reason) for each in down):
+            step = OFFERS_STAY_DOWN
+        return _next_step(step, self.facts)
 
     def standing_refusals(self) -> tuple[OfferRejection, ...]:
         """Return the refusals that are still true however old the decision is.

@@ -205,6 +205,21 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LIMIT_USER: _AS_OTHERS_END,
 }
 
+OFFERS_STAY_DOWN = _user(
+    "changes the job, or an administrator the settings, as is said of each offer"
+)
+"""Instead of that of TURNED_DOWN, where no offer may be had by waiting."""
+
+
+def ends_by_waiting(reason: Reason) -> bool:
+    """Tell whether an offer that was turned down for that may be had some time later.
+
+    Nobody has to change the job or the settings for it.
+    """
+    step = NEXT_STEPS[reason]
+    return step.who in {Actor.DAEMON, Actor.PROVIDER} and step is not _OTHER_OFFER
+
+
 BURST_STEPS: Mapping[State, NextStep] = {
     State.NEW: _daemon("calls its provider at the next tick"),
     State.PROVISION: _provider("makes its nodes, within [deadlines] provision{until}"),

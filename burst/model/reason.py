@@ -155,13 +155,14 @@ class Reason(enum.Enum):
 
     # Judged anew in each tick: they end by time.
     OWN_FIRST = _not_refused(
-        "rule {rule} has own nodes tried until {until!t} before a burst is made",
+        "rule {rule} keeps the job on the lead's own nodes until {until!t}",
         memo="waiting",
     )
     # Told in no memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; decided without that at {until!t} ([deadlines] forecast)",
+        " forecast yet; where none is made, it is decided without that at {until!t}"
+        " ([deadlines] forecast)",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
@@ -243,7 +244,7 @@ class Reason(enum.Enum):
     )
     # Decided on in each tick, before the jobs after it: the refusal cache has it not.
     RESERVED = _not_refused(
-        "it gets {nodes!n} of {offer} {words}; kept for it: {ranks!i}{kept}",
+        "starts {words}, on {nodes!n} of {offer}; kept for it: {ranks!i}{kept}",
         memo="waiting",
     )
     # It is held again where it would block others, and has its urgency else.
@@ -296,8 +297,8 @@ class Reason(enum.Enum):
     )
     # A lead can get further rank slots, so it is not hopeless.
     NO_ROOM = _waits(
-        "it needs {need!n}; they are to be had, but no rank slots of the lead"
-        " hold more than {most} (burst lead add-slot, then restart the lead)",
+        "it needs {need!n}; offers have that many, but no rank slot of the lead holds"
+        " more than {most} (burst lead add-slot, then restart the lead)",
         lasting=True,
     )
     OVER_LIMIT = _impossible(

@@ -201,6 +201,9 @@ class Engine:
         answered = self._tracker.answered
         forecasts = self._forecaster.current() if self._forecaster else None
         world = _with_forecasts(self._world(view, trouble, answered), forecasts)
+        if self._forecaster is not None:
+            owed = self._forecaster.owed_since()
+            world = replace(world, forecast_owed_since=owed)
         world = replace(world, unread=self._note_reading(view, now))
         if not self._commands.empty():
             world = self._run_commands(world, now)

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 
 import msgspec
 
 from burst.config import PolicyRule, Settings
 from burst.core.records import Records
+from burst.core.select.assumed_bursts import assumed_to_burst, is_judged
 from burst.core.select.job_policy import policy_for_job
-from burst.core.select.leaving import Leaving
 from burst.core.world import World
 from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
 from burst.core.worth.forecast import OwnNodesQueue
@@ -20,6 +20,7 @@ from burst.core.worth.rules import RuleSet
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
+from burst.model.reason import Reason
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -53,9 +54,9 @@ class Judged(msgspec.Struct, frozen=True):
         """When jobs are judged anew though no job was submitted and none has ended."""
         return max(next_start(self.starts, self.at), self.at + JUDGED_AGAIN_S)
 
-    def stands(self, line: Line, lacking: Set[JobId], now: float) -> bool:
+    def stands(self, line: Line, unjudged: Set[JobId], now: float) -> bool:
         """Tell whether jobs are still to be judged by it, and none waits to be."""
-        waiting = (lacking & line.active) - self.starts.keys()
+        waiting = (unjudged & line.active) - self.starts.keys()
         return line == self.line and now < self.until and not waiting
 
 
@@ -84,23 +85,32 @@ class PassInputs(msgspec.Struct, frozen=True):
     records: Records
     world: World
     decisions: Mapping[JobId, Decision]
-    lacking: Set[JobId]
+    unjudged: Set[JobId]
     """Jobs that wait for a forecast by which they may be judged."""
 
+    @classmethod
+    def of(
+        cls, records: Records, world: World, decisions: Mapping[JobId, Decision]
+    ) -> PassInputs:
+        """Return them of a tick."""
+        unjudged = frozenset(
+            job
+            for job, decision in decisions.items()
+            if decision.reason is Reason.NOT_FORECAST
+        )
+        return cls(records, world, decisions, unjudged)
 
-def leaving_of(
-    inputs: PassInputs, settings: Settings, left: Mapping[JobId, float], now: float
-) -> Leaving | None:
-    """Return what tells which jobs leave the line; None where no rule asks for that.
 
-    `left` is `Leaving.left` after the last pass.
-    """
+def bursts_assumed(
+    inputs: PassInputs, settings: Settings, now: float
+) -> Callable[[JobId, float], bool] | None:
+    """Return what tells which jobs burst; None where no rule asks for a worth."""
     records, world = inputs.records, inputs.world
     assert world.lead is not None
     if RuleSet(settings.rules).leaves_all:
         return None
     policy = policy_for_job(records, world, settings, now)
-    return Leaving(policy, world.lead.jobs, inputs.decisions, left, now)
+    return assumed_to_burst(policy, world.lead.jobs, inputs.decisions)
 
 
 def next_start(starts: Mapping[JobId, StartEstimate], at: float) -> float:
@@ -110,12 +120,13 @@ def next_start(starts: Mapping[JobId, StartEstimate], at: float) -> float:
 
 
 def judgeable(
-    starts: Mapping[JobId, StartEstimate], leaving: Leaving | None
+    starts: Mapping[JobId, StartEstimate], inputs: PassInputs, own: OwnNodesQueue
 ) -> Mapping[JobId, StartEstimate]:
     """Return the starts of the jobs on which a tick may decide by them."""
-    if leaving is None:
+    if own.leaves is None:
         return starts
-    return {job: start for job, start in starts.items() if leaving.is_judged(job)}
+    decisions = inputs.decisions
+    return {job: at for job, at in starts.items() if is_judged(decisions.get(job))}
 
 
 def without(
@@ -134,5 +145,5 @@ def differ(before: PassInputs, now: PassInputs) -> bool:
         or before.records.bursts is not now.records.bursts
         or before.world.lead.usable != now.world.lead.usable
         or before.world.lead.queues != now.world.lead.queues
-        or not now.lacking <= before.lacking
+        or not now.unjudged <= before.unjudged
     )

@@ -26,7 +26,6 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.records import Records
-from burst.core.select.leaving import stay_after_all
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth.forecast import forecast, own_nodes_queue
@@ -39,9 +38,9 @@ from burst.runtime.forecast_pass import (
     Judged,
     Line,
     PassInputs,
+    bursts_assumed,
     differ,
     judgeable,
-    leaving_of,
     next_start,
     without,
 )
@@ -70,12 +69,13 @@ class Forecaster:
         self._pause = _PAUSE_S
         self._tell_error = tell_error
         self._runs = RunLog(tell_error=tell_error)
-        self._left: Mapping[JobId, float] = {}
         self._ended: SimpleQueue[ActiveJob] = SimpleQueue()
         self._news = threading.Condition()
         # All below are read and written with `_news` held.
         self._closing = False
         self._dirty = False
+        self._owed_since: float | None = None
+        """Since when something has changed that no forecast has yet."""
         self._inputs: PassInputs | None = None
         self._settings = Settings()
         self._found: Forecasts | None = None
@@ -117,10 +117,8 @@ class Forecaster:
                 self._inputs = None
                 self._forget()
                 return
-            cache = decided.refusal_cache
-            lacking = set(cache.unforecast if cache else ())
             before = self._inputs
-            self._inputs = PassInputs(records, world, decided.decisions, lacking)
+            self._inputs = PassInputs.of(records, world, decided.decisions)
             if before is None or differ(before, self._inputs):
                 self._mark()
 
@@ -128,6 +126,11 @@ class Forecaster:
         """Return what is known; None if nothing is. From any thread."""
         with self._news:
             return self._found
+
+    def owed_since(self) -> float | None:
+        """Return since when a forecast is owed; None if the last one stands."""
+        with self._news:
+            return self._owed_since
 
     def take_texts(self) -> dict[str, str]:
         """Return records to be stored now, if there are any, by key."""
@@ -226,26 +229,20 @@ class Forecaster:
             self._runs.ended(self._ended.get(), own.ranks)
         line = Line.of(picture, own, settings)
         judged = before.judged if before is not None else None
-        leaving = None
-        if (
-            judged is None
-            or not judged.stands(line, inputs.lacking, now)
-            or stay_after_all(self._left, inputs.decisions, now)
-        ):
-            judged, leaving = None, leaving_of(inputs, settings, self._left, now)
-        if leaving is not None:
-            own = msgspec.structs.replace(own, leaves=leaving.leaves)
+        if judged is not None and not judged.stands(line, inputs.unjudged, now):
+            judged = None
+        if judged is None:
+            leaves = bursts_assumed(inputs, settings, now)
+            own = msgspec.structs.replace(own, leaves=leaves)
         made = forecast(picture, own, self._runs.history, now)
         self._runs.forecast(picture, made.starts, own.ranks)
         texts = self._runs.texts_due(now)
         with self._news:
             self._texts |= texts
-        if leaving is not None:
-            self._left = leaving.left
         return Forecasts(
             at=now,
             starts=made.starts,
-            judged=judged or Judged(judgeable(made.starts, leaving), now, line),
+            judged=judged or Judged(judgeable(made.starts, inputs, own), now, line),
             run_times=made.run_times,
             pending=picture.pending,
             grades=self._runs.grades.grades(),
@@ -257,6 +254,7 @@ class Forecaster:
             self._forget()
             if found is not None and not self._closing and self._inputs is not None:
                 self._found = found
+                self._owed_since = self._clock() if self._dirty else None
                 for job, start in (*found.starts.items(), *found.judged.starts.items()):
                     if start.after is not None:
                         self._awaited.setdefault(start.after, []).append(job)
@@ -269,6 +267,8 @@ class Forecaster:
 
     def _mark(self) -> None:
         self._dirty = True
+        if self._owed_since is None:
+            self._owed_since = self._clock()
         self._news.notify_all()
 
     def _forget(self) -> None:

@@ -240,8 +240,8 @@ def test_a_large_job_gets_several_slots_where_allowed():
         [("local/small", Reason.SLOTS_SMALL)],
     )
     assert made.decisions[1].text() == (
-        "it needs 6 nodes; they are to be had, but no rank slots of the lead hold more"
-        " than 4 (burst lead add-slot, then restart the lead)"
+        "it needs 6 nodes; offers have that many, but no rank slot of the lead holds"
+        " more than 4 (burst lead add-slot, then restart the lead)"
     )
 
 

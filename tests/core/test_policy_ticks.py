@@ -97,12 +97,12 @@ def test_a_job_is_told_what_a_burst_would_save_and_when_it_is_asked_again() -> N
     what = seen(TWO_HOURS, forecasts={ONE: starts(600, after=7, spread=120)})
     told = tick_once(what, **FRUGAL).decisions[ONE].text()
     # T0 is 1970-01-12 13:46:40 UTC; the texts are local times.
-    assert told.startswith("expected here ")
-    there = "or in 1m from local (as its offer says) for 4.07 as offered; rule"
-    assert f", when ƒ8 ends), {there}" in told
+    assert told.startswith("starts on own nodes about ")
+    there = "in 1m on local/small (as its offer says) for 4.07 as offered, which rule"
+    assert f", when ƒ8 ends); {there}" in told
     assert told.endswith(
-        "rule default asks for 0.1 h saved per node-hour, this saves 0.074;"
-        " asked again when ƒ8 ends"
+        "rule default does not pay: it saves 0.074 of the 0.1 h for a node-hour that"
+        " the rule asks for; judged again when ƒ8 ends"
     )
 
 
@@ -113,8 +113,8 @@ def test_what_is_known_of_past_bursts_counts() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(HOUR / 2)})
     known = Records(times={"local": slow})
     told = tick_once(what, known, **FRUGAL).decisions[ONE].text()
-    assert "or in 30m from local (9 of 10 bursts within 30m)" in told
-    assert "this saves nothing; asked again when that changes" in told
+    assert "in 30m on local/small (9 of 10 bursts within 30m)" in told
+    assert "it saves nothing of the 0.1 h" in told
 
 
 def test_the_time_limit_counts_rather_than_the_expected_run_time() -> None:
@@ -171,32 +171,34 @@ def test_in_mode_queue_a_job_cannot_wait_for_own_nodes() -> None:
 
 
 def test_without_a_forecast_a_job_waits_for_it_as_long_as_its_deadline() -> None:
-    what = seen(TWO_HOURS)
-    made = tick_once(what, **FRUGAL)
+    made = tick_once(seen(TWO_HOURS), **FRUGAL)
     assert reason(made) is Reason.NOT_FORECAST
+    what = seen(TWO_HOURS, forecast_owed_since=NOW)
     late = tick_once(what, now=NOW + 59, cache=made.refusal_cache, **FRUGAL)
     assert reason(late) is Reason.NOT_FORECAST
+    assert late.decisions[ONE].facts["until"] == NOW + 60
     over = tick_once(what, now=NOW + 60, cache=late.refusal_cache, **FRUGAL)
     assert reason(over) is Reason.PROPOSED
-    # A daemon that has just started waits for its first forecast.
-    assert reason(tick_once(what, now=NOW + 60, **FRUGAL)) is Reason.NOT_FORECAST
+    # Where forecasts are made, it waits for the next one that has it.
+    others = seen(TWO_HOURS, forecasts={TWO: starts(60)})
+    assert reason(tick_once(others, now=NOW + 60, **FRUGAL)) is Reason.NOT_FORECAST
 
 
-def test_a_job_that_was_refused_meanwhile_has_waited_for_its_forecast() -> None:
+def test_a_job_is_refused_by_its_offers_once_its_forecast_is_late() -> None:
     """It is in our scheduler, and not looked at again before something changes."""
     tables: dict[str, Any] = {
         "intake": {"mode": "scheduler"},
         "limits": {"max_bursts": 0},
         **FRUGAL,
     }
-    what = seen(TWO_HOURS, offers={"local": ()})
+    what = seen(TWO_HOURS, offers={"local": ()}, forecast_owed_since=NOW)
     cache: RefusalCache | None = None
-    for now in (NOW, NOW + 61, NOW + 62):
+    told = []
+    for now in (NOW, NOW + 59, NOW + 60, NOW + 61):
         made = tick_once(what, now=now, cache=cache, **tables)
+        told.append(reason(made))
         cache = made.refusal_cache
-    assert reason(made) is Reason.NO_OFFERS
-    assert cache is not None
-    assert cache.unforecast == {ONE: NOW}
+    assert told == [Reason.NOT_FORECAST] * 2 + [Reason.NO_OFFERS] * 2
 
 
 def test_where_nothing_is_offered_that_is_what_a_job_is_told() -> None:
@@ -401,7 +403,7 @@ def test_a_refusal_stands_until_its_forecast_asks_for_more(mode: str) -> None:
     # Bursts that come sooner save more.
     quick = ProviderTimes().learn("small/2", online=1.0)
     made = decided(known=Records(times={"local": quick}))
-    assert "or in 1s from local" in made.decisions[ONE].text()
+    assert "; in 1s on local/small" in made.decisions[ONE].text()
     # Where own nodes are free it may start there.
     assert decided(lead=view(TWO_HOURS)).decisions[ONE] is not kept
 
@@ -471,7 +473,7 @@ def test_a_rule_has_own_nodes_tried_first() -> None:
     tables: dict[str, Any] = {"policy": [{"wait": "20m", "match": {"nodes": 2}}]}
     made = tick_once(seen(TWO_HOURS), **tables)
     assert reason(made) is Reason.OWN_FIRST
-    assert made.decisions[ONE].text().startswith("rule policy-1 has own nodes tried")
+    assert made.decisions[ONE].text().startswith("rule policy-1 keeps the job on")
     later = tick_once(seen(TWO_HOURS), now=T0 + 1201, **tables)
     assert reason(later) is Reason.PROPOSED
     # What own nodes could never serve does not wait for them.
@@ -531,10 +533,12 @@ def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
     )
     made = tick_once(what, **FRUGAL)
     assert (
-        "or in 0s from near (as its offer says) for 2.00" in made.decisions[ONE].text()
+        "; in 0s on near/small (as its offer says) for 2.00"
+        in made.decisions[ONE].text()
     )
     assert (
-        "or in 1m from far (as its offer says) for 6.10" in made.decisions[TWO].text()
+        "; in 1m on far/small (as its offer says) for 6.10"
+        in made.decisions[TWO].text()
     )
 
 

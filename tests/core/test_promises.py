@@ -110,10 +110,10 @@ def test_what_is_free_first_is_promised(need, busy, slots, start):
 def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
     text = told.text()
-    assert text.startswith("it gets 10 nodes of local/small about ")
-    assert text.endswith(", when burst-1-aaaaaa ends; kept for it: ranks 2-11")
+    assert text.startswith("starts about ")
+    assert ", when burst-1-aaaaaa ends, on 10 nodes of local/small; kept" in text
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
-    assert "of local/small as soon as they are free; kept" in told.text()
+    assert told.text().startswith("starts as soon as they are free, on 10 nodes of")
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
     assert "once burst-1-aaaaaa has ended, which no time limit foretells" in told.text()
     assert told.text().endswith("([deadlines] reservation)")

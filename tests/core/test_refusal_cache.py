@@ -97,6 +97,7 @@ def test_while_nothing_changes_all_refusals_stand() -> None:
     ("before", "now", "at"),
     [
         (standing(), but(offers={"new": ()}), T0),
+        (standing(), but(forecast_late=True), T0),
         (standing(), but(free={0: OWN}), T0),
         (standing(), but(ranks=LeasableRanks(free=frozenset({2}))), T0),
         (standing(), but(settings=settings(limits={"max_nodes": 1})), T0),
@@ -123,17 +124,6 @@ def test_all_are_judged_anew_once_something_changed(
     # Not again before a while.
     paused = msgspec.structs.replace(before, pause=at + 1)
     assert stand(paused, now, at) == Standing(VERDICTS, (), True, at + 1)
-
-
-def test_what_waits_for_a_forecast_stands_until_that_is_late() -> None:
-    # ONE is refused for another reason by now, and job 9 is gone.
-    waiting = dict.fromkeys((ONE, TWO, JobId(9)), T0)
-    late = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0 + 60})
-    same = {ONE: REFUSED, TWO: late}
-    before = standing(unforecast=waiting, decisions=same)
-    for at, left in ((T0 + 59, same), (T0 + 60, {})):
-        found = standing_refusals(before, same, BEFORE, LEAD_VIEW, at)
-        assert found.decisions == left
 
 
 def test_they_are_judged_in_parts_the_most_urgent_first() -> None:

@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from burst.config import parse
-from burst.core.worth.estimate import StartEstimate
-from burst.lead import ServiceRequest
 from burst.model.jobid import JobId, format_f58
-from burst.runtime.session import Session
-from burst.wakeup import WakeUp
 from tests.contract.instance import SLEEP
 from tests.contract.whole_queue import QueueReader
+from tests.flux.forecasting import daemon
 from tests.flux_instance import FluxInstance, flux_instance
 from tests.intake.modes import TABLES
 from tests.intake.user_cli import UserCli
@@ -33,47 +26,6 @@ WORKLOAD = [*[(1.0, 2.0)] * 8, *[(0.1, 2.0)] * 8]
 # It is what the daemon allows, too, where it grades its forecasts.
 _LATE_S = 5.0
 _DEADLINE_S = 180.0
-
-
-class Daemon:
-    """A daemon's session that ticks on a thread, and what it told first of each job."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.told: dict[JobId, StartEstimate] = {}
-        self._going = True
-        self._thread = threading.Thread(target=self._tick)
-        self._thread.start()
-
-    def _tick(self) -> None:
-        while self._going:
-            self.session.tick(0.5)
-            starts = self.session.engine.snapshot.world.forecasts or {}
-            for job, start in starts.items():
-                self.told.setdefault(job, start)
-
-    def stop(self) -> None:
-        self._going = False
-        self.session.wake()
-        self._thread.join()
-        self.session.close()
-
-    def ask(self, method: str, **payload: str) -> dict[str, Any]:
-        request = ServiceRequest(method, dict(payload), 0, owner=True)
-        return self.session.api.answer(request)
-
-
-@contextmanager
-def daemon(instance: FluxInstance, tables: Mapping[str, Any]) -> Iterator[Daemon]:
-    with closing(instance.lead()) as lead:
-        settings = parse(tables, "test")
-        session = Session(lead, settings, WakeUp(), Future)
-        session.start()
-        found = Daemon(session)
-        try:
-            yield found
-        finally:
-            found.stop()
 
 
 def submit(instance: FluxInstance, run: float, limit: float) -> JobId:
@@ -117,7 +69,7 @@ def test_the_daemon_grades_what_it_told_as_the_journal_does(
     }
     assert len(inside) > len(WORKLOAD) / 2, "too few had to wait"
     assert any(inside.values())
-    assert here is None or "expected here" in here["text"]
+    assert here is None or "on own nodes" in here["text"]
     grade = status["forecasts"]["grade"]
     assert abs(grade["inside"] - sum(inside.values()) / len(inside)) <= 0.1, inside
 

@@ -63,3 +63,20 @@ def test_waiting_states_of_bursts_name_their_deadlines():
         (State.REAP, "reap"),
     ):
         assert f"[deadlines] {key}" in BURST_STEPS[state].what.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "acts"),
+    [
+        ([Reason.BUDGET_SMALL, Reason.OTHER_PROVIDER], Actor.USER),
+        ([Reason.SLOTS_DRAINED], Actor.USER),
+        ([Reason.BUDGET_SMALL, Reason.SLOTS_BUSY], Actor.DAEMON),
+        ([Reason.OFFERS_UNKNOWN], Actor.DAEMON),
+        ([], Actor.DAEMON),
+    ],
+)
+def test_who_waits_for_no_offer_in_vain_is_told(reasons, acts):
+    refusals = tuple(OfferRejection("a/b", reason) for reason in reasons)
+    told = Decision(Reason.TURNED_DOWN, {}, refusals).next_step()
+    assert told.startswith(acts.value)
+    assert ("an administrator the settings" in told) == (acts is Actor.USER)

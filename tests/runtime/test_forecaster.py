@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult
 from burst.core.worth.estimate import StartEstimate
@@ -57,6 +56,10 @@ ASKED = Reason.NOT_FORECAST
 NOTHING = TickResult(records=Records(), events=(), actions=(), decisions={})
 
 
+def unreadable() -> None:
+    raise Unreadable("read again")
+
+
 class OneLead:
     """Shows `jobs`; `before` is called while a picture is taken."""
 
@@ -98,13 +101,8 @@ class Forecasting:
             job(number, slots(4), duration=600.0, userid=1, name="app")
             for number in jobs
         ]
-        lacking = dict.fromkeys((n for n in jobs if jobs[n] is ASKED), now)
-        cache = RefusalCache(inputs=None, unforecast=lacking)  # type: ignore[arg-type]
-        decided = msgspec.structs.replace(
-            NOTHING,
-            decisions={n: Decision(reason, {}) for n, reason in jobs.items()},
-            refusal_cache=cache,
-        )
+        decisions = {n: Decision(reason, {}) for n, reason in jobs.items()}
+        decided = msgspec.structs.replace(NOTHING, decisions=decisions)
         self.now = now
         self.forecaster.use(settings(plan={"worth": 0.05}))
         self.forecaster.observe(NOTHING.records, world(view(*views)), decided)
@@ -197,9 +195,6 @@ def test_nothing_is_known_while_the_jobs_are_read_again(it: Forecasting) -> None
     it.begin()
     it.expected(2, T0 + 540.0)
 
-    def unreadable() -> None:
-        raise Unreadable("read again")
-
     it.lead.before = unreadable
     it.forecaster.lost()
     assert it.forecaster.current() is None
@@ -231,7 +226,7 @@ def test_once_a_job_should_have_started_it_is_estimated_anew(it: Forecasting) ->
     it.expected(2, T0 + 541.0)
 
 
-def test_jobs_behind_one_that_leaves_are_told_and_judged_without_it() -> None:
+def test_jobs_behind_one_that_bursts_are_told_and_judged_without_it() -> None:
     """On four cores, of which one node is 1/2: a burst pays from 60 s of wait on."""
     it = Forecasting()
     it.lead.jobs = [RUNNING, active(2), active(3)]
@@ -248,10 +243,14 @@ def test_jobs_behind_one_that_leaves_are_told_and_judged_without_it() -> None:
         3: 540.0,
     }
     assert both.starts == both.judged.starts
-    # The planner has no place for it, and had none a minute later.
-    turned_down = it.pass_by_hand(T0 + 60, j2=Reason.TURNED_DOWN, j3=ASKED)
-    assert turned_down.judged.starts[JobId(3)].expected == T0 + 540
-    turned_down = it.pass_by_hand(T0 + 61, j2=Reason.TURNED_DOWN, j3=ASKED)
+    # The planner had no nodes for it. They are judged as they were until something
+    # happens in the queue.
+    turned_down = it.pass_by_hand(T0 + 60, j2=Reason.TURNED_DOWN, j3=Reason.NOT_WORTH)
+    assert turned_down.judged == both.judged
+    assert turned_down.starts[JobId(3)].expected == T0 + 1140
+    it.lead.jobs.append(active(4))
+    turned_down = it.pass_by_hand(T0 + 61, j2=Reason.TURNED_DOWN, j3=Reason.NOT_WORTH)
+    assert turned_down.judged.starts[JobId(2)].expected == T0 + 540
     assert turned_down.judged.starts[JobId(3)].expected == T0 + 1140
 
 
@@ -286,6 +285,27 @@ def test_a_job_that_lacks_a_forecast_is_judged_by_the_next() -> None:
     assert first.starts.keys() == {2}
     assert first.judged.starts == {}
     assert it.pass_by_hand(T0 + 1, j2=ASKED).judged.starts.keys() == {2}
+
+
+def test_a_forecast_is_owed_from_the_first_change_until_one_is_made() -> None:
+    it = Forecasting()
+    assert it.forecaster.owed_since() is None
+    it.pass_by_hand(T0, j2=ASKED)
+    assert it.forecaster.owed_since() is None
+    it.forecaster.changed()
+    it.now = T0 + 5
+    it.forecaster.ended(active(3))
+    assert it.forecaster.owed_since() == T0
+    # Nothing comes of a pass while jobs are read again, or after which some ended.
+    before, it.lead.before = it.lead.before, unreadable
+    it.forecaster.make_pass()
+    assert it.forecaster.owed_since() == T0
+    it.lead.before = it.forecaster.changed
+    it.forecaster.make_pass()
+    assert it.forecaster.owed_since() == T0 + 5
+    it.lead.before = before
+    it.forecaster.make_pass()
+    assert it.forecaster.owed_since() is None
 
 
 def test_a_failure_is_logged_and_the_next_pass_is_made(

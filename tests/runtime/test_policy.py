@@ -100,8 +100,8 @@ def test_explain_compares_by_the_last_forecast() -> None:
     refused = Decision(Reason.NOT_WORTH, {"comparison": "as it was"})
     snapshot = msgspec.structs.replace(snapshot, decisions={one.id: refused}, **changes)
     told = service_answers.explain(snapshot, format_f58(one.id))
-    assert told["why"].startswith("expected here ")
-    assert "rule default asks for 0.1 h saved per node-hour, this saves" in told["why"]
+    assert told["why"].startswith("starts on own nodes about ")
+    assert "which rule default does not pay: it saves" in told["why"]
     later = StartEstimate(expected=T0 + 9e9, earliest=T0, latest=T0 + 9e9)
     seen = msgspec.structs.replace(seen, forecasts={one.id: later})
     snapshot = msgspec.structs.replace(snapshot, world=seen)

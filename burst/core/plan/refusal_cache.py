@@ -33,7 +33,6 @@ from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
-from burst.model.reason import Reason
 
 AT_ONCE = 500
 """So many jobs are judged anew in one tick."""
@@ -64,8 +63,6 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Not before this time, in seconds since the epoch."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """Of jobs that could not have all the nodes that they need."""
-    unforecast: Mapping[JobId, float] = {}
-    """Since when jobs whose rule asks for a forecast have had none."""
     rules: RuleSet | None = None
     """Those of the settings, as far as jobs were compared with them; None for none."""
     promises: tuple[Promise, ...] = ()
@@ -144,7 +141,7 @@ def standing_refusals(
 
     `same` are the refusals of jobs that are as they were.
     """
-    changed = before.changed or _has_changed(before, same, inputs, lead, now)
+    changed = before.changed or _has_changed(before, inputs, lead, now)
     queue = [job for job in before.outdated if job in same]
     pause = before.pause
     if changed and not queue and now >= pause:
@@ -158,25 +155,14 @@ def standing_refusals(
 
 
 def _has_changed(
-    before: RefusalCache,
-    same: Mapping[JobId, Decision],
-    inputs: RefusalInputs,
-    lead: LeadView,
-    now: float,
+    before: RefusalCache, inputs: RefusalInputs, lead: LeadView, now: float
 ) -> bool:
     """Tell whether something is another that refusals rest on."""
     if now >= before.inputs.until or inputs != before.inputs:
         return True
     # A job ahead of them may be canceled, or less urgent.
     ahead = (*before.here, *(promise.job for promise in before.promises))
-    if any(lead.jobs.get(job) is not before.jobs[job] for job in ahead):
-        return True
-    waiting = (same[job] for job in before.unforecast if job in same)
-    return any(
-        now >= found.facts["until"]
-        for found in waiting
-        if found.reason is Reason.NOT_FORECAST
-    )
+    return any(lead.jobs.get(job) is not before.jobs[job] for job in ahead)
 
 
 def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:

@@ -15,6 +15,7 @@ from burst.core.plan.slots import RankSlot
 from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
+from burst.core.select.job_policy import forecast_due
 from burst.core.world import World
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
@@ -54,6 +55,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     open_rules: int = 1
     """The rules whose hours it was, as bits."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
+    forecast_late: bool = False
+    """Whether jobs without a forecast are decided on as by a worth of 0."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go."""
     reserved: Mapping[BurstId, Money] = {}
@@ -91,6 +94,7 @@ def refusal_inputs(
         banks=world.banks,
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
+        forecast_late=tx.now >= forecast_due(world, settings, tx.now),
         times=dict(tx.times),
         reserved={name: entry.reserved for name, entry in tx.entries.items()}
         if settings.budget

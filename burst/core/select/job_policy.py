@@ -6,8 +6,6 @@ Where there are none, and `[plan] worth` is 0, nothing here changes a decision.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-
 import msgspec
 
 from burst.config import PolicyRule, Settings
@@ -67,21 +65,10 @@ class JobPolicy:
         self._first: dict[BurstPreferences, ProviderOffer | None] = {}
         self._times = OnlineTimes(records.times)
         self._purchases: dict[tuple[str, int], Purchase] = {}
-        self._unforecast: Mapping[JobId, float] = {}
-        self._lacking: dict[JobId, float] = {}
 
-    def begin(self, rules: RuleSet, unforecast: Mapping[JobId, float]) -> None:
-        """Take over the rules, and which jobs had no forecast in the tick before."""
+    def begin(self, rules: RuleSet) -> None:
+        """Take over the rules."""
         self._rules = None if rules.leaves_all else rules
-        self._unforecast = unforecast
-
-    def still_unforecast(self, others: Container[JobId]) -> Mapping[JobId, float]:
-        """Return since when jobs whose rule asks for a forecast have had none.
-
-        Those of `others` were not looked at in this tick; nothing changes for them.
-        """
-        kept = {job: at for job, at in self._unforecast.items() if job in others}
-        return kept | self._lacking
 
     def may_burst(self, job: JobView) -> bool:
         """Tell whether a job is burstable by its attribute, or as a rule marks it."""
@@ -156,7 +143,7 @@ class JobPolicy:
             return None
         here = self._world.forecasts.get(job.id) if self._world.forecasts else None
         if here is None:
-            return self._decide_without(job, rule)
+            return self._decide_without(rule)
         compared = self._compare(job, request, rule, here)
         if compared is None or compared.judgement.pays:
             return None  # where no offer would do, the planner says why
@@ -200,10 +187,8 @@ class JobPolicy:
         hold = self._records.holds.get(job.id)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
-    def _decide_without(self, job: JobView, rule: PolicyRule) -> Decision | None:
-        since = self._unforecast.get(job.id, self._now)
-        self._lacking[job.id] = since
-        until = since + self._settings.deadlines.forecast
+    def _decide_without(self, rule: PolicyRule) -> Decision | None:
+        until = forecast_due(self._world, self._settings, self._now)
         if self._now >= until:
             return None
         return Decision(Reason.NOT_FORECAST, {"rule": rule.name, "until": until})
@@ -229,7 +214,7 @@ class JobPolicy:
         return Comparison(
             here=here,
             purchase=purchase,
-            provider=candidate.provider,
+            offer=candidate.key,
             judgement=judge(here, purchase, rule.worth or 0.0, self._now),
             rule=rule.name,
             now=self._now,
@@ -278,6 +263,12 @@ class JobPolicy:
         return nodes
 
 
+def forecast_due(world: World, settings: Settings, now: float) -> float:
+    """Return until when jobs without a forecast wait for the one that is owed."""
+    since = world.forecast_owed_since
+    return (now if since is None else since) + settings.deadlines.forecast
+
+
 def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
     """Return preferences of a user, narrowed by a rule."""
     prices = [price for price in (wish.max_price, rule.max_price) if price is not None]
@@ -295,5 +286,5 @@ def policy_for_job(
     """Return what answers for one job outside of a tick. The lead can be read."""
     own_nodes = OwnNodes(records, world, Constraints(world.identity))
     policy = JobPolicy(records, world, own_nodes, settings, now)
-    policy.begin(RuleSet(settings.rules, world.userids), {})
+    policy.begin(RuleSet(settings.rules, world.userids))
     return policy

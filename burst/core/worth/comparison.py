@@ -22,7 +22,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     here: StartEstimate
     purchase: Purchase
-    provider: str
+    offer: str
+    """As `PROVIDER/OFFER`."""
     judgement: Judgement
     rule: str
     now: float
@@ -34,10 +35,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         again = f"when {format_f58(after)} ends" if after else "when that changes"
         saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
         return (
-            f"{start_text(self.here, self.now)},"
-            f" or in {self._online()}{self._cost()}; rule {self.rule} asks for"
-            f" {judgement.asks:g} h saved per node-hour, this saves {saves};"
-            f" asked again {again}"
+            f"starts {start_text(self.here, self.now)}; in {self._online()}"
+            f"{self._cost()}, which rule {self.rule} does not pay: it saves {saves} of"
+            f" the {judgement.required:g} h for a node-hour that the rule asks for;"
+            f" judged again {again}"
         )
 
     def _online(self) -> str:
@@ -47,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             if online.bursts
             else "as its offer says"
         )
-        return f"{format_fsd(online.p50)} from {self.provider} ({past})"
+        return f"{format_fsd(online.p50)} on {self.offer} ({past})"
 
     def _cost(self) -> str:
         purchase = self.purchase

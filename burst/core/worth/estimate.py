@@ -89,26 +89,28 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """Node-hours, with those of boot and tear-down."""
     worth: float
     """Hours saved for each node-hour bought; math.inf if nothing is bought."""
-    asks: float
+    required: float
     """The worth that the rule asks for."""
 
 
 def judge(
-    here: StartEstimate, purchase: Purchase, asks: float, now: float
+    here: StartEstimate, purchase: Purchase, required: float, now: float
 ) -> Judgement:
     """Compare the start that is expected here with that on a burst made now.
 
     A job's nodes are paid from the call of `provision` until they are deleted: while
     they boot (the median time to online), while the job runs, and while they are taken
-    down. If `asks` is 0, a burst pays for whatever must wait here, even for less time
-    than the nodes take to boot.
+    down. If `required` is 0, a burst pays for whatever must wait here, even for less
+    time than the nodes take to boot.
     """
     saved = _hours_saved(here.expected, now + purchase.online.p50)
     paid = purchase.online.p50 + purchase.run_time + purchase.teardown
     bought = purchase.nodes * paid / _HOUR_S if purchase.nodes else 0.0
     worth = _ratio(saved, bought)
-    enough = worth >= asks and saved > 0 if asks > 0 else here.expected > now
-    return Judgement(pays=enough, saved=saved, bought=bought, worth=worth, asks=asks)
+    enough = worth >= required and saved > 0 if required else here.expected > now
+    return Judgement(
+        pays=enough, saved=saved, bought=bought, worth=worth, required=required
+    )
 
 
 def _hours_saved(here: float, there: float) -> float:

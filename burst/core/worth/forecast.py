@@ -54,8 +54,8 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
     """Queues in which no job starts."""
     scheduler: Scheduler
     leaves: Callable[[JobId, float], bool] | None = None
-    """Tells of a job and its start whether it leaves the line for a burst; None: no job
-    does."""
+    """Tells of a job and its start whether a burst is assumed for it; None: for no
+    job."""
 
     @property
     def ranks(self) -> KeysView[int]:

@@ -18,17 +18,20 @@ _FAR_S = 43200.0
 
 
 def start_text(start: StartEstimate, now: float) -> str:
-    """Return it as `expected here 14:03 (13:40 to 15:10, when f3x ends)`."""
+    """Return it as `on own nodes about 14:03 (13:40 to 15:10, when f3x ends)`."""
+    if math.isinf(start.earliest):
+        return "own nodes that are up cannot hold it"
     if math.isinf(start.expected):
-        return "no start here can be foreseen"
+        return "no start on own nodes can be foreseen"
     ends = f", when {format_f58(start.after)} ends" if start.after is not None else ""
     expected = max(start.expected, now)
     latest = max(start.latest, now)
+    about = "now" if expected <= now else f"about {_told(expected, now)}"
     if expected == latest and not ends:
-        return f"expected here {_told(expected, now)}"
+        return f"on own nodes {about}"
     until = "or later" if math.isinf(latest) else f"to {_told(latest, now)}"
     within = f"{_told(start.earliest, now)} {until}"
-    return f"expected here {_told(expected, now)} ({within}{ends})"
+    return f"on own nodes {about} ({within}{ends})"
 
 
 def start_row(start: StartEstimate, grade: Grade | None, now: float) -> dict[str, Any]:

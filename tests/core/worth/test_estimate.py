@@ -42,7 +42,7 @@ def buys(
 
 def test_boot_and_teardown_are_bought_and_boot_is_waited_for() -> None:
     assert judge(starts(1.25), buys(4, 2.0), 0.1, NOW) == Judgement(
-        pays=True, saved=1.0, bought=10.0, worth=0.1, asks=0.1
+        pays=True, saved=1.0, bought=10.0, worth=0.1, required=0.1
     )
 
 

@@ -28,28 +28,32 @@ def estimate(early: float, expected: float, late: float, after: JobId | None = F
     [
         (
             estimate(at(13, 40), at(14, 3), at(15, 10)),
-            "expected here 14:03 (13:40 to 15:10, when ƒ3x ends)",
+            "on own nodes about 14:03 (13:40 to 15:10, when ƒ3x ends)",
         ),
         (
             estimate(at(13, 31), at(13, 32), at(15, 10), None),
-            "expected here 13:32:00 (13:31:00 to 15:10)",
+            "on own nodes about 13:32:00 (13:31:00 to 15:10)",
         ),
-        (estimate(NOW, NOW, NOW, None), "expected here now"),
+        (estimate(NOW, NOW, NOW, None), "on own nodes now"),
         (
             estimate(NOW - 5, NOW - 5, at(14, 0)),
-            "expected here now (now to 14:00, when ƒ3x ends)",
+            "on own nodes now (now to 14:00, when ƒ3x ends)",
         ),
         (
             estimate(at(14, 0), at(15, 0), math.inf, None),
-            "expected here 15:00 (14:00 or later)",
+            "on own nodes about 15:00 (14:00 or later)",
         ),
         (
             estimate(at(14, 0), at(9, 0, day=3), math.inf, None),
-            "expected here 2026-03-03 09:00 (14:00 or later)",
+            "on own nodes about 2026-03-03 09:00 (14:00 or later)",
+        ),
+        (
+            estimate(at(14, 0), math.inf, math.inf),
+            "no start on own nodes can be foreseen",
         ),
         (
             estimate(math.inf, math.inf, math.inf, None),
-            "no start here can be foreseen",
+            "own nodes that are up cannot hold it",
         ),
     ],
 )

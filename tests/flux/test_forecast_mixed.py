@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Starts told for jobs of many shapes, on nodes that differ, against Flux's starts.
+
+Own nodes with and without GPUs; jobs that ask for slots, nodes, GPUs, properties and
+hosts. The job-exec module only waits in their stead, so that they take as long as they
+say on a busy machine, too.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import pytest
+
+from burst.model.jobid import JobId
+from tests.contract.whole_queue import QueueReader
+from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
+from tests.flux.forecasting import daemon
+from tests.flux_instance import FluxInstance, flux_instance
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.flux
+
+# Beside the lead of two cores: one like it, and three of four cores and a GPU.
+NODES = ("lead-1", "more-0", "more-1", "more-2")
+# Flux takes a moment to end one job and start the next; a fifth of what the daemon
+# allows where it grades its forecasts.
+_LATE_S = 1.0
+FIRST = 12
+"""Jobs that tell how long those behind them take."""
+JOBS = 30
+
+
+class Kind(NamedTuple):
+    """Jobs that ask for the same."""
+
+    slots: int
+    cores: int
+    gpus: int = 0
+    nodes: int = 0
+    requires: dict[str, list[str]] | None = None
+
+
+KINDS = (
+    Kind(1, 1),
+    Kind(5, 2),
+    Kind(1, 1, gpus=1),
+    Kind(1, 2, requires={"properties": ["local"]}),
+    Kind(2, 2, gpus=1, nodes=2),
+    Kind(1, 4),
+    Kind(1, 2, gpus=1, requires={"hostlist": ["more-1"]}),
+    Kind(3, 4, nodes=3),
+    Kind(4, 1, requires={"properties": ["^local"]}),
+    Kind(3, 1, gpus=1),
+)
+
+
+def submit(instance: FluxInstance, number: int) -> JobId:
+    """Submit the next job, which runs for a third of its time limit, more or less.
+
+    Limits are whole seconds: Fluxion rounds them.
+    """
+    kind = KINDS[number * 7 % len(KINDS)]
+    limit = 1.0 + number * 5 % 3
+    run = limit * (0.25 + 0.05 * (number % 5))
+    system: dict[str, Any] = {
+        "duration": limit,
+        "job": {"name": f"kind-{KINDS.index(kind)}"},
+        "exec": {"test": {"run_duration": f"{run:.2f}s"}},
+    }
+    if kind.requires:
+        system["constraints"] = kind.requires
+    return instance.submit(
+        nodes=kind.nodes,
+        slots=kind.slots,
+        cores=kind.cores,
+        gpus=kind.gpus,
+        burstable=False,
+        attributes=system,
+    )
+
+
+def wait_for_ends(ends: QueueReader, jobs: int) -> None:
+    ends.until(lambda _: len(ends.over) >= jobs, f"{jobs} jobs to have ended")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "sched-simple",
+        pytest.param("easy", marks=needs_fluxion),
+        pytest.param("conservative", marks=needs_fluxion),
+    ],
+)
+def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) -> None:
+    extra = {} if policy == "sched-simple" else scheduled(policy)
+    with flux_instance(extra, further=3) as instance:
+        for host in NODES:
+            instance.start_follower(host)
+        if extra:
+            use_fluxion(instance)
+        wait_until(
+            lambda: instance.rpc("resource.status", {})["online"] == "0-1,10-12",
+            lambda: f"own nodes: {instance.rpc('resource.status', {})}",
+        )
+        with (
+            closing(instance.lead()) as other,
+            daemon(instance, {"daemon": {"forecast": "100ms"}}) as serving,
+        ):
+            ends = QueueReader(other)
+            ends.lead.follow_queue(ends)
+            other.listen(lambda: None)
+            submitted: dict[JobId, float] = {}
+            for last in (FIRST, JOBS):
+                for number in range(len(submitted), last):
+                    submitted[submit(instance, number)] = time.time()
+                wait_for_ends(ends, 8 if last == FIRST else last)
+            told = dict(serving.told)
+    starts = {job: ends.over[job].t_start for job in told}
+    assert len(told) >= len(submitted) / 2, "too few had to wait"
+    inside = [
+        told[job].earliest - 0.1 <= at <= told[job].latest + _LATE_S
+        for job, at in starts.items()
+    ]
+    assert sum(inside) >= 0.9 * len(inside), (told, starts)
+    # An interval that has everything in it would tell nothing.
+    known = list(submitted)[FIRST:]
+    waits = (starts[job] - submitted[job] for job in known if job in told)
+    wrong = (abs(starts[job] - told[job].expected) for job in known if job in told)
+    assert sum(wrong) <= sum(waits) / 2, (told, starts)
