@@ -13,7 +13,9 @@ from burst.core.cooldowns import (
     refuse_spec,
     refused_specs,
 )
-from burst.core.plan.offers import offer_catalog, provider_offers
+from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.failures import Failures
+from burst.core.plan.offers import provider_offers
 from burst.core.provider_health import (
     Health,
     OfferHealth,
@@ -27,7 +29,7 @@ from burst.core.provider_health import (
     pause_after,
     why_unavailable,
 )
-from burst.model.burst import Isolated
+from burst.model.burst import Burst, Isolated
 from burst.model.reason import Reason
 from tests.builders import T0, offer, settings
 from tests.lifecycles import LEASE
@@ -326,7 +328,8 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
     offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
-    for trials, refusals in ((set(), []), ({"local"}, [Reason.ON_TRIAL])):
-        market = offer_catalog(offered, {"local": held}, T0, trials)
+    coming = Burst(lease=msgspec.structs.replace(LEASE, provider="local"))
+    for its, refusals in (((), []), ([coming], [Reason.ON_TRIAL])):
+        market = offer_catalog(offered, Failures({"local": held}, its, T0))
         assert [refusal.reason for refusal in market.refusals] == refusals
         assert bool(market.offers) is not bool(refusals)

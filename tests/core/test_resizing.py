@@ -340,7 +340,7 @@ def test_a_growth_that_is_refused_is_given_back_and_all_else_goes_on(outcome):
     site.tick()
     assert site.last == "shrunk"
     assert site.burst.lease.ranks == (2, 3)
-    with pytest.raises(BurstError, match="cannot have 2 nodes more: had no"):
+    with pytest.raises(BurstError, match=r"cannot have 2 nodes more: .*: had no"):
         site.ask(4)
 
 
@@ -696,8 +696,8 @@ def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):
 def test_an_offer_that_is_gone_or_too_small_grows_nothing():
     site = Site()
     for offers, why in (
-        ((offer(max_nodes=3),), "local/small sells 3 nodes at the most"),
-        ((), "local/small is not offered now"),
+        ((offer(max_nodes=3),), "local/small: sells 3 nodes at the most"),
+        ((), "local/small: it is not offered now"),
     ):
         seen = {"local": ProviderView(offers=offers, read_at=NOW)}
         with pytest.raises(BurstError, match=why):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core.plan.trials import coming_bursts, running_trials
+from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.provider_health import Health, OfferHealth
 from burst.model.burst import Burst, State
 from burst.model.lead import JobState

@@ -36,9 +36,9 @@ import msgspec
 from burst.core.burst_actions import next_deadline
 from burst.core.housekeeping import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
+from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.provider_health import OfferHealth
 from burst.core.tick import run_tick
 from burst.core.worth.accounts import budgets_at

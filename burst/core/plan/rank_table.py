@@ -73,6 +73,7 @@ class RankTable:
         self._drained = {
             kind: [each for each in group if each.drained]
             for kind, group in self._by_class.items()
+            if any(each.drained for each in group)
         }
         self._free: dict[SlotClass, list[SlotRanks]] = {}
         """Slots with free ranks, in the order in which these are taken."""
@@ -82,6 +83,11 @@ class RankTable:
                 self._free[kind] = free
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
         self._classes: dict[str, list[SlotClass]] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether no rank is free, and a person has drained none either."""
+        return not self._free and not self._drained
 
     def classes(self, provider: str) -> Sequence[SlotClass]:
         """Return the kinds of slots that a provider may use."""
@@ -147,7 +153,7 @@ class RankTable:
         With them it would have enough now, or it has not enough without them at any
         time. With `spread` it may have several slots.
         """
-        slots, closed = self._by_class[slot_class], self._drained[slot_class]
+        slots, closed = self._by_class[slot_class], self._drained.get(slot_class, ())
         for group in [closed] if spread else [[each] for each in closed]:
             mine: dict[int, str] = {}
             gain = 0
