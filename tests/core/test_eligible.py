@@ -14,7 +14,7 @@ from burst.core.plan.failures import Failures
 from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import Terms, provider_offers
 from burst.core.plan.sources import Share, Source, new_burst
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import Burst, BurstId, Isolated, State, Tag
 from burst.model.decision import Decision, OfferRejection
@@ -79,6 +79,7 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(7), live(requester=100), Reason.FOR_OTHERS),
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),
+        (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
         (
             asks(live_worth=LiveBurstWorth(SOON, 60.0, 1.0, T0)),
             live(),
@@ -117,7 +118,7 @@ def test_how_much_of_a_burst_counts_too():
     assert why(eligible(), asks(), live(), Share(use)) is None
 
 
-COOLED = OfferHealth(1, T0 - 9, 4)
+COOLED = FailureRecord(1, T0 - 9, 4)
 JOINS = Burst(
     lease=msgspec.structs.replace(
         LEASE, provider="local", offer="small", hosts=tuple("abcd")
@@ -140,10 +141,10 @@ JOINS = Burst(
         ),
         (
             2,
-            {"health": Health(offers={"small": OfferHealth(1, T0 + 9, 2)})},
+            {"health": Health(offers={"small": FailureRecord(1, T0 + 9, 2)})},
             Reason.OFFER_COOLDOWN,
         ),
-        (1, {"health": Health(offers={"small": OfferHealth(1, T0 + 9, 2)})}, None),
+        (1, {"health": Health(offers={"small": FailureRecord(1, T0 + 9, 2)})}, None),
         (2, {"max_nodes": 1}, Reason.LIMIT_NODES),
     ],
 )

@@ -15,7 +15,7 @@ from burst.core.plan.demands import Demand, Plan, Promise, Proposal
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.limits import Usage
 from burst.core.plan.plan_growth import GrowthContext, with_growths
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
@@ -362,8 +362,8 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
     "held",
     [
         Health(trial=True),
-        Health(offers={"small": OfferHealth(1, NOW - 9, 2)}),
-        Health(offers={"small": OfferHealth(1, NOW + 9, 2)}),
+        Health(offers={"small": FailureRecord(1, NOW - 9, 2)}),
+        Health(offers={"small": FailureRecord(1, NOW + 9, 2)}),
     ],
 )
 def test_what_had_failed_is_tried_by_a_new_burst(held):

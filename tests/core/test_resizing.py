@@ -16,11 +16,10 @@ from burst.core.cost import cost
 from burst.core.lifecycle import apply, restore
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
+    FailureRecord,
     Health,
-    OfferHealth,
     Outcome,
     ProviderAnswer,
-    RefusedCall,
     Verb,
 )
 from burst.core.rank_leases import rank_leases
@@ -680,10 +679,13 @@ def test_limits_and_budgets_hold_for_a_growth(tables, why):
 @pytest.mark.parametrize(
     ("health", "why"),
     [
-        (Health(refused={"observe": RefusedCall("no rights", NOW + 9)}), "no rights"),
+        (
+            Health(refused={"observe": FailureRecord(1, NOW + 9, why="no rights")}),
+            "no rights",
+        ),
         (Health(trial=True), "one burst tries whether"),
-        (Health(offers={"small": OfferHealth(1, NOW + 9, 2)}), "no capacity"),
-        (Health(offers={"small": OfferHealth(1, NOW - 9, 2)}), "one burst tries"),
+        (Health(offers={"small": FailureRecord(1, NOW + 9, 2)}), "no capacity"),
+        (Health(offers={"small": FailureRecord(1, NOW - 9, 2)}), "one burst tries"),
     ],
 )
 def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):

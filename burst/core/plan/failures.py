@@ -16,8 +16,8 @@ from types import MappingProxyType
 from burst.core.cooldowns import spec_key
 from burst.core.plan.offers import ProviderOffer
 from burst.core.provider_health import (
+    FailureRecord,
     Health,
-    OfferHealth,
     cooldown_facts,
     why_unavailable,
 )
@@ -125,11 +125,11 @@ class Failures:
             return nodes
         return min(nodes, aside.nodes // 2)
 
-    def _aside(self, candidate: ProviderOffer) -> OfferHealth | None:
+    def _aside(self, candidate: ProviderOffer) -> FailureRecord | None:
         held = self._health.get(candidate.provider)
         return held.offers.get(candidate.offer.name) if held is not None else None
 
-    def _stands(self, candidate: ProviderOffer, aside: OfferHealth) -> bool:
+    def _stands(self, candidate: ProviderOffer, aside: FailureRecord) -> bool:
         """Tell whether bursts as large as the one that failed wait for something."""
         return aside.until > self._now or candidate.key in self._running
 
