@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import DeadlineSettings, LimitSettings
 from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.never import AllSlots
-from burst.core.plan.offers import offer_catalog, provider_offers
+from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slots import find_slots
@@ -88,7 +90,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     """Make one plan from scratch, as a tick does."""
     slots = find_slots(lead)
     found = provider_offers(offers(offered), {}, DeadlineSettings(), 0.0)
-    market = offer_catalog(found, {}, 0.0)
+    market = offer_catalog(found, Failures())
     usage = Usage(LimitSettings())
     free = frozenset(rank for slot in slots for rank in slot.ranks)
     context = PlanContext(

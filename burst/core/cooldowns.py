@@ -11,10 +11,9 @@ import msgspec
 from burst.config import LimitSettings, ProviderTable
 from burst.core.provider_health import (
     MOST_TIMES,
-    DrainedOffer,
+    FailureRecord,
     Health,
-    OfferHealth,
-    RefusedSpec,
+    failures_by_now,
     refused_again,
 )
 from burst.model.backoff import backoff
@@ -40,15 +39,13 @@ def cool_down(
     a smaller size, and after so long that a pause as long as any would be over; they
     are not counted for what was asked for before the offer was set aside.
     """
-    known = health.offers.get(offer, OfferHealth())
-    if nodes < known.nodes or known.until + limits.cooldown * MOST_TIMES < now:
-        failures = 1
-    elif known.covers(nodes, now):
-        failures, nodes = known.failures, known.nodes
-    else:
-        failures = known.failures + 1
-    until = now + _pause(limits.cooldown, failures)
-    entry = OfferHealth(failures, until, nodes)
+    known = health.offers.get(offer)
+    if known is not None and nodes < known.nodes:
+        known = None
+    if known is not None and known.covers(nodes, now):
+        nodes = known.nodes
+    failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
+    entry = FailureRecord(failures, now + _pause(limits.cooldown, failures), nodes)
     return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
 
 
@@ -61,11 +58,11 @@ def pause_reclaimed(
     asking again at once is paid for in vain. It counts as no failure, so the pause does
     not grow.
     """
-    known = health.offers.get(lease.offer, OfferHealth())
+    known = health.offers.get(lease.offer, FailureRecord(0))
     until = now + limits.cooldown
     if known.until >= until and known.nodes <= lease.nodes:
         return health
-    entry = OfferHealth(known.failures, until, lease.nodes)
+    entry = FailureRecord(known.failures, until, lease.nodes)
     return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
 
 
@@ -78,12 +75,9 @@ def count_drained(
     time. A burst that is online does not make that forgotten: only then can it fail so.
     """
     known = health.drained.get(offer)
-    if known is None or max(known.at, known.until) + limits.cooldown * MOST_TIMES < now:
-        failures = 1
-    else:
-        failures = known.failures + 1
+    failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
     until = now + _pause(limits.cooldown, failures - 1) if failures > 1 else 0.0
-    entry = DrainedOffer(failures=failures, at=now, until=until, why=why)
+    entry = FailureRecord(failures, until, why=why, at=now)
     return msgspec.structs.replace(health, drained={**health.drained, offer: entry})
 
 
@@ -148,7 +142,7 @@ def refuse_spec(
     if lease.isolated:
         return health
     key = spec_key(lease.offer, lease.slot, lease.nodes)
-    return _refuse(health, key, RefusedSpec(0, now, why), limits)
+    return _refuse(health, key, why, limits, now)
 
 
 def refuse_offer(
@@ -160,7 +154,7 @@ def refuse_offer(
     """
     if lease.isolated or lease.image:
         return health
-    return _refuse(health, spec_key(lease.offer), RefusedSpec(0, now, why), limits)
+    return _refuse(health, spec_key(lease.offer), why, limits, now)
 
 
 def forget_other_table(health: Health, table: ProviderTable) -> Health:
@@ -178,11 +172,10 @@ def forget_other_table(health: Health, table: ProviderTable) -> Health:
 
 
 def _refuse(
-    health: Health, key: str, refused: RefusedSpec, limits: LimitSettings
+    health: Health, key: str, why: str, limits: LimitSettings, now: float
 ) -> Health:
-    """Add the refusal, whose pause begins at its `until`."""
-    failures, until = refused_again(health.specs.get(key), limits, refused.until)
-    entry = RefusedSpec(failures, until, cut(refused.why, LONGEST_RULE))
+    known = health.specs.get(key)
+    entry = refused_again(known, cut(why, LONGEST_RULE), limits, now)
     others = [(name, spec) for name, spec in health.specs.items() if name != key]
     specs = dict([*others, (key, entry)][-_MOST_SPECS:])
     return msgspec.structs.replace(health, specs=specs)

@@ -76,71 +76,65 @@ class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """For which burst, if it is one on record: its call is in `World.calls`."""
 
 
-class OfferHealth(msgspec.Struct, frozen=True):
-    """An offer that had no capacity, or whose bursts did not come up."""
+class FailureRecord(msgspec.Struct, frozen=True):
+    """What failed, and until when it is not tried: one row of `Health`.
 
-    failures: int = 0
-    """0 if the cloud took nodes back while they came up, which is none."""
+    A method of a provider that it refused for its credentials, quota or settings; an
+    offer that had no capacity, or whose bursts did not come up; an offer of whose
+    bursts Flux drained nodes before any job had begun there; a kind of burst that the
+    provider refused.
+    """
+
+    failures: int = 1
+    """How often in a row; 0 if the cloud took nodes back while they came up."""
     until: float = 0.0
-    """Not tried before then; seconds since the epoch."""
+    """Not tried before then, then by one burst; seconds since the epoch. 0 where one
+    failure may have been an accident."""
     nodes: int = 0
     """Bursts of at least so many nodes are not tried: the smallest for which there was
-    no capacity. 0 for bursts of any size, as they did not come up."""
+    no capacity. 0 for bursts of any size, and where size does not matter."""
     why: str = ""
-    """What was wrong with the last of its bursts, in the provider's words or ours."""
+    """What was wrong with the last, in the provider's words or ours."""
+    at: float = 0.0
+    """When the last was, where that is another time than the begin of its pause."""
 
     def covers(self, nodes: int, now: float) -> bool:
         """Tell whether no burst of so many nodes is tried now."""
         return self.until > now and self.nodes <= nodes
 
 
-class DrainedOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer of whose bursts Flux drained nodes before any job had begun there."""
+def failures_by_now(known: FailureRecord | None, now: float, forgotten: float) -> int:
+    """Return how often in a row something failed that has just failed again.
 
-    failures: int
-    """Bursts in a row."""
-    at: float
-    """When the last of them was; seconds since the epoch."""
-    until: float
-    """Not tried before then; 0 after the first, as that may have been an accident."""
-    why: str
-
-
-class RefusedSpec(msgspec.Struct, frozen=True):
-    """A kind of burst that the provider refused (`SpecRefused`)."""
-
-    failures: int
-    until: float
-    """No such burst is made before then; seconds since the epoch."""
-    why: str
-
-
-class RefusedCall(msgspec.Struct, frozen=True):
-    """A method that the provider refused for its credentials, quota or settings."""
-
-    why: str
-    until: float = 0.0
-    """No burst is made before then; then one as a trial. Seconds since the epoch."""
-    failures: int = 1
-    """How often in a row."""
+    `known` is what was noted of it before, which is forgotten so many seconds after its
+    pause. What was asked for before that began is not counted, as several bursts are
+    asked for at once.
+    """
+    if known is None or max(known.at, known.until) + forgotten < now:
+        return 1
+    return known.failures + (known.until <= now)
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Failures of a provider that keep bursts from being made; kept in the store."""
+    """The table of what failed at a provider; kept in the store.
 
-    refused: Mapping[str, RefusedCall] = {}
+    Each row is under what it is about.
+    """
+
+    refused: Mapping[str, FailureRecord] = {}
     """By the method that was refused, until that method works again."""
     failed: Mapping[str, int] = {}
     """Unexpected failures in a row, by method."""
     until: float = 0.0
     """The breaker is open until then."""
-    offers: Mapping[str, OfferHealth] = {}
-    specs: Mapping[str, RefusedSpec] = {}
+    offers: Mapping[str, FailureRecord] = {}
+    """Those that had no capacity, or whose bursts did not come up."""
+    specs: Mapping[str, FailureRecord] = {}
     """By `burst.core.cooldowns.spec_key`."""
     table: str = ""
     """A digest of the provider's table, on which all of this rests."""
-    drained: Mapping[str, DrainedOffer] = {}
-    """By offer."""
+    drained: Mapping[str, FailureRecord] = {}
+    """Offers of whose bursts Flux drained nodes before any job had begun there."""
     trial: bool = False
     """Whether it was disabled or paused, has made a burst since, and none of its bursts
     has come online yet: it gets one at a time."""
@@ -218,8 +212,7 @@ def after_answer(
     if outcome in WORKS:
         return _lift_refusal(health, name, now)
     if outcome is Outcome.REFUSED:
-        failures, until = refused_again(health.refused.get(name), limits, now)
-        call = RefusedCall(cut(answer.note), until, failures)
+        call = refused_again(health.refused.get(name), cut(answer.note), limits, now)
         return replace(health, refused={**health.refused, name: call})
     if outcome is Outcome.UNEXPECTED:
         count = health.failed.get(name, 0) + 1
@@ -229,18 +222,12 @@ def after_answer(
 
 
 def refused_again(
-    known: RefusedSpec | RefusedCall | None, limits: LimitSettings, now: float
-) -> tuple[int, float]:
-    """Return how often in a row it was refused by now, and until when it is not tried.
-
-    `known` is what was noted of it before. It is not counted for what was asked for
-    before that, as several bursts are at once.
-    """
-    failures = 1
-    if known is not None:
-        failures = known.failures + (known.until <= now)
-    longest = limits.refused_retry
-    return failures, now + backoff(min(_FIRST_REFUSED, longest), failures, longest)
+    known: FailureRecord | None, why: str, limits: LimitSettings, now: float
+) -> FailureRecord:
+    """Return what is noted of a method or a kind of burst that was refused just now."""
+    failures, longest = failures_by_now(known, now, math.inf), limits.refused_retry
+    until = now + backoff(min(_FIRST_REFUSED, longest), failures, longest)
+    return FailureRecord(failures, until, why=why)
 
 
 def _lift_refusal(health: Health, name: str, now: float) -> Health:
@@ -280,26 +267,23 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     A time that was written by a clock far ahead would keep bursts away for ever.
     """
     replace = msgspec.structs.replace
+
+    def bound(
+        rows: Mapping[str, FailureRecord], latest: float
+    ) -> dict[str, FailureRecord]:
+        return {
+            what: replace(row, at=min(row.at, now), until=min(row.until, latest))
+            for what, row in rows.items()
+        }
+
     refused, aside = now + limits.refused_retry, now + limits.cooldown * MOST_TIMES
     return replace(
         health,
         until=min(health.until, now + limits.breaker_pause),
-        refused={
-            name: replace(call, until=min(call.until, refused))
-            for name, call in health.refused.items()
-        },
-        offers={
-            name: replace(offer, until=min(offer.until, aside))
-            for name, offer in health.offers.items()
-        },
-        drained={
-            name: replace(kept, at=min(kept.at, now), until=min(kept.until, aside))
-            for name, kept in health.drained.items()
-        },
-        specs={
-            name: replace(spec, until=min(spec.until, refused))
-            for name, spec in health.specs.items()
-        },
+        refused=bound(health.refused, refused),
+        offers=bound(health.offers, aside),
+        drained=bound(health.drained, aside),
+        specs=bound(health.specs, refused),
     )
 
 
@@ -315,8 +299,8 @@ def why_unavailable(
             "failures": max(health.failed.values(), default=0),
             "until": health.until,
         }
-    aside = health.offers.get(offer, OfferHealth())
-    if aside.covers(1, now):
+    aside = health.offers.get(offer)
+    if aside is not None and aside.covers(1, now):
         return Reason.OFFER_COOLDOWN, cooldown_facts(provider, aside)
     drained = health.drained.get(offer)
     if drained is not None and drained.until > now:
@@ -329,7 +313,7 @@ def why_unavailable(
     return None
 
 
-def cooldown_facts(provider: str, aside: OfferHealth) -> dict[str, object]:
+def cooldown_facts(provider: str, aside: FailureRecord) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "did not come up" if not aside.nodes else "had no capacity"
     if not aside.failures:
@@ -343,7 +327,6 @@ def cooldown_facts(provider: str, aside: OfferHealth) -> dict[str, object]:
 
 def expiry_times(health: Health) -> list[float]:
     """Return the times at which pauses of a provider end."""
-    times = [health.until, health.tried_at]
-    times += [offer.until for offer in health.offers.values()]
-    times += [offer.until for offer in health.drained.values()]
-    return times + [spec.until for spec in health.specs.values()]
+    rows = (health.offers, health.drained, health.specs)
+    ends = [row.until for each in rows for row in each.values()]
+    return [health.until, health.tried_at, *ends]

@@ -10,7 +10,8 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.capacity import spare_nodes
 from burst.core.plan.catalog import read_catalog
-from burst.core.plan.growth import FurtherRanks, free_above, why_not_grown
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
+from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_share
 from burst.core.plan.plan_demands import current_usage
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
@@ -166,7 +167,16 @@ def _find_further(
             " adds ranks",
         )
     catalog = read_catalog(tx, world, settings, tx.now)
-    why = why_not_grown(burst, more, catalog, current_usage(tx, world, settings))
+    eligible = Eligibility(
+        catalog,
+        current_usage(tx, world, settings),
+        IsolatedFacts(world.identity),
+        share_users=settings.plan.share_users,
+    )
+    source = growing(burst, catalog, settings, tx.now)
+    why = eligible.why_not_so_much(source, growth_share(burst, more, charged=True))
     if why:
-        raise BurstError(f"{burst.id} cannot have {more} nodes more: {why}")
+        raise BurstError(
+            f"{burst.id} cannot have {more} nodes more: {why.offer}: {why.text()}"
+        )
     return FurtherRanks(found.hosts[:more], found.ranks[:more])

@@ -353,6 +353,14 @@ class Reason(enum.Enum):
         "costs {price} for a node and hour {source}; rule {rule}, or the job, allows"
         " {most}"
     )
+    # Of a burst that is there.
+    FOR_OTHERS = _offer("its nodes are for others only", passing=False)
+    KEEPING_NOT_WORTH = _offer(
+        "what it takes to keep it for the job is more than its rule pays", passing=True
+    )
+    # Of nodes that would be bought.
+    NOT_BOUGHT = _offer("nothing is bought for the job now", passing=True)
+    NOT_OFFERED = _offer("it is not offered now", passing=True)
     SHAPE_MISMATCH = _offer(
         "its nodes have {has}; the rank slot declares {want}", passing=False
     )

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import Settings
-from burst.core.plan.offers import ProviderOffer, offer_catalog, provider_offers
+from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.failures import Failures
+from burst.core.plan.offers import ProviderOffer, provider_offers
 from burst.provider import Offer
 
 DEFAULT_PRICE = 1.0
@@ -37,7 +39,7 @@ def sold_nodes(
     `[prices]`, or DEFAULT_PRICE.
     """
     known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
-    found = offer_catalog(known, {}, 0.0).offers
+    found = offer_catalog(known, Failures()).offers
     fees = {} if price is None else {"fee": 0.0}
     if price is None and not any(each.offer.price for each in found):
         price = min(settings.prices.values(), default=DEFAULT_PRICE)

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import math
+
 from burst.config import DeadlineSettings, PlanSettings
 from burst.core.isolated.placement import IsolatedPlacement
+from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
+from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.never import AllSlots
-from burst.core.plan.offers import offer_catalog, provider_offers
+from burst.core.plan.offers import Terms, provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slots import find_slots
-from burst.core.plan.trials import coming_bursts, running_trials
+from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
+from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, offer, settings
@@ -33,6 +39,14 @@ def demand(number, request, user=100, provider="", coming=0):
     )
 
 
+def live_burst(name, pool, idle=True, jobs=frozenset(), **source):
+    """Return a live burst of offer `local/small` that may take further jobs."""
+    source.setdefault("terms", Terms(provider="local", offer="small"))
+    source.setdefault("lasts", math.inf)
+    found = Source(burst=BurstId(name), **source)
+    return LiveBurst(source=found, idle=idle, jobs=jobs, pool=pool)
+
+
 def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw):
     """Return the plan. `taken` are names of slots that are not free, and never are;
     `busy` when ranks of slots come free, by the slot's name; `holders` whose they are;
@@ -45,9 +59,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     coming = coming_bursts(kw.pop("coming", ()))
     market = offer_catalog(
         provider_offers(offers, {}, DeadlineSettings(), T0),
-        health,
-        T0,
-        running_trials(health, coming, T0),
+        Failures(health, coming, T0),
     )
     busy, in_use = kw.pop("busy", {}), kw.pop("in_use", {})
     there = {rank: each.burst for each in live for rank in each.pool.whole}

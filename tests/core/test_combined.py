@@ -7,21 +7,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from burst.core.plan.eligible import Lender
 from burst.core.plan.fit import NodePool
-from burst.core.plan.lenders import LiveBurst
-from burst.core.plan.offers import Terms
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
-from burst.model.burst import BurstId, State
-from burst.model.decision import Decision
+from burst.model.burst import State
+from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, settings, slots, whole
-from tests.core.plans import demand, leases, plan
+from tests.core.plans import demand, leases, live_burst, plan
 from tests.sim import Sim
 
 THREE = identity("lead-0,burst-0-[0-3],burst-1-[0-3],burst-2-[0-3]")
@@ -32,17 +29,8 @@ def room(slot, free, **changes):
     ranks = next(s.ranks for s in find_slots(THREE) if s.name == slot)[:free]
     shape = changes.pop("shape", NODE)
     nodes = dict.fromkeys(ranks, shape)
-    userids = changes.pop("userids", frozenset({100}))
-    terms = Terms(provider="local", offer="small")
-    fields = {
-        "burst": BurstId(f"{slot}-aaaaaa"),
-        "lender": Lender(terms=terms, userids=userids),
-        "nodes": free,
-        "idle": True,
-        "pool": NodePool(nodes, nodes),
-        **changes,
-    }
-    return LiveBurst(**fields)
+    changes = {"userids": frozenset({100}), "nodes": free, **changes}
+    return live_burst(f"{slot}-aaaaaa", NodePool(nodes, nodes), **changes)
 
 
 def made(*demands, rooms, taken=("burst-0", "burst-1"), **kw):
@@ -143,8 +131,10 @@ class OneBurst(Purchases):
         super().__init__(NO_BUDGETS, settings(), {}, T0)
         self.kept = set()
 
-    def may_use(self, demand, burst):
-        return not self.kept or burst in self.kept
+    def refuse_use(self, demand, burst, key):
+        if not self.kept or burst in self.kept:
+            return None
+        return OfferRejection(key, Reason.OVER_BUDGET)
 
     def use(self, demand, burst):
         self.kept.add(burst)
@@ -199,7 +189,7 @@ def test_no_node_is_given_twice_and_each_job_gets_all_it_needs(idle, wanted):
     rooms = [room(f"burst-{n}", size) for n, size in enumerate(idle)]
     taken = [f"burst-{n}" for n in range(len(idle))]
     demands = [demand(n, whole(size)) for n, size in enumerate(wanted, 1)]
-    free = {capacity.burst: capacity.nodes for capacity in rooms}
+    free = {capacity.burst: capacity.source.nodes for capacity in rooms}
     found = made(*demands, rooms=rooms, taken=taken)
     left = {capacity.burst: len(capacity.pool.free) for capacity in rooms}
     given_away = sum(free.values()) - sum(left.values())

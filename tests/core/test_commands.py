@@ -7,7 +7,7 @@ from burst.core.actions import DrainBurst, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans, may_be_deleted
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import Health, RefusedCall
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.core.world import ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
@@ -177,7 +177,7 @@ def test_letting_nothing_go_asks_nothing_of_the_lead():
 
 def test_a_provider_is_enabled_by_forgetting():
     records = Records(
-        health={"local": Health(refused={"reap": RefusedCall("quota", T0)})}
+        health={"local": Health(refused={"reap": FailureRecord(1, T0, why="quota")})}
     )
 
     assert commands.enable_provider(records, "local", NOW).records.health == {}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from burst.core import cooldowns
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.errors import InsufficientCapacity
 from burst.model.burst import State
 from burst.model.lead import JobState
@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 
 def aside(nodes, until=T0 + 9):
-    return {"local": Health(offers={"small": OfferHealth(1, until, nodes)})}
+    return {"local": Health(offers={"small": FailureRecord(1, until, nodes)})}
 
 
 def refused_for_one(**tables):
@@ -146,7 +146,7 @@ def test_capacity_that_a_burst_gives_back_is_asked_for_at_once():
 def test_a_larger_burst_waits_though_capacity_was_given_back():
     lease = msgspec.structs.replace(LEASE, offer="small")
     later = cooldowns.regain_capacity(aside(4)["local"], lease, T0)
-    assert later.offers["small"] == OfferHealth(1, T0 + 9, 4 + lease.nodes)
+    assert later.offers["small"] == FailureRecord(1, T0 + 9, 4 + lease.nodes)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
         Health(),
         *(
             Health(offers={"small": each})
-            for each in (OfferHealth(1, T0 + 9, 0), OfferHealth(1, T0, 4))
+            for each in (FailureRecord(1, T0 + 9, 0), FailureRecord(1, T0, 4))
         ),
     ],
 )

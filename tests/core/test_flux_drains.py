@@ -12,9 +12,8 @@ from burst.core.flux_drains import undrain_free_ranks
 from burst.core.notices import find_notices
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
-    DrainedOffer,
+    FailureRecord,
     Health,
-    OfferHealth,
     bound_times,
     expiry_times,
     why_unavailable,
@@ -159,29 +158,34 @@ def test_the_pause_grows_and_is_forgotten_in_the_end():
     health = cooldowns.count_drained(Health(), "o", "why", LIMITS, T0)
     assert health.drained["o"].until == 0.0
     assert why_unavailable("p", "o", health, T0) is None
+    now = T0
     for failures, pause in ((2, 100.0), (3, 200.0), (4, 400.0)):
-        health = cooldowns.count_drained(health, "o", "why", LIMITS, T0)
-        known = health.drained["o"]
-        assert (known.failures, known.until) == (failures, T0 + pause)
-    found = why_unavailable("p", "o", health, T0)
+        # Others that were made before it was set aside do not count.
+        for _ in range(2):
+            health = cooldowns.count_drained(health, "o", "why", LIMITS, now)
+            known = health.drained["o"]
+            assert (known.failures, known.until) == (failures, now + pause)
+        now = known.until
+    now -= 400.0
+    found = why_unavailable("p", "o", health, now)
     assert found is not None
     assert found[0] is Reason.OFFER_DRAINED
-    assert T0 + 400.0 in expiry_times(health)
-    late = T0 + 400.0 + 16 * 100.0 + 1.0
+    assert now + 400.0 in expiry_times(health)
+    late = now + 400.0 + 16 * 100.0 + 1.0
     again = cooldowns.count_drained(health, "o", "why", LIMITS, late)
     assert again.drained["o"].failures == 1
 
 
 def test_a_clock_far_ahead_keeps_no_offer_away_for_ever():
-    far = DrainedOffer(failures=2, at=T0 + 1e9, until=T0 + 1e9, why="why")
+    far = FailureRecord(failures=2, at=T0 + 1e9, until=T0 + 1e9, why="why")
     bound = bound_times(Health(drained={"o": far}), LIMITS, T0).drained["o"]
     assert (bound.at, bound.until) == (T0, T0 + 1600.0)
 
 
 def test_until_when_an_offer_is_set_aside():
-    drained = DrainedOffer(failures=2, at=T0, until=T0 + 9, why="why")
-    once = DrainedOffer(failures=1, at=T0, until=0.0, why="why")
-    offer = OfferHealth(failures=1, until=T0 + 5)
+    drained = FailureRecord(failures=2, at=T0, until=T0 + 9, why="why")
+    once = FailureRecord(failures=1, at=T0, until=0.0, why="why")
+    offer = FailureRecord(failures=1, until=T0 + 5)
     assert Health().set_aside_until("o") is None
     assert Health(drained={"o": once}).set_aside_until("o") is None
     assert Health(offers={"o": offer}).set_aside_until("o") == T0 + 5

@@ -16,7 +16,7 @@ from burst.core.notices import (
     still_told,
 )
 from burst.core.orphans import Orphan
-from burst.core.provider_health import Health, OfferHealth, RefusedCall
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.core.world import ProviderView, StoreTrouble
 from burst.core.worth.accounts import budgets_at
@@ -45,9 +45,9 @@ def test_a_store_that_refuses_the_records_is_told_once_it_lasts() -> None:
 def test_of_a_daemon_that_is_well_nothing_is_told() -> None:
     well = Health(
         offers={
-            "a": OfferHealth(2, NOW + 9),
-            "b": OfferHealth(9, NOW + 9, nodes=4),
-            "c": OfferHealth(9, NOW - 1),
+            "a": FailureRecord(2, NOW + 9),
+            "b": FailureRecord(9, NOW + 9, nodes=4),
+            "c": FailureRecord(9, NOW - 1),
         }
     )
     burst = run(*WHOLE_WAY[:4])
@@ -56,10 +56,10 @@ def test_of_a_daemon_that_is_well_nothing_is_told() -> None:
 
 def test_providers_that_are_not_used() -> None:
     ill = Health(
-        refused={"offers": RefusedCall("no credentials")},
+        refused={"offers": FailureRecord(why="no credentials")},
         failed={"observe": 4},
         until=NOW - 1,
-        offers={"n2": OfferHealth(3, NOW + 9)},
+        offers={"n2": FailureRecord(3, NOW + 9)},
     )
     told = found(Records(health={"gke": ill}))
     assert [*told] == ["disabled/gke", "breaker/gke", "failing/gke/n2"]

@@ -2,19 +2,16 @@
 import msgspec
 import pytest
 
-from burst.core.plan.eligible import Lender
 from burst.core.plan.fit import NodePool
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import BurstUsage
-from burst.core.plan.offers import Terms
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.model.burst import BurstId
 from burst.model.decision import name_ranks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import NODE, T0, identity, offer, slots, whole
-from tests.core.plans import demand, leases, plan, reasons
+from tests.core.plans import demand, leases, live_burst, plan, reasons
 
 BURST = '{"properties":["burst"]}'
 
@@ -262,11 +259,8 @@ def test_a_burst_larger_than_an_offer_is_split_or_refused():
 
 def test_the_room_of_live_bursts_is_used_first():
     pool = NodePool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
-    terms = Terms(provider="local", offer="small")
-    room = LiveBurst(
-        burst=BurstId("burst-0-aaaaaa"),
-        lender=Lender(terms=terms, userids=frozenset({100})),
-        pool=pool,
+    room = live_burst(
+        "burst-0-aaaaaa", pool, idle=False, userids=frozenset({100}), nodes=2
     )
     made = plan(
         demand(1, whole(1), user=7),
@@ -422,7 +416,7 @@ def test_limits_and_health_are_reasons_too():
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_NODES)]
     made = plan(demand(1, whole(2)), limits={"max_nodes_per_user": 1})
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
-    aside = {"local": Health(offers={"small": OfferHealth(1, T0 + 9)})}
+    aside = {"local": Health(offers={"small": FailureRecord(1, T0 + 9)})}
     made = plan(demand(1, whole(2)), health=aside)
     assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
 

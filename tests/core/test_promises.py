@@ -9,11 +9,8 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Lender
 from burst.core.plan.fit import NodePool
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import BurstUsage
-from burst.core.plan.offers import Terms
 from burst.core.plan.promises import MOST
 from burst.core.plan.slots import find_slots
 from burst.model.burst import BurstId
@@ -21,7 +18,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import NODE, T0, identity, offer, whole
-from tests.core.plans import leases, plan, reasons
+from tests.core.plans import leases, live_burst, plan, reasons
 
 HOUR = 3600.0
 LEAD = identity("lead-[0-1],burst-0-[0-1],burst-1-[0-3],burst-2-[0-3]")
@@ -47,12 +44,8 @@ def room(slot, free=1, user=1, idle=False):
     """A live burst that has a slot, some nodes of which are free."""
     ranks = SLOTS[slot].ranks
     pool = NodePool(dict.fromkeys(ranks[:free], NODE), dict.fromkeys(ranks, NODE))
-    lender = Lender(
-        terms=Terms(provider="local", offer="small"),
-        userids=frozenset({user} if user else ()),
-    )
-    nodes = len(ranks)
-    return LiveBurst(burst=of(slot), lender=lender, nodes=nodes, idle=idle, pool=pool)
+    userids = frozenset({user} if user else ())
+    return live_burst(of(slot), pool, idle, userids=userids, nodes=len(ranks))
 
 
 def planned(*demands, busy=None, users=None, rooms=(), **kw):

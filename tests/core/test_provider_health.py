@@ -13,13 +13,14 @@ from burst.core.cooldowns import (
     refuse_spec,
     refused_specs,
 )
-from burst.core.plan.offers import offer_catalog, provider_offers
+from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.failures import Failures
+from burst.core.plan.offers import provider_offers
 from burst.core.provider_health import (
+    FailureRecord,
     Health,
-    OfferHealth,
     Outcome,
     ProviderAnswer,
-    RefusedCall,
     Verb,
     after_answer,
     bound_times,
@@ -27,7 +28,7 @@ from burst.core.provider_health import (
     pause_after,
     why_unavailable,
 )
-from burst.model.burst import Isolated
+from burst.model.burst import Burst, Isolated
 from burst.model.reason import Reason
 from tests.builders import T0, offer, settings
 from tests.lifecycles import LEASE
@@ -130,10 +131,10 @@ def test_after_a_while_one_burst_tries_whether_it_still_refuses(verb):
     assert refused.on_trial(100 + 60)
     assert reason(refused, 100 + 60) is None
     again = hear((verb, Outcome.REFUSED), health=refused, now=2000)
-    assert again.refused == {verb.value: RefusedCall("why", 2120, 2)}
+    assert again.refused == {verb.value: FailureRecord(2, 2120, why="why")}
     # What had been asked for meanwhile is not counted.
     again = hear((verb, Outcome.REFUSED), health=again, now=2010)
-    assert again.refused == {verb.value: RefusedCall("why", 2130, 2)}
+    assert again.refused == {verb.value: FailureRecord(2, 2130, why="why")}
     for now in range(4000, 40000, 4000):
         again = hear((verb, Outcome.REFUSED), health=again, now=now)
     assert again.tried_at == now + 1800
@@ -251,14 +252,14 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     assert why_unavailable("p", "other", health, 0.0) is None
     lease = msgspec.structs.replace(LEASE, offer="o")
     assert forgive(health, lease).is_default
-    assert health.offers["o"] == OfferHealth(7, now)
+    assert health.offers["o"] == FailureRecord(7, now)
 
 
 def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     health = Health()
     for now in (0.0, 600.0, 1800.0):
         health = cool_down(health, "o", LIMITS, now, 4)
-    assert health.offers["o"] == OfferHealth(3, 4200.0, 4)
+    assert health.offers["o"] == FailureRecord(3, 4200.0, 4)
     assert why_unavailable("p", "o", health, 1800.0) is None
 
     # A larger one that was asked for earlier is no further failure.
@@ -266,11 +267,11 @@ def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     # A smaller one is a failure of its own; any other is one of all sizes.
     for nodes in (2, 1, 0):
         health = cool_down(health, "o", LIMITS, 1900.0, nodes)
-        assert health.offers["o"] == OfferHealth(1, 2500.0, nodes)
+        assert health.offers["o"] == FailureRecord(1, 2500.0, nodes)
     assert why_unavailable("p", "o", health, 2000.0)
     # Afterwards what is refused is known of that size only.
     health = cool_down(health, "o", LIMITS, 2500.0, 4)
-    assert health.offers["o"] == OfferHealth(2, 3700.0, 4)
+    assert health.offers["o"] == FailureRecord(2, 3700.0, 4)
     # What came up tells nothing of larger ones.
     for nodes, known in ((3, True), (4, False)):
         names = tuple(f"h{number}" for number in range(nodes))
@@ -285,7 +286,7 @@ def test_a_record_without_a_size_is_of_bursts_of_any_size():
     text = '{"offers":{"o":{"failures":2,"until":700.0}}}'
     health = msgspec.json.decode(text, type=Health)
 
-    assert health.offers["o"] == OfferHealth(2, 700.0, 0)
+    assert health.offers["o"] == FailureRecord(2, 700.0, 0)
     assert why_unavailable("p", "o", health, 100.0)
 
 
@@ -299,8 +300,8 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     found = bound_times(health, LIMITS, 100.0)
 
     assert found.until == 400.0
-    assert found.refused["reap"] == RefusedCall("why", 1900.0)
-    assert found.offers["o"] == OfferHealth(1, 9700.0, 4)
+    assert found.refused["reap"] == FailureRecord(1, 1900.0, why="why")
+    assert found.offers["o"] == FailureRecord(1, 9700.0, 4)
     assert [spec.until for spec in found.specs.values()] == [1900.0]
     assert found.on_trial(1900.0)
     # What is not longer than such a pause stays as it is.
@@ -326,7 +327,8 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
     offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
-    for trials, refusals in ((set(), []), ({"local"}, [Reason.ON_TRIAL])):
-        market = offer_catalog(offered, {"local": held}, T0, trials)
+    coming = Burst(lease=msgspec.structs.replace(LEASE, provider="local"))
+    for its, refusals in (((), []), ([coming], [Reason.ON_TRIAL])):
+        market = offer_catalog(offered, Failures({"local": held}, its, T0))
         assert [refusal.reason for refusal in market.refusals] == refusals
         assert bool(market.offers) is not bool(refusals)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.reclaim import reclaim_of
 from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Burst, JobSums, JobTimes, Result, State
@@ -210,12 +210,12 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():
-    before = Health(offers={"o": OfferHealth(2, 50.0, 4)})
+    before = Health(offers={"o": FailureRecord(2, 50.0, 4)})
     lease = msgspec.structs.replace(LEASE, offer="o", hosts=("a", "b"))
     after = pause_reclaimed(before, lease, LIMITS, 100.0)
-    assert after.offers["o"] == OfferHealth(2, 700.0, 2)
+    assert after.offers["o"] == FailureRecord(2, 700.0, 2)
     assert pause_reclaimed(after, lease, LIMITS, 100.0) == after
-    larger = Health(offers={"o": OfferHealth(2, 9000.0, 0)})
+    larger = Health(offers={"o": FailureRecord(2, 9000.0, 0)})
     assert pause_reclaimed(larger, lease, LIMITS, 100.0) == larger
 
 

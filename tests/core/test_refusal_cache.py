@@ -27,7 +27,7 @@ from burst.core.plan.refusal_cache import (
 )
 from burst.core.plan.refusal_inputs import RefusalInputs, refusal_inputs
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import Health, OfferHealth, RefusedCall
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.core.worth.ledger import open_entry
@@ -276,16 +276,20 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     [
         ({}, math.inf),
         (
-            {"local": Health(refused={"provision": RefusedCall("quota", T0 + 9)})},
+            {
+                "local": Health(
+                    refused={"provision": FailureRecord(1, T0 + 9, why="quota")}
+                )
+            },
             T0 + 9,
         ),
         ({"local": Health(failed={"provision": 3}, until=T0 + 5)}, T0 + 5),
-        ({"local": Health(offers={"a": OfferHealth(1, T0 + 7)})}, T0 + 7),
-        ({"local": Health(offers={"a": OfferHealth(1, T0 - 7)})}, math.inf),
+        ({"local": Health(offers={"a": FailureRecord(1, T0 + 7)})}, T0 + 7),
+        ({"local": Health(offers={"a": FailureRecord(1, T0 - 7)})}, math.inf),
         (
             {
-                "local": Health(until=T0 + 9, offers={"a": OfferHealth(1, T0 + 8)}),
-                "gke": Health(offers={"b": OfferHealth(1, T0 + 10)}),
+                "local": Health(until=T0 + 9, offers={"a": FailureRecord(1, T0 + 8)}),
+                "gke": Health(offers={"b": FailureRecord(1, T0 + 10)}),
             },
             T0 + 8,
         ),

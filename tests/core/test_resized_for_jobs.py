@@ -10,9 +10,12 @@ import pytest
 
 from burst.config import Seconds
 from burst.core.lifecycle import apply
-from burst.core.plan.demands import Plan, Promise, Proposal
+from burst.core.plan.catalog import read_catalog
+from burst.core.plan.demands import Demand, Plan, Promise, Proposal
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
+from burst.core.plan.limits import Usage
 from burst.core.plan.plan_growth import GrowthContext, with_growths
-from burst.core.plan.purchases import NO_PURCHASES
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
@@ -282,7 +285,9 @@ def test_a_restart_waits_for_it_anew():
 # One by one, by a plan that has a burst of two nodes for a job.
 
 
-def grow(burst=None, settings_=None, *, jobs=(), asked=None, **changes) -> Plan:
+def grow(
+    burst=None, settings_=None, *, jobs=(), asked=None, health=None, **changes
+) -> Plan:
     lease = msgspec.structs.replace(
         LEASE,
         id="burst-1-cccccc",
@@ -297,11 +302,26 @@ def grow(burst=None, settings_=None, *, jobs=(), asked=None, **changes) -> Plan:
         **changes,
     }
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
-    tx = Transaction(recorded(burst or idle()), NOW)
-    constraints = Constraints(identity())
-    context = GrowthContext(
-        tx, seen_by(lead), settings_ or settings(), constraints, NO_PURCHASES
+    known = recorded(burst or idle(), health=health or {})
+    tx, seen, set_ = Transaction(known, NOW), seen_by(lead), settings_ or settings()
+    catalog = read_catalog(tx, seen, set_, NOW)
+    eligible = Eligibility(
+        catalog,
+        Usage(set_.limits),
+        IsolatedFacts(identity()),
+        share_users=True,
     )
+    demands = [
+        Demand(
+            job=each.id,
+            userid=each.userid,
+            request=each.request,
+            duration=each.duration,
+        )
+        for each in lead.jobs.values()
+    ]
+    constraints = Constraints(identity())
+    context = GrowthContext(tx, seen, set_, constraints, eligible, demands)
     return with_growths(Plan(**fields), context)
 
 
@@ -336,6 +356,18 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
         assert grow(burst, promises=kept).growths == ()
         kept = (Promise(job=JobId(2), ranks=(6, 7, 8), start=NOW),)
         assert len(grow(burst, promises=kept).growths) == 1
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Health(trial=True),
+        Health(offers={"small": FailureRecord(1, NOW - 9, 2)}),
+        Health(offers={"small": FailureRecord(1, NOW + 9, 2)}),
+    ],
+)
+def test_what_had_failed_is_tried_by_a_new_burst(held):
+    assert grow(health={"local": held}).growths == ()
 
 
 def test_a_burst_of_several_slots_does_not_grow():

@@ -6,8 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core.plan.trials import coming_bursts, running_trials
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.plan.failures import coming_bursts, running_trials
+from burst.core.provider_health import FailureRecord, Health
 from burst.model.burst import Burst, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -147,7 +147,7 @@ def test_a_burst_of_which_a_part_is_kept_ends_the_trial():
 
 
 def cooled(nodes):
-    return {"local": Health(offers={"small": OfferHealth(1, T0, nodes)})}
+    return {"local": Health(offers={"small": FailureRecord(1, T0, nodes)})}
 
 
 def trial_of(nodes):
@@ -197,3 +197,14 @@ def test_a_trial_may_grow_and_no_other_burst_may_grow_to_be_one():
     made = plan(*jobs, health=cooled(3), spread=False)
     assert leases(made) == [("burst-0", "local", 3, [1, 2])]
     assert reasons(made, 3)[1] == [("local/small", Reason.ON_TRIAL)]
+
+
+def test_what_is_refused_in_one_slot_is_made_in_another():
+    refused = FailureRecord(1, T0 + 9, why="no label")
+    held = {"local": Health(specs={"small/burst-0/4": refused})}
+    made = plan(demand(1, whole(4)), health=held)
+    assert leases(made) == [("burst-1", "local", 4, [1])]
+
+    held = {"local": Health(specs={"small//0": refused})}
+    made = plan(demand(1, whole(4)), health=held)
+    assert reasons(made, 1)[1] == [("local/small", Reason.SPEC_REFUSED)]

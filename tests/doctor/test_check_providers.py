@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import Health, RefusedCall, RefusedSpec
+from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
     check_offers,
     check_probe,
@@ -55,7 +55,9 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
     denied = ReadFailure("invalid key", "give it another")
     other = ReadFailure("no route", "ask the network's people")
     broken = provider(offers=denied, statuses=denied, findings=other)
-    health = Health(refused={"offers": RefusedCall("invalid key; give it another")})
+    health = Health(
+        refused={"offers": FailureRecord(why="invalid key; give it another")}
+    )
     assert [finding.what for finding in check_provider(broken, health)] == [
         "its offers cannot be read: invalid key",
         "its own checks failed: no route",
@@ -74,7 +76,7 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         ),
         (
             {},
-            {"refused": {"observe": RefusedCall("403")}},
+            {"refused": {"observe": FailureRecord(why="403")}},
             [WRONG, OK],
             "disabled: 403 -> when the cause is fixed: burst enable here",
         ),
@@ -100,13 +102,13 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
         (
             {},
-            {"specs": {"big/burst-0/2": RefusedSpec(1, 9.0, "no team label")}},
+            {"specs": {"big/burst-0/2": FailureRecord(1, 9.0, why="no team label")}},
             [OK, NOTE],
             "bursts of big of size 2 were refused: no team label -> they are tried",
         ),
         (
             {},
-            {"specs": {"big//0": RefusedSpec(1, 9.0, "no root")}},
+            {"specs": {"big//0": FailureRecord(1, 9.0, why="no root")}},
             [OK, NOTE],
             "bursts of big were refused: no root",
         ),

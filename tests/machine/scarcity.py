@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.timeline import timeline
 from burst.model.burst import Burst, BurstId, State
 from burst.model.reason import Reason
@@ -27,7 +27,7 @@ class Scarcity:
     def __init__(self, world: World) -> None:
         self._world = world
         self._live: dict[BurstId, int] = {}
-        self._went: dict[str, tuple[int, OfferHealth]] = {}
+        self._went: dict[str, tuple[int, FailureRecord]] = {}
         """By provider: how many nodes the largest burst had that went in the tick
         before, and what was set aside then."""
 
@@ -72,7 +72,7 @@ class Scarcity:
             text = f"jobs {kept} wait for a cooldown, and {nodes} nodes of {name} went"
             yield "asked", not kept, text
 
-    def _went_now(self) -> Iterator[tuple[str, tuple[int, OfferHealth]]]:
+    def _went_now(self) -> Iterator[tuple[str, tuple[int, FailureRecord]]]:
         world = self._world
         over = [
             burst
@@ -90,6 +90,6 @@ class Scarcity:
     def _of(self, bursts: list[Burst], name: str) -> list[Burst]:
         return [burst for burst in bursts if burst.lease.provider == name]
 
-    def _aside(self, name: str) -> OfferHealth:
+    def _aside(self, name: str) -> FailureRecord:
         health: Health = self._world.records.health.get(name, Health())
-        return health.offers.get(OFFER, OfferHealth())
+        return health.offers.get(OFFER, FailureRecord(0))

@@ -10,7 +10,7 @@ import pytest
 
 from burst.core.actions import DrainBurst, ProvisionBurst
 from burst.core.lifecycle import apply, begin
-from burst.core.provider_health import Health, RefusedCall
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.tick import TickResult
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import LONGEST_NOTE, Event
@@ -115,7 +115,7 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     def command(records, _, __, ___):
         event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
         spoilt = apply(records.bursts[known.id], event)
-        health = {"local": Health(refused={"reap": RefusedCall(HUGE)})}
+        health = {"local": Health(refused={"reap": FailureRecord(why=HUGE)})}
         made = decided(records, spoilt)
         after = msgspec.structs.replace(
             made.records, health=health, outputs={known.id: HUGE}
@@ -158,7 +158,7 @@ def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> N
 def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
     sim = Sim(limits={"refused_retry": "10m"})
     ahead = sim.now + 10 * 365 * 86400.0
-    call = RefusedCall("no quota", ahead + 600.0)
+    call = FailureRecord(1, ahead + 600.0, why="no quota")
     text = msgspec.json.encode(Health(refused={"provision": call})).decode()
     sim.lead.disk.records["provider/local"] = text
     sim.boot()

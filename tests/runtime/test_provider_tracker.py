@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.provider_health import Health, Outcome, RefusedCall, Verb
+from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.runtime.action_runner import make_spec
@@ -241,7 +241,9 @@ def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench.provider.next_observe_error = Refused("no rights")
     bench.poll()
     bench.answer()
-    refused = Records(health={"local": Health(refused={"observe": RefusedCall("no")})})
+    refused = Records(
+        health={"local": Health(refused={"observe": FailureRecord(why="no")})}
+    )
     bench.now += 0.1
     bench.poll(refused)
     assert bench.asked() == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.provider_health import Health, OfferHealth
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.errors import StoreError
 from burst.model.hold import HoldState
@@ -15,7 +15,7 @@ from tests.lifecycles import LEASE, WHOLE_WAY, run
 RECORDS = Records(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},
     holds={JobId(7): hold(HoldState.HELD)},
-    health={"local": Health(offers={"small": OfferHealth(2, T0)})},
+    health={"local": Health(offers={"small": FailureRecord(2, T0)})},
 )
 
 
@@ -32,6 +32,33 @@ def test_what_was_written_is_read_again():
         "hold/7",
         "provider/local",
     }
+
+
+def test_what_an_older_daemon_noted_of_failures_is_read():
+    store = MemoryStore()
+    RecordStore(store).write(Records(), RECORDS)
+    store.records["provider/local"] = """{
+        "refused": {"reap": {"why": "no rights"},
+                    "offers": {"why": "no key", "until": 8.0, "failures": 2}},
+        "failed": {"observe": 2}, "until": 9.0,
+        "offers": {"small": {"failures": 0, "until": 7.0, "nodes": 4, "why": "gone"}},
+        "specs": {"small/burst-0/2": {"failures": 3, "until": 6.0, "why": "quota"}},
+        "drained": {"big": {"failures": 1, "at": 5.0, "until": 0.0, "why": "fan"}},
+        "table": "abc", "trial": true}"""
+
+    assert RecordStore(store).load(T0).health["local"] == Health(
+        refused={
+            "reap": FailureRecord(why="no rights"),
+            "offers": FailureRecord(2, 8.0, why="no key"),
+        },
+        failed={"observe": 2},
+        until=9.0,
+        offers={"small": FailureRecord(0, 7.0, 4, "gone")},
+        specs={"small/burst-0/2": FailureRecord(3, 6.0, why="quota")},
+        drained={"big": FailureRecord(1, 0.0, why="fan", at=5.0)},
+        table="abc",
+        trial=True,
+    )
 
 
 def test_only_what_changed_is_written():

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Container
 
 from burst.core.plan.demands import Demand, Proposal
-from burst.core.plan.fit import describe_need, nodes_needed
-from burst.core.plan.limits import BurstUsage, FurtherUse, Usage
+from burst.core.plan.eligible import IsolatedFacts
+from burst.core.plan.limits import BurstUsage, Usage
 from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.trials import PlanTrials
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
-from burst.model.decision import OfferRejection
 from burst.model.lead import LeadIdentity
-from burst.model.reason import Reason
 
 
 def unreadable_isolated_record(records: RecordsView) -> str:
@@ -42,39 +38,27 @@ class IsolatedPlacement:
     ) -> None:
         """`used_ids` are ids that other bursts have.
 
-        `unreadable` is the key of an isolated burst's record that cannot be read, empty
-        if all can be: no isolated burst is made for a job while it may have one.
+        `unreadable` as of `IsolatedFacts`.
         """
         self.usage = usage
         self._used_ids = used_ids
-        self._unreadable = unreadable
+        self.facts = IsolatedFacts(identity, unreadable)
         self.identity = identity
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(
-        self,
-        candidate: ProviderOffer,
-        demand: Demand,
-        trials: PlanTrials,
-        until: float,
-    ) -> OfferRejection | None:
-        """Place a demand on an offer, until then; return why not, None if it is."""
-        nodes = nodes_needed(demand.request, candidate.offer.shape)
-        refusal = self._refuse(candidate, demand, nodes) or trials.why_refused(
-            candidate, "", nodes
+        self, candidate: ProviderOffer, demand: Demand, nodes: int, until: float
+    ) -> None:
+        """Place a demand on so many nodes of an offer, until then."""
+        use = BurstUsage(
+            nodes=nodes,
+            userids=frozenset(() if demand.userid is None else (demand.userid,)),
+            offer=candidate.key,
+            until=until,
         )
-        if refusal is None:
-            use = BurstUsage(
-                nodes=nodes,
-                userids=frozenset(() if demand.userid is None else (demand.userid,)),
-                offer=candidate.key,
-                until=until,
-            )
-            self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
-            self.usage.purchases.buy(candidate, demand, nodes)
-            self._placed.append((candidate, demand, nodes))
-            trials.note(candidate, (nodes,))
-        return refusal
+        self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
+        self.usage.purchases.buy(candidate, demand, nodes)
+        self._placed.append((candidate, demand, nodes))
 
     def propose(self, owner: str, now: float) -> list[Proposal]:
         """Return them as they are to be made."""
@@ -106,29 +90,6 @@ class IsolatedPlacement:
             proposals.append(Proposal(lease, jobs))
         return proposals
 
-    def _refuse(
-        self, candidate: ProviderOffer, demand: Demand, nodes: int
-    ) -> OfferRejection | None:
-        offer, key = candidate.offer, candidate.key
-        if self.identity.may_be_guest(demand.userid):
-            # Its program would have the rights of the owner's user, and could read what
-            # that user may read there, such as a munge key.
-            return OfferRejection(key, Reason.ISOLATED_OF_GUEST)
-        if demand.isolated is None:
-            return OfferRejection(key, Reason.NOT_HELD)
-        if self._unreadable:
-            return OfferRejection(key, Reason.LOST_RECORD, {"key": self._unreadable})
-        if not nodes:
-            want = describe_need(demand.request)
-            facts: dict[str, object] = {"has": str(offer.shape), "want": want}
-            return OfferRejection(key, Reason.OFFER_SMALL, facts)
-        if nodes > offer.max_nodes:
-            facts = {"most": offer.max_nodes, "need": nodes}
-            return OfferRejection(key, Reason.FEW_NODES, facts)
-        return self.usage.why_not(
-            _asked(candidate, demand, nodes)
-        ) or self.usage.purchases.refuse(candidate, demand, nodes)
-
     def _name(self, content: tuple[object, ...], made: Container[BurstId]) -> BurstId:
         """Return an id that ends in a hash of its arguments, and that no burst has."""
         number = 0
@@ -140,7 +101,3 @@ class IsolatedPlacement:
             if name not in made and name not in self._used_ids:
                 return name
             number += 1
-
-
-def _asked(candidate: ProviderOffer, demand: Demand, nodes: int) -> FurtherUse:
-    return FurtherUse.new(candidate.key, (nodes,), demand.userid, math.inf)

@@ -7,13 +7,15 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
+import msgspec
+
 from burst.config import Settings
 from burst.core.cost import idle_limit
-from burst.core.plan.eligible import Lender
 from burst.core.plan.fit import NodePool, merged, nodes_needed
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.offers import Terms
+from burst.core.plan.sources import Source
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId, State
 from burst.model.confinement import LENT
@@ -98,13 +100,12 @@ def lending_bursts(
     _take_for_pending(records, lead, pools)
     return [
         LiveBurst(
-            burst=burst.id,
-            lender=lender_of(burst),
-            nodes=burst.lease.nodes,
+            source=msgspec.structs.replace(
+                source_of(burst, settings, now),
+                kept=_kept(burst, lead, idle_limit(burst, settings), now),
+            ),
             jobs=burst.jobs,
             idle=burst.idle_since is not None,
-            kept=_kept(burst, lead, idle_limit(burst, settings), now),
-            lasts=remaining_run_time(burst.lease, settings.deadlines, now),
             pool=pools[burst.id],
         )
         for burst in records.live
@@ -112,7 +113,7 @@ def lending_bursts(
     ]
 
 
-def lender_of(burst: Burst) -> Lender:
+def source_of(burst: Burst, settings: Settings, now: float) -> Source:
     """Return by what it is decided which further jobs may be on a live burst."""
     lease = burst.lease
     terms = Terms(
@@ -121,8 +122,11 @@ def lender_of(burst: Burst) -> Lender:
         price=lease.price,
         guests=lease.guests,
     )
-    return Lender(
+    return Source(
         terms=terms,
+        lasts=remaining_run_time(lease, settings.deadlines, now),
+        burst=burst.id,
+        nodes=lease.nodes,
         userids=frozenset(lease.userids),
         requester=lease.requester,
         tag=lease.tag,

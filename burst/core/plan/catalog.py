@@ -1,17 +1,40 @@
 # SPDX-License-Identifier: MIT
-"""The offers as a tick sees them."""
+"""Which offers can be taken now, in the order in which they are preferred.
+
+`burst.core.plan.planner` takes the first that nothing speaks against for a job.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
 from burst.config import Settings
-from burst.core.plan.offers import (
-    OfferCatalog,
-    offer_catalog,
-    provider_offers,
-)
-from burst.core.plan.trials import coming_bursts, running_trials
+from burst.core.plan.failures import Failures, coming_bursts
+from burst.core.plan.offers import ProviderOffer, provider_offers
 from burst.core.records import RecordsView
 from burst.core.world import World
+from burst.model.decision import OfferRejection
+from burst.model.reason import Reason
+
+
+class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
+    """Offers that can be taken now, cheapest first, and why the others cannot."""
+
+    offers: tuple[ProviderOffer, ...]
+    refusals: tuple[OfferRejection, ...] = ()
+    known: tuple[ProviderOffer, ...] = ()
+    """All offers, those that cannot be taken now too."""
+    unread: frozenset[str] = frozenset()
+    """Providers that have not told their offers yet."""
+    failures: Failures
+    """What is not tried now; a plan adds the trials that it begins."""
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """Names of all that offer anything, or may once they have answered."""
+        return self.unread.union(candidate.provider for candidate in self.known)
 
 
 def read_catalog(
@@ -23,7 +46,44 @@ def read_catalog(
         provider_offers(
             offered, world.places, settings.deadlines, now, settings.prices
         ),
-        records.health,
-        now,
-        running_trials(records.health, coming_bursts(records.live), now),
+        Failures(records.health, coming_bursts(records.live), now),
     )
+
+
+def offer_catalog(
+    offers: Mapping[str, Sequence[ProviderOffer] | None], failures: Failures
+) -> OfferCatalog:
+    """Sort the offers of each provider, None where one could not be read yet.
+
+    Cheapest first; among equal prices the quickest to join, then the order in which
+    the providers stand in the settings.
+    """
+    known: list[ProviderOffer] = []
+    usable: list[ProviderOffer] = []
+    refusals: list[OfferRejection] = []
+    for name, its in offers.items():
+        if its is None:
+            facts = {"provider": name}
+            refusals.append(OfferRejection(f"{name}/*", Reason.OFFERS_UNKNOWN, facts))
+        for candidate in its or ():
+            known.append(candidate)
+            refusal = failures.why_not(candidate)
+            if refusal:
+                refusals.append(refusal)
+            else:
+                usable.append(candidate)
+    return OfferCatalog(
+        offers=tuple(_preferred(usable)),
+        refusals=tuple(refusals),
+        known=tuple(known),
+        unread=frozenset(name for name, its in offers.items() if its is None),
+        failures=failures,
+    )
+
+
+def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:
+    def key(candidate: ProviderOffer) -> tuple[float, float, float]:
+        offer = candidate.offer
+        return offer.price, offer.fee, offer.join_time
+
+    return sorted(offers, key=key)

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import PlanSettings
+from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.never import AllSlots
-from burst.core.plan.offers import OfferCatalog
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.sources import Source
 from burst.model.jobid import JobId
 
 
@@ -39,3 +41,18 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
         return self.slots.constraints.admitted_to(demand.request)
+
+    def eligible(self, isolated: IsolatedFacts) -> Eligibility:
+        """Return what tells which offers and bursts are for which jobs."""
+        return Eligibility(
+            self.catalog,
+            self.usage,
+            isolated,
+            share_users=self.settings.share_users,
+            lasts=[live.source.lasts for live in self.live],
+        )
+
+    def most_of(self, source: Source) -> int:
+        """Return how many nodes one burst of an offer may have."""
+        assert source.candidate is not None
+        return int(min(source.candidate.offer.max_nodes, self.usage.largest_burst))

@@ -1,47 +1,179 @@
 # SPDX-License-Identifier: MIT
-"""Whether an offer or a burst is one that a job may have at all, whatever is free."""
+"""Whether a job may have nodes of an offer or of a burst, and why not.
+
+`Eligibility.why_not` is asked for whatever a job may get: a new burst that joins, an
+isolated one, one of the plan, a live one, further nodes of a live one, and what is
+promised for later. What it leaves open is which ranks are free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from typing import NamedTuple
 
-import msgspec
-
+from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
-from burst.core.plan.offers import OfferCatalog, ProviderOffer, Terms
-from burst.model.burst import PRICE_SOURCES, Tag
+from burst.core.plan.fit import describe_need, nodes_needed
+from burst.core.plan.limits import Usage
+from burst.core.plan.offers import Terms
+from burst.core.plan.run_time import RunTimes
+from burst.core.plan.sources import Share, Source
+from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import OfferRejection
+from burst.model.fsd import format_fsd
+from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 from burst.model.request import BurstMode, BurstPreferences
+from burst.model.shape import Shape
 
 
-class Lender(msgspec.Struct, kw_only=True):
-    """A burst, live or planned, by what decides which jobs may be on it."""
+class IsolatedFacts(NamedTuple):
+    """What decides whether a job may have an isolated burst."""
 
-    terms: Terms
-    userids: frozenset[int] = frozenset()
-    """For whose jobs; empty for anybody's."""
-    requester: int | None = None
-    """Who requested it, and alone may use it, even where users share bursts."""
-    tag: Tag | None = None
-    """It takes no jobs but those with the same tag, or without one as it has none."""
+    identity: LeadIdentity
+    unreadable: str = ""
+    """The key of an isolated burst's record that cannot be read, empty if all can be:
+    no isolated burst is made for a job while it may have one."""
 
-    def takes(self, demand: Demand, *, share_users: bool) -> bool:
-        """Tell whether a job may be on it, whatever is free there."""
-        if self.tag != demand.tag:
-            return False
-        if self.requester not in (None, demand.userid):
-            return False
-        if not share_users and self.userids and self.userids != {demand.userid}:
-            return False
-        unknown = demand.preferences.guest and self.terms.guests is None
-        if unknown and demand.userid not in self.userids:
-            return False  # nodes that were made for a guest are such that his jobs run
-        return why_unwanted(demand.preferences, self.terms) is None
 
-    def joins(self, demand: Demand) -> bool:
-        """Tell whether the user of a job does not bear its nodes yet, and would."""
-        return bool(self.userids) and demand.userid not in self.userids
+class Eligibility:
+    """Which sources are for which jobs, in one plan."""
+
+    def __init__(
+        self,
+        catalog: OfferCatalog,
+        usage: Usage,
+        isolated: IsolatedFacts,
+        *,
+        share_users: bool,
+        lasts: Iterable[float] = (),
+    ) -> None:
+        """`lasts` is for how many seconds jobs can run on each live burst."""
+        self.catalog, self.failures = catalog, catalog.failures
+        self.usage = usage
+        self.run_times = RunTimes(catalog, lasts)
+        self._isolated = isolated
+        self._share_users = share_users
+
+    def why_not(
+        self, demand: Demand, source: Source, share: Share | None = None
+    ) -> OfferRejection | None:
+        """Return why a job may not have nodes of a source; None if it may.
+
+        The first reason counts. Without `share` it is by what the source is, however
+        much of it the job has.
+        """
+        return (
+            self._of_others(demand, source)
+            or why_unwanted(demand.preferences, source.terms)
+            or _not_worth(demand, source)
+            or self._not_tried(source)
+            or self._too_short(demand, source)
+            or self._not_isolated(demand, source)
+            or (None if share is None else self.why_not_so_much(source, share, demand))
+        )
+
+    def why_not_so_much(
+        self, source: Source, share: Share, demand: Demand | None = None
+    ) -> OfferRejection | None:
+        """Return why nobody may have so much of a source; None if one may.
+
+        `demand` is None where a burst grows and no job asks for that.
+        """
+        return (
+            _not_bought(source, share, demand)
+            or self._fails(source, share)
+            or self.usage.why_not(share.use)
+            or self._over_budget(source, share, demand)
+        )
+
+    def _of_others(self, demand: Demand, source: Source) -> OfferRejection | None:
+        """A burst that is there, or in the plan, may be for others only."""
+        if not source.nodes:
+            return None
+        apart = not self._share_users and bool(source.userids)
+        if (
+            source.tag != demand.tag
+            or source.requester not in (None, demand.userid)
+            or (apart and source.userids != {demand.userid})
+        ):
+            return _reject(source, Reason.FOR_OTHERS)
+        unknown = demand.preferences.guest and source.terms.guests is None
+        if unknown and demand.userid not in source.userids:
+            # Nodes that were made for a guest are such that his jobs run.
+            return _reject(source, Reason.NO_GUESTS)
+        return None
+
+    def _not_tried(self, source: Source) -> OfferRejection | None:
+        """Other bursts than this one try whether an offer that failed works again."""
+        if source.candidate is None or source.nodes:
+            return None
+        return self.failures.why_not(source.candidate)
+
+    def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
+        if source.lasts >= self.run_times.needed(demand):
+            return None
+        need = format_fsd(demand.duration) if demand.duration else "ever"
+        most = format_fsd(source.lasts)
+        return _reject(source, Reason.LEASE_SHORT, most=most, need=need)
+
+    def _not_isolated(self, demand: Demand, source: Source) -> OfferRejection | None:
+        if not source.isolated:
+            return None
+        if self._isolated.identity.may_be_guest(demand.userid):
+            # Its program would have the rights of the owner's user, and could read what
+            # that user may read there, such as a munge key.
+            return _reject(source, Reason.ISOLATED_OF_GUEST)
+        if demand.isolated is None:
+            return _reject(source, Reason.NOT_HELD)
+        if self._isolated.unreadable:
+            return _reject(source, Reason.LOST_RECORD, key=self._isolated.unreadable)
+        return None
+
+    def _fails(self, source: Source, share: Share) -> OfferRejection | None:
+        candidate, failures = source.candidate, self.failures
+        if candidate is None or not share.pieces:
+            return None
+        for slot, nodes in share.pieces:
+            rejection = failures.why_not(candidate, slot, nodes, share.before)
+            if rejection is not None:
+                return rejection
+        # A growth shows nothing: a new burst does, once its nodes are online.
+        grows = source.burst is not None and failures.awaits_trial(candidate)
+        if grows or (share.later and failures.tries(candidate.provider)):
+            return _reject(source, Reason.ON_TRIAL, what=source.key)
+        return None
+
+    def _over_budget(
+        self, source: Source, share: Share, demand: Demand | None
+    ) -> OfferRejection | None:
+        purchases = self.usage.purchases
+        nodes = sum(nodes for _, nodes in share.pieces)
+        if source.burst is not None and nodes:
+            return purchases.refuse_growth(source.burst, source.key, nodes)
+        assert demand is not None  # only growth is asked for without a job or a request
+        if source.burst is not None:
+            return purchases.refuse_use(demand, source.burst, source.key)
+        assert source.candidate is not None
+        nodes = nodes or source.nodes
+        return purchases.refuse(source.candidate, demand, nodes, source.bought)
+
+
+def nodes_wanted(demand: Demand, source: Source, shape: Shape) -> int | OfferRejection:
+    """Return how many nodes of such a shape the job needs yet of an offer; or why none.
+
+    The shape is that of a rank slot, or of an isolated burst's nodes.
+    """
+    assert source.candidate is not None
+    sold = source.candidate.offer.shape
+    if not sold.holds(shape):
+        return _reject(source, Reason.SHAPE_MISMATCH, has=str(sold), want=str(shape))
+    need = nodes_needed(demand.request, shape)
+    if not need:
+        small = Reason.OFFER_SMALL if source.isolated else Reason.NODE_SMALL
+        want = describe_need(demand.request)
+        return _reject(source, small, has=str(shape), want=want)
+    return need if source.isolated else need - demand.coming
 
 
 def burst_mode(
@@ -91,61 +223,28 @@ def _why_of_no_use(
     return None
 
 
-class WantedOffer(msgspec.Struct, frozen=True):
-    """An offer that can be taken now, as a user with certain preferences sees it."""
-
-    candidate: ProviderOffer
-    unwanted: OfferRejection | None
-    """Why the user does not want it."""
-    isolated: bool
-    """Whether a burst of it would be an isolated one."""
+def _reject(source: Source, reason: Reason, **facts: object) -> OfferRejection:
+    return OfferRejection(source.key, reason, facts)
 
 
-class WantedOffers(msgspec.Struct, frozen=True):
-    """All that is offered, as users with the same preferences see it."""
-
-    offers: tuple[WantedOffer, ...]
-    """Those that can be taken now, in the order of the catalog."""
-    some_isolated: bool
-    """Whether some offer, taken now or later, would be an isolated burst."""
-    most_nodes: Mapping[str, int]
-    """By provider that they may have: the nodes of its largest burst."""
-    unread: bool
-    """Whether a provider that they may have has not told its offers yet."""
+def _not_worth(demand: Demand, source: Source) -> OfferRejection | None:
+    worth = demand.live_worth
+    if source.burst is None or worth is None or worth.pays(source.nodes, source.kept):
+        return None
+    return _reject(source, Reason.KEEPING_NOT_WORTH)
 
 
-class OfferSorter:
-    """Compares offers with preferences. Remembers results: most jobs want the same."""
-
-    def __init__(self, catalog: OfferCatalog) -> None:
-        self._catalog = catalog
-        self._most: dict[str, int] = {}
-        for candidate in catalog.known:
-            most = self._most.get(candidate.provider, 0)
-            self._most[candidate.provider] = max(most, candidate.offer.max_nodes)
-        self._found: dict[BurstPreferences, WantedOffers] = {}
-
-    def wanted(self, preferences: BurstPreferences) -> WantedOffers:
-        """Return what is offered to a user with these preferences."""
-        found = self._found.get(preferences)
-        if found is None:
-            found = self._found[preferences] = self._compare(preferences)
-        return found
-
-    def _compare(self, preferences: BurstPreferences) -> WantedOffers:
-        known = self._catalog.known
-        modes = {burst_mode(preferences, each.offer.modes) for each in known}
-        takes = preferences.takes
-        return WantedOffers(
-            offers=tuple(
-                WantedOffer(
-                    candidate,
-                    why_unwanted(preferences, candidate.terms),
-                    burst_mode(preferences, candidate.offer.modes) == "isolated",
-                )
-                for candidate in self._catalog.offers
-            ),
-            some_isolated="isolated" in modes,
-            most_nodes={name: n for name, n in self._most.items() if takes(name)},
-            unread=any(map(takes, self._catalog.unread)),
-        )
+def _not_bought(
+    source: Source, share: Share, demand: Demand | None
+) -> OfferRejection | None:
+    """Further nodes have to be offered, and be worth their price to the job."""
+    if not share.pieces:
+        return None
+    if source.candidate is None:
+        return _reject(source, Reason.NOT_OFFERED)
+    if demand is not None and demand.not_worth is not None:
+        return _reject(source, Reason.NOT_BOUGHT)
+    need, most = max(share.use.sizes, default=0), source.candidate.offer.max_nodes
+    if need > most:
+        return _reject(source, Reason.FEW_NODES, most=most, need=need)
+    return None

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from burst.config import Settings
+from burst.core.plan.capacity import source_of
+from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.leasable import free_ranks
-from burst.core.plan.limits import FurtherUse, Usage
-from burst.core.plan.offers import OfferCatalog, ProviderOffer
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
+from burst.core.plan.sources import Share, Source
 from burst.core.records import RecordsView
 from burst.model.burst import Burst
 from burst.model.lead import LeadView
@@ -49,37 +52,26 @@ def free_above(
     return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))
 
 
-def offer_of(burst: Burst, catalog: OfferCatalog) -> ProviderOffer | None:
-    """Return the offer by which a burst was made, if it can be taken now."""
-    key = f"{burst.lease.provider}/{burst.lease.offer}"
-    return next((each for each in catalog.offers if each.key == key), None)
+def growing(
+    burst: Burst, catalog: OfferCatalog, settings: Settings, now: float
+) -> Source:
+    """Return the source of further nodes of a live burst, by its offer as it is now."""
+    source = source_of(burst, settings, now)
+    same = (each for each in catalog.known if each.key == source.key)
+    source.candidate = next(same, None)
+    return source
 
 
-def why_not_grown(burst: Burst, more: int, catalog: OfferCatalog, usage: Usage) -> str:
-    """Return why a burst may not have so many nodes more; empty if it may.
+def growth_share(burst: Burst, more: int, *, charged: bool) -> Share:
+    """Return what so many nodes more of a burst are.
 
-    By its offer, what is held against its provider, limits and budgets.
+    Not `charged` where limits count them already.
     """
     lease = burst.lease
-    key, nodes = f"{lease.provider}/{lease.offer}", lease.nodes + more
-    candidate = offer_of(burst, catalog)
-    if candidate is None:
-        why = (r.text() for r in catalog.refusals if r.offer in (key, lease.provider))
-        return next(why, f"{key} is not offered now")
-    if nodes > candidate.offer.max_nodes:
-        return f"{key} sells {candidate.offer.max_nodes} nodes at the most"
-    # What had failed is tried by new bursts, of which it is seen when they are online.
-    if {lease.provider, key} & {*catalog.on_trial, *catalog.to_try, *catalog.trials}:
-        return f"one burst tries whether {key} works again"
-    asked = FurtherUse(
-        offer=key,
-        sizes=(nodes,),
-        nodes=more,
-        charged=dict.fromkeys(lease.userids, more),
+    use = FurtherUse(
+        offer=f"{lease.provider}/{lease.offer}",
+        sizes=(lease.nodes + more,),
+        nodes=more if charged else 0,
+        charged=dict.fromkeys(lease.userids if charged else (), more),
     )
-    refused = (
-        catalog.why_refused(candidate, lease.slot, more)
-        or usage.why_not(asked)
-        or usage.purchases.refuse_growth(burst, more)
-    )
-    return refused.text() if refused else ""
+    return Share(use, ((lease.slot, more),))

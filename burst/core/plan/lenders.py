@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 
 import msgspec
 
 from burst.core.plan.demands import Demand, Proposal
-from burst.core.plan.eligible import Lender
 from burst.core.plan.fit import NodePool
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import SlotRanks
-from burst.core.worth.budget import Commitment
+from burst.core.plan.sources import Source, new_burst
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
@@ -22,19 +20,18 @@ from burst.model.lead import LeadIdentity
 class LiveBurst(msgspec.Struct, kw_only=True):
     """A live burst that may take further jobs, and what of it is not spoken for."""
 
-    burst: BurstId
-    lender: Lender
-    nodes: int = 0
+    source: Source
     jobs: frozenset[JobId] = frozenset()
     """Those that count on it."""
     idle: bool = False
     """Whether nothing runs on it and no job counts on it."""
-    kept: float = 0.0
-    """For how many seconds it is kept anyway: by the time limits of its jobs, or while
-    it is idle."""
-    lasts: float = math.inf
-    """For how many seconds jobs can run on it, from now on."""
     pool: NodePool
+
+    @property
+    def burst(self) -> BurstId:
+        """Which one it is."""
+        assert self.source.burst is not None
+        return self.source.burst
 
 
 class PlannedBurst:
@@ -47,12 +44,10 @@ class PlannedBurst:
         self.slot = slot
         self.most = candidate.offer.max_nodes
         self.ranks: list[int] = []
-        self.lender = Lender(terms=candidate.terms)
+        self.source = new_burst(candidate)
         self.demands: list[Demand] = []
         """Those that it gets all nodes for."""
         self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
-        self.bought: Commitment | None = None
-        """What is reserved for it, where there are budgets."""
 
     @property
     def nodes(self) -> int:
@@ -72,17 +67,18 @@ class PlannedBurst:
     def grow(self, ranks: list[int]) -> None:
         """Lease further ranks of the slot."""
         self.ranks += ranks
+        self.source.nodes = self.nodes
         for rank in ranks:
             self.pool.add(rank, self.slot.slot.shape)
 
     def add(self, demand: Demand) -> None:
         """Note for whom it is made."""
         self.demands.append(demand)
-        self.lender.tag = demand.tag
+        self.source.tag = demand.tag
         if demand.job is None:
-            self.lender.requester = demand.userid
+            self.source.requester = demand.userid
         if demand.userid is not None:
-            self.lender.userids |= {demand.userid}
+            self.source.userids |= {demand.userid}
 
     def propose(self, lead: LeadIdentity, now: float) -> Proposal:
         """Return it as it is to be made; its name ends in a hash of what it is."""
@@ -99,8 +95,8 @@ class PlannedBurst:
             hosts=hosts,
             ranks=ranks,
             shape=self.slot.slot.shape,
-            userids=tuple(sorted(self.lender.userids)),
-            requester=self.lender.requester,
+            userids=tuple(sorted(self.source.userids)),
+            requester=self.source.requester,
             created=now,
             price=offer.price,
             fee=offer.fee,
@@ -109,7 +105,7 @@ class PlannedBurst:
             guests=offer.guests and lead.access.allow_guest_user,
             end=self.candidate.lease_end,
             place=self.candidate.place,
-            tag=self.lender.tag,
+            tag=self.source.tag,
             image=self.demands[0].image,
         )
         return Proposal(lease, jobs)

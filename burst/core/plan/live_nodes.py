@@ -10,12 +10,15 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.run_time import RunTimes
+from burst.core.plan.sources import Share
 from burst.model.burst import BurstId
+from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
+from burst.model.reason import Reason
 
 IdleShare = tuple[LiveBurst, list[int]]
 """A live burst, and the ranks of it that a job gets, each a whole idle node."""
@@ -38,12 +41,12 @@ class _Passing(msgspec.Struct):
 class LiveNodes:
     """The nodes of live bursts. Nothing becomes free while a plan is made."""
 
-    def __init__(self, context: PlanContext, run_times: RunTimes) -> None:
+    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
         self.assignments: dict[JobId, BurstId] = {}
         self.combined: dict[JobId, tuple[BurstId, ...]] = {}
         self.ending: set[BurstId] = set()
         self._context = context
-        self._run_times = run_times
+        self._eligible = eligible
         self._given: set[BurstId] = set()
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone that count against a limit of a job ahead."""
@@ -54,10 +57,12 @@ class LiveNodes:
         assert demand.job is not None
         admitted = self._context.admitted(demand)
         for live in self._context.live:
-            if not self._may_have(demand, live):
+            if not self._is_there(demand, live):
                 continue
-            if live.lasts < self._run_times.needed(demand):
-                self._make_way(demand, live)
+            rejection = self._why_not(demand, live)
+            if rejection is not None:
+                if rejection.reason is Reason.LEASE_SHORT:
+                    self._make_way(demand, live)
             elif live.pool.take(demand.request, admitted):
                 self._context.usage.purchases.use(demand, live.burst)
                 nodes = nodes_needed(demand.request, live.pool.shape)
@@ -76,9 +81,9 @@ class LiveNodes:
         lacks = 0
         admitted = self._context.admitted(demand)
         for live in self._context.live:
-            if demand.job in live.jobs or not self._may_have(demand, live):
+            if demand.job in live.jobs or not self._is_there(demand, live):
                 continue
-            if live.lasts < self._run_times.needed(demand):
+            if self._why_not(demand, live):
                 continue
             ranks = live.pool.idle(demand.request, admitted)
             if not ranks:
@@ -98,8 +103,7 @@ class LiveNodes:
         for live, ranks in found:
             here = ranks[: max(0, lacks)]
             more = [*chosen, (live, here)]
-            joined = FurtherUse.joined(demand.userid, self.nodes_joined(demand, more))
-            if not here or self._context.usage.why_not(joined):
+            if not here or self._why_not(demand, live, self._joined(demand, more)):
                 continue
             chosen = more
             lacks -= len(here)
@@ -110,7 +114,7 @@ class LiveNodes:
         purchases = self._context.usage.purchases
         before = purchases.mark()
         for live, _ in shares:
-            if not purchases.may_use(demand, live.burst):
+            if self._why_not(demand, live):
                 purchases.go_back(before)
                 return False
             purchases.use(demand, live.burst)
@@ -118,7 +122,7 @@ class LiveNodes:
 
     def nodes_joined(self, demand: Demand, shares: Iterable[IdleShare]) -> int:
         """Return how many nodes count anew against a job's user with these shares."""
-        return sum(each.nodes for each, _ in shares if each.lender.joins(demand))
+        return sum(live.source.joined_by(demand) for live, _ in shares)
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""
@@ -153,41 +157,38 @@ class LiveNodes:
         An idle one that it cannot use stays until then, for jobs that end before; one
         that was requested ahead of jobs ends by its own deadline.
         """
-        needed = self._run_times.needed(demand)
-        share_users = self._context.settings.share_users
         stay: set[BurstId] = set()
         for live in self._context.live:
-            burst, lender = live.burst, live.lender
+            burst, source = live.burst, live.source
             if burst not in bursts:
                 continue
             self._due[burst] = min(start, self._due.get(burst, math.inf))
             if not live.idle or burst in self._given:
                 continue
-            fits = combines and live.lasts >= needed
-            if fits and lender.takes(demand, share_users=share_users):
+            if combines and self._eligible.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:
-                requested = not lender.userids or lender.requester is not None
+                requested = not source.userids or source.requester is not None
                 if not requested:
                     self.ending.add(burst)
         return stay
 
-    def _may_have(self, demand: Demand, live: LiveBurst) -> bool:
-        """Tell whether a live burst, if large enough, may be used for the job."""
+    def _is_there(self, demand: Demand, live: LiveBurst) -> bool:
+        """Tell whether something of a burst is free for as long as a job may run."""
         if not live.pool or live.burst in self.ending:
             return False
-        worth = demand.live_worth
-        if worth is not None and not worth.pays(live.nodes, live.kept):
-            return False
-        if not (self._ends_in_time(demand, live) or self._passes(demand, live)):
-            return False
-        context = self._context
-        if not live.lender.takes(demand, share_users=context.settings.share_users):
-            return False
-        joined = self.nodes_joined(demand, [(live, [])])
-        if context.usage.why_not(FurtherUse.joined(demand.userid, joined)):
-            return False
-        return context.usage.purchases.may_use(demand, live.burst)
+        return self._ends_in_time(demand, live) or self._passes(demand, live)
+
+    def _why_not(
+        self, demand: Demand, live: LiveBurst, use: FurtherUse | None = None
+    ) -> OfferRejection | None:
+        """Return why a job may not join a burst; `use` is with others that it joins."""
+        share = Share(use or self._joined(demand, [(live, [])]))
+        return self._eligible.why_not(demand, live.source, share)
+
+    def _joined(self, demand: Demand, shares: Iterable[IdleShare]) -> FurtherUse:
+        """Return what it uses of the limits that a job joins these bursts."""
+        return FurtherUse.joined(demand.userid, self.nodes_joined(demand, shares))
 
     def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a job ends before a burst is needed for a job ahead."""
@@ -205,10 +206,9 @@ class LiveNodes:
         context = self._context
         if self._passing and not self._ends_in_time(demand, live):
             self._passing.given += nodes
-        joined = self.nodes_joined(demand, [(live, [])])
-        context.usage.add(FurtherUse.joined(demand.userid, joined))
-        if live.lender.userids and demand.userid is not None:
-            live.lender.userids |= {demand.userid}
+        context.usage.add(self._joined(demand, [(live, [])]))
+        if live.source.userids and demand.userid is not None:
+            live.source.userids |= {demand.userid}
         self._given.add(live.burst)
         ends = demand.end(context.now)
         context.usage.prolong(live.burst, ends)
@@ -220,9 +220,16 @@ class LiveNodes:
         Flux might start the job there, and on others; and it may need the rank slot.
         """
         unused = live.idle and live.burst not in self._given
-        served = self._run_times.needed(demand) <= self._run_times.longest_offered(
-            demand.preferences
-        )
+        run_times = self._eligible.run_times
+        longest = run_times.longest_offered(demand.preferences)
+        served = run_times.needed(demand) <= longest
         admitted = self._context.admitted(demand)
-        if unused and served and live.pool.idle(demand.request, admitted):
+        lasting = msgspec.structs.replace(live.source, lasts=math.inf)
+        share = Share(self._joined(demand, [(live, [])]))
+        if (
+            unused
+            and served
+            and live.pool.idle(demand.request, admitted)
+            and self._eligible.why_not(demand, lasting, share) is None
+        ):
             self.ending.add(live.burst)

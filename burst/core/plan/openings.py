@@ -8,15 +8,14 @@ from typing import NamedTuple
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import OfferSorter, WantedOffer
-from burst.core.plan.fit import describe_need, nodes_needed
+from burst.core.plan.eligible import Eligibility, nodes_wanted
 from burst.core.plan.limits import FurtherUse
+from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import NO_REASON
-from burst.core.plan.trials import PlanTrials
+from burst.core.plan.sources import Share, Source
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.ranks import format_idset
@@ -35,10 +34,11 @@ class _Asks(NamedTuple):
     """A demand, with what is the same for each offer."""
 
     demand: Demand
-    needed: float
-    """For how many seconds a burst has to last."""
     admitted: frozenset[int] | None
+    spread: bool
+    """Whether the job may have several bursts."""
     extra: int
+    """How many further nodes count against its user with them."""
 
 
 class Openings:
@@ -49,33 +49,33 @@ class Openings:
         context: PlanContext,
         isolated: IsolatedPlacement,
         sorter: OfferSorter,
-        trials: PlanTrials,
-        run_times: RunTimes,
+        eligible: Eligibility,
     ) -> None:
         self._context = context
         self._isolated = isolated
         self._sorter = sorter
-        self._trials = trials
-        self._run_times = run_times
+        self._eligible = eligible
+        self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
         """Return what demands have in common for which the plan has the same answer.
 
         But for their time limits, where ranks are promised to others.
         """
-        return (
+        content = (
             demand.request,
             demand.preferences,
             demand.userid,
             demand.coming,
             demand.isolated is not None,
-            self._run_times.rank(demand),
+            self._eligible.run_times.rank(demand),
             *self._context.usage.purchases.key(demand),
         )
+        return self._keys.setdefault(content, len(self._keys))
 
-    def wanted(self, demand: Demand) -> tuple[WantedOffer, ...]:
-        """Return the offers that can be taken now, as the job's user sees them."""
-        return self._sorter.wanted(demand.preferences).offers
+    def wanted(self, demand: Demand) -> list[Source]:
+        """Return the offers that can be taken now and are some for the job."""
+        return [source for source, why in self._sorter.judged(demand) if not why]
 
     def may_spread(self, demand: Demand) -> bool:
         """Tell whether the job may have several bursts."""
@@ -89,15 +89,13 @@ class Openings:
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
         asks = _Asks(
-            demand,
-            self._run_times.needed(demand),
-            self._context.admitted(demand),
-            extra,
+            demand, self._context.admitted(demand), self.may_spread(demand), extra
         )
-        for offer in wanted.offers:
-            found = offer.unwanted or self._try(offer, asks)
+        for source, rejection in self._sorter.judged(demand):
+            found = rejection or self._try(source, asks)
             if not isinstance(found, OfferRejection):
-                return Opening(offer.candidate, found)
+                assert source.candidate is not None
+                return Opening(source.candidate, found)
             refusals.append(found)
         if not self._context.slots and not wanted.some_isolated:
             return Decision(Reason.NO_SLOTS)
@@ -118,7 +116,7 @@ class Openings:
         if wanted.unread:
             # A job that is failed for what one more answer would show is lost.
             return None
-        too_long = self._run_times.why_never(demand)
+        too_long = self._eligible.run_times.why_never(demand)
         if too_long:
             return Reason.TOO_LONG, too_long
         caps = wanted.most_nodes
@@ -131,51 +129,55 @@ class Openings:
             return Reason.NO_ROOM, never[1]
         return never
 
-    def _try(self, wanted: WantedOffer, asks: _Asks) -> list[Piece] | OfferRejection:
-        """Return what a job may have of an offer that it wants; or why it may not."""
-        candidate, demand = wanted.candidate, asks.demand
-        refused = self._trials.why_tried(candidate)
-        if refused is None and candidate.run_time < asks.needed:
-            refused = self._run_times.why_too_short(candidate, demand)
-        if refused:
-            return refused
-        context, refusal = self._context, None
-        until = demand.end(context.now + candidate.offer.join_time)
-        if wanted.isolated:
-            taken = self._isolated.take(candidate, demand, self._trials, until)
-            return taken or []
-        want = RankNeed(until, asks.admitted)
-        for slot_class in context.table.free_classes(candidate.provider, until):
-            pieces = self._choose(candidate, demand, slot_class, want)
-            if isinstance(pieces, OfferRejection):
-                refusal = pieces
-                continue
-            refusal = self._too_much(candidate, demand, pieces, until, asks.extra)
-            if refusal is None:
-                return pieces
-        return refusal or self._busy_or_promised(candidate, demand, want)
+    def _try(self, source: Source, asks: _Asks) -> list[Piece] | OfferRejection:
+        """Return what a job may have of an offer that is one for it; or why nothing."""
+        if self._context.table.full and not source.isolated:
+            return OfferRejection(source.key, Reason.SLOTS_BUSY)
+        candidate, demand = source.candidate, asks.demand
+        assert candidate is not None
+        until = demand.end(self._context.now + candidate.offer.join_time)
+        if source.isolated:
+            return self._isolate(source, demand, until) or []
+        table, want = self._context.table, RankNeed(until, asks.admitted)
+        rejection: OfferRejection | None = None
+        for slot_class in table.free_classes(candidate.provider, until):
+            found = self._choose(source, asks, slot_class, want)
+            if not isinstance(found, OfferRejection):
+                return found
+            rejection = found
+        return rejection or self._busy_or_promised(source, asks, want)
 
-    def _too_much(
-        self,
-        candidate: ProviderOffer,
-        demand: Demand,
-        pieces: list[Piece],
-        until: float,
-        extra: int,
+    def _isolate(
+        self, source: Source, demand: Demand, until: float
     ) -> OfferRejection | None:
-        usage = self._context.usage
-        sizes = tuple(len(ranks) for _, ranks in pieces)
-        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until, extra)
-        return usage.why_not(asked) or usage.purchases.refuse(
-            candidate, demand, sum(sizes)
-        )
+        """Place a job in an isolated burst, until then; return why not, None if it is.
+
+        It needs no ranks.
+        """
+        candidate = source.candidate
+        assert candidate is not None
+        nodes = nodes_wanted(demand, source, candidate.offer.shape)
+        if isinstance(nodes, OfferRejection):
+            return nodes
+        use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
+        rejection = self._eligible.why_not(demand, source, Share(use, (("", nodes),)))
+        if rejection is None:
+            self._isolated.take(candidate, demand, nodes, until)
+            self._eligible.failures.begin(candidate, (nodes,))
+        return rejection
+
+    def _why_not(
+        self, source: Source, asks: _Asks, pieces: list[Piece], want: RankNeed
+    ) -> OfferRejection | None:
+        """Return why a job may not have bursts on these ranks, None if it may."""
+        demand, sizes = asks.demand, tuple(len(ranks) for _, ranks in pieces)
+        key, until = source.key, want.until
+        use = FurtherUse.new(key, sizes, demand.userid, until, asks.extra)
+        share = Share(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
+        return self._eligible.why_not(demand, source, share)
 
     def _choose(
-        self,
-        candidate: ProviderOffer,
-        demand: Demand,
-        slot_class: SlotClass,
-        want: RankNeed,
+        self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed
     ) -> list[Piece] | OfferRejection:
         """Return free ranks of one kind of slots for a job; or why there are none.
 
@@ -183,61 +185,62 @@ class Openings:
         job may be spread and there is none, or the provider has no capacity for so
         large a burst.
         """
-        need = _nodes_needed(candidate, demand, slot_class)
+        need = nodes_wanted(asks.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
             return need
-        table, trials = self._context.table, self._trials
-        most = int(min(candidate.offer.max_nodes, self._context.usage.largest_burst))
+        table, most = self._context.table, self._context.most_of(source)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
-                refused = trials.why_refused(candidate, slot.slot.name, need)
+                refused = self._why_not(source, asks, [(slot, ranks)], want)
                 if refused is None:
                     return [(slot, ranks)]
+                if refused.reason is not Reason.SPEC_REFUSED:
+                    break  # it is so in each slot
         lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
-        if self.may_spread(demand) and (refused is None or refused.reason in lacks):
-            size = trials.split_size(candidate, most)
+        if asks.spread and (refused is None or refused.reason in lacks):
+            assert source.candidate is not None
+            size = self._eligible.failures.split_size(source.candidate, most)
             pieces = table.split(slot_class, need, size, want)
             if pieces:
-                each = (
-                    trials.why_refused(candidate, slot.slot.name, len(ranks))
-                    for slot, ranks in pieces
-                )
-                return next(filter(None, each), pieces)
+                return self._why_not(source, asks, pieces, want) or pieces
             if size < most:
-                refused = trials.why_refused(candidate, "", need)
-        return refused or self._too_few(candidate, demand, need, (slot_class, want))
+                share = Share(pieces=(("", need),))
+                refused = self._eligible.why_not_so_much(source, share, asks.demand)
+        return refused or self._too_few(source, asks, need, (slot_class, want))
 
     def _too_few(
         self,
-        candidate: ProviderOffer,
-        demand: Demand,
+        source: Source,
+        asks: _Asks,
         need: int,
         where: tuple[SlotClass, RankNeed],
     ) -> OfferRejection:
         """Return what keeps a job from so many nodes of an offer."""
-        most, limit = candidate.offer.max_nodes, self._context.usage.largest_burst
-        if need > most and not self.may_spread(demand):
+        assert source.candidate is not None
+        key, most = source.key, source.candidate.offer.max_nodes
+        limit = self._context.usage.largest_burst
+        if need > most and not asks.spread:
             facts: dict[str, object] = {"most": most, "need": need}
-            return OfferRejection(candidate.key, Reason.FEW_NODES, facts)
+            return OfferRejection(key, Reason.FEW_NODES, facts)
         if need > limit and limit < most:
             facts = {"limit": limit, "need": need}
-            return OfferRejection(candidate.key, Reason.LIMIT_BURST, facts)
-        if drained := self._why_drained(candidate.key, demand, need, where):
+            return OfferRejection(key, Reason.LIMIT_BURST, facts)
+        if drained := self._why_drained(key, asks, need, where):
             return drained
         facts = {"most": self._context.table.largest(*where), "need": need}
-        return OfferRejection(candidate.key, Reason.SLOTS_SMALL, facts)
+        return OfferRejection(key, Reason.SLOTS_SMALL, facts)
 
     def _busy_or_promised(
-        self, candidate: ProviderOffer, demand: Demand, want: RankNeed
+        self, source: Source, asks: _Asks, want: RankNeed
     ) -> OfferRejection:
         """Return why no rank of any slot is to be had."""
-        table, key = self._context.table, candidate.key
-        for slot_class in table.classes(candidate.provider):
-            need = _nodes_needed(candidate, demand, slot_class)
+        table, key = self._context.table, source.key
+        for slot_class in table.classes(source.terms.provider):
+            need = nodes_wanted(asks.demand, source, slot_class[0])
             where = (slot_class, want)
             if not isinstance(need, OfferRejection):
-                drained = self._why_drained(key, demand, need, where)
+                drained = self._why_drained(key, asks, need, where)
                 if drained is not None:
                     return drained
         ahead = table.first_promised()
@@ -247,29 +250,12 @@ class Openings:
         return OfferRejection(key, Reason.SLOTS_RESERVED, facts)
 
     def _why_drained(
-        self, offer: str, demand: Demand, need: int, where: tuple[SlotClass, RankNeed]
+        self, offer: str, asks: _Asks, need: int, where: tuple[SlotClass, RankNeed]
     ) -> OfferRejection | None:
         """Return that the job lacks ranks which a person has drained, if so."""
-        drained = self._context.table.drained_for(
-            *where, need, spread=self.may_spread(demand)
-        )
+        drained = self._context.table.drained_for(*where, need, spread=asks.spread)
         if not drained:
             return None
         why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         facts = {"ranks": format_idset(drained), "why": why}
         return OfferRejection(offer, Reason.SLOTS_DRAINED, facts)
-
-
-def _nodes_needed(
-    candidate: ProviderOffer, demand: Demand, slot_class: SlotClass
-) -> int | OfferRejection:
-    """Return how many nodes of such slots the job still needs, or why none do."""
-    shape, offer = slot_class[0], candidate.offer
-    if not offer.shape.holds(shape):
-        facts = {"has": str(offer.shape), "want": str(shape)}
-        return OfferRejection(candidate.key, Reason.SHAPE_MISMATCH, facts)
-    need = nodes_needed(demand.request, shape)
-    if not need:
-        facts = {"has": str(shape), "want": describe_need(demand.request)}
-        return OfferRejection(candidate.key, Reason.NODE_SMALL, facts)
-    return need - demand.coming

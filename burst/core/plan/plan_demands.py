@@ -68,7 +68,8 @@ def plan_demands(
     unreadable = unreadable_isolated_record(tx)
     isolated = IsolatedPlacement(usage, tx.bursts, unreadable, world.identity)
     plan = make_plan(demands, context, isolated)
-    growing = GrowthContext(tx, world, settings, constraints, usage.purchases)
+    eligible = context.eligible(isolated.facts)
+    growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
     plan = with_growths(plan, growing)
     if not world.identity.endpoint:
         plan = _without_address(plan)

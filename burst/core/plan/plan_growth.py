@@ -13,15 +13,15 @@ is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
-from burst.core.plan.demands import Growth, Plan, Proposal
-from burst.core.plan.growth import FurtherRanks, free_above
-from burst.core.plan.lease_times import remaining_run_time
-from burst.core.plan.purchases import Purchases
+from burst.core.plan.demands import Demand, Growth, Plan, Proposal
+from burst.core.plan.eligible import Eligibility
+from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_share
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -39,8 +39,9 @@ class GrowthContext(NamedTuple):
     world: World
     settings: Settings
     constraints: Constraints
-    purchases: Purchases
-    """What the plan buys, all of it counted, against the budgets."""
+    eligible: Eligibility
+    """With all that the plan buys counted."""
+    demands: Sequence[Demand]
 
 
 def with_growths(plan: Plan, context: GrowthContext) -> Plan:
@@ -88,7 +89,12 @@ class _GrowthFinder:
         self._plan, self._tx, self._world = plan, context.tx, context.world
         self._lead: LeadView = context.world.lead
         self._settings, self._constraints = context.settings, context.constraints
-        self._purchases = context.purchases
+        self._eligible = context.eligible
+        # Worth and price were judged for the new burst, which costs as much.
+        self._demands = {
+            each.job: msgspec.structs.replace(each, live_worth=None)
+            for each in context.demands
+        }
         # A job that gets several new bursts gets them.
         self._count: dict[JobId, int] = {}
         for proposal in plan.proposals:
@@ -107,9 +113,10 @@ class _GrowthFinder:
         if self._count[job] != 1:
             return None
         for burst in self._bursts_of(job):
-            if self._may_grow(burst, proposal, self._lead.jobs[job]):
+            if self._may_grow(burst, proposal, self._demands[job]):
                 more = self._ranks_for(burst, proposal, self._lead.jobs[job])
-                if more is not None and self._purchases.grow(burst.id, len(more.ranks)):
+                purchases = self._eligible.usage.purchases
+                if more is not None and purchases.grow(burst.id, len(more.ranks)):
                     self._taken.difference_update(proposal.lease.ranks)
                     self._taken.update(more.ranks)
                     self.found.append(Growth(burst.id, more.hosts, more.ranks, job))
@@ -121,7 +128,7 @@ class _GrowthFinder:
         given = self._plan.combined.get(job, ())
         return [b for b in self._tx.live if b.id in given or job in b.jobs]
 
-    def _may_grow(self, burst: Burst, proposal: Proposal, job: JobView) -> bool:
+    def _may_grow(self, burst: Burst, proposal: Proposal, demand: Demand) -> bool:
         lease, new = burst.lease, proposal.lease
         same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
@@ -139,14 +146,10 @@ class _GrowthFinder:
         }
         if not users.issubset(lease.userids) or set(lease.userids) != set(new.userids):
             return False
-        left = remaining_run_time(lease, self._settings.deadlines, self._tx.now)
-        if lease.end and not 0 < job.duration <= left:
-            return False
-        nodes = lease.nodes + new.nodes
-        view = self._world.providers[lease.provider]
-        most = [o.max_nodes for o in view.offers or () if o.name == lease.offer]
-        limit = self._settings.limits.max_nodes_per_burst
-        return nodes <= min([*most, *([limit] if limit else [])])
+        catalog = self._eligible.catalog
+        source = growing(burst, catalog, self._settings, self._tx.now)
+        share = growth_share(burst, new.nodes, charged=False)
+        return self._eligible.why_not(demand, source, share) is None
 
     def _ranks_for(
         self, burst: Burst, proposal: Proposal, job: JobView

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.plan.lenders import PlannedBurst
 from burst.core.plan.limits import BurstUsage, FurtherUse
 from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
-from burst.core.plan.trials import PlanTrials
+from burst.core.plan.sources import Share
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
-DemandKey = tuple[object, ...]
+DemandKey = int
 """What demands have in common for which a plan has the same answer."""
 Piece = tuple[SlotRanks, list[int]]
 """Ranks of one slot."""
@@ -26,16 +26,13 @@ Piece = tuple[SlotRanks, list[int]]
 class PlannedBursts:
     """The bursts of one plan while it is made; they grow as jobs are added."""
 
-    def __init__(
-        self, context: PlanContext, trials: PlanTrials, run_times: RunTimes
-    ) -> None:
+    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
         self.made: list[PlannedBurst] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[DemandKey, PlannedBurst] = {}
         """Which one the last of equal demands got."""
         self._context = context
-        self._trials = trials
-        self._run_times = run_times
+        self._eligible = eligible
 
     def open(
         self,
@@ -59,13 +56,14 @@ class PlannedBursts:
             self._context.table.take(slot, ranks, until)
             use = BurstUsage(
                 nodes=planned.nodes,
-                userids=planned.lender.userids,
+                userids=planned.source.userids,
                 offer=candidate.key,
                 until=until,
             )
             self._context.usage.begin(planned.name, use)
             self._last[key] = planned
-        self._trials.note(candidate, tuple(len(ranks) for _, ranks in pieces))
+        sizes = tuple(len(ranks) for _, ranks in pieces)
+        self._eligible.failures.begin(candidate, sizes)
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -85,46 +83,32 @@ class PlannedBursts:
     def _until(self, candidate: ProviderOffer, demand: Demand) -> float:
         return demand.end(self._context.now + candidate.offer.join_time)
 
-    def _may_join(self, planned: PlannedBurst, demand: Demand) -> bool:
-        """Tell whether a burst of this plan, if large enough, may be used for a job."""
-        share_users = self._context.settings.share_users
-        if not planned.lender.takes(demand, share_users=share_users):
-            return False
-        candidate = planned.candidate
-        if self._run_times.why_too_short(candidate, demand) is not None:
-            return False
-        kept = self._context.table.kept_from(planned.ranks)
-        return self._until(candidate, demand) <= kept
-
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        if not self._may_join(planned, demand):
+        until = self._until(planned.candidate, demand)
+        if until > self._context.table.kept_from(planned.ranks):
             return False
-        usage, candidate = self._context.usage, planned.candidate
-        extra = planned.nodes if planned.lender.joins(demand) else 0
-        asked = FurtherUse.joined(demand.userid, extra)
-        if usage.why_not(asked):
-            return False
-        if usage.purchases.refuse(candidate, demand, planned.nodes, planned.bought):
+        joined = planned.source.joined_by(demand)
+        share = Share(FurtherUse.joined(demand.userid, joined))
+        if self._eligible.why_not(demand, planned.source, share):
             return False
         admitted = self._context.admitted(demand)
-        if not planned.pool.take(demand.request, admitted):
-            if not self._grow(planned, demand, extra):
-                return False
+        if planned.pool.take(demand.request, admitted):
+            self._context.usage.add(share.use)
+        elif self._grow(planned, demand, joined):
             planned.pool.take(demand.request, admitted)
         else:
-            usage.add(asked)
+            return False
         self._buy(planned, demand)
         planned.add(demand)
-        until = self._until(candidate, demand)
-        usage.prolong(planned.name, until)
+        self._context.usage.prolong(planned.name, until)
         self._context.table.prolong(planned.ranks, until)
         return True
 
     def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
         """Count what a burst of this plan costs, with a demand that it gets."""
-        planned.bought = self._context.usage.purchases.buy(
-            planned.candidate, demand, planned.nodes, planned.bought
+        planned.source.bought = self._context.usage.purchases.buy(
+            planned.candidate, demand, planned.nodes, planned.source.bought
         )
 
     def _grow(self, planned: PlannedBurst, demand: Demand, extra: int) -> bool:
@@ -132,8 +116,6 @@ class PlannedBursts:
 
         `extra` is how many of its nodes count anew against the job's user.
         """
-        if demand.not_worth:
-            return False
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
         until, before = self._until(offer, demand), planned.nodes
@@ -141,21 +123,18 @@ class PlannedBursts:
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
             return False
-        if self._trials.why_refused(offer, slot.slot.name, size, before):
-            return False
         # What it grows by counts against those it is made for.
         assert demand.userid is not None  # only jobs join, and each is a user's
-        charged = dict.fromkeys(planned.lender.userids, nodes)
+        charged = dict.fromkeys(planned.source.userids, nodes)
         charged[demand.userid] = nodes + extra
-        asked = FurtherUse(
+        use = FurtherUse(
             offer=offer.key, sizes=(size,), nodes=nodes, charged=charged, until=until
         )
-        if context.usage.why_not(asked):
-            return False
-        if context.usage.purchases.refuse(offer, demand, size, planned.bought):
+        share = Share(use, ((slot.slot.name, size),), before)
+        if self._eligible.why_not(demand, planned.source, share):
             return False
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        context.usage.add(asked)
-        self._trials.note(offer, (size,))
+        context.usage.add(use)
+        self._eligible.failures.begin(offer, (size,))
         return True

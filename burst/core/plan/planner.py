@@ -16,14 +16,12 @@ import msgspec
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.eligible import OfferSorter
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.live_nodes import LiveNodes
+from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.openings import Openings
 from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
 from burst.core.plan.promises import Promises
-from burst.core.plan.run_time import RunTimes
-from burst.core.plan.trials import PlanTrials
 from burst.model.burst import PRICE_SOURCES, BurstId, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
@@ -41,16 +39,14 @@ class _Planner:
     """Makes one plan."""
 
     def __init__(self, context: PlanContext, isolated: IsolatedPlacement) -> None:
-        trials = PlanTrials(context.catalog)
-        lasts = [live.lasts for live in context.live]
-        run_times = RunTimes(context.catalog, lasts)
+        eligible = context.eligible(isolated.facts)
         self._context = context
         self._isolated = isolated
-        self._live = LiveNodes(context, run_times)
-        self._planned = PlannedBursts(context, trials, run_times)
-        sorter = OfferSorter(context.catalog)
-        self._openings = Openings(context, isolated, sorter, trials, run_times)
-        self._promises = Promises(context, trials, run_times)
+        self._live = LiveNodes(context, eligible)
+        self._planned = PlannedBursts(context, eligible)
+        sorter = OfferSorter(eligible)
+        self._openings = Openings(context, isolated, sorter, eligible)
+        self._promises = Promises(context, eligible)
         self._refused = _Refused()
         self._decisions: dict[JobId | None, Decision] = {}
 

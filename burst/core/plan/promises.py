@@ -8,18 +8,16 @@ since those find each slot that becomes free.
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
-from burst.core.plan.eligible import WantedOffer
-from burst.core.plan.fit import nodes_needed
+from burst.core.plan.eligible import Eligibility, nodes_wanted
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.rank_table import Place, Sizes
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slot_ranks import SlotClass
-from burst.core.plan.trials import PlanTrials
+from burst.core.plan.sources import Share, Source
 from burst.model.burst import BurstId
 from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, clock_time
 from burst.model.ranks import format_idset
@@ -67,51 +65,40 @@ class Kept(NamedTuple):
 class Promises:
     """Makes them, in the order of the jobs."""
 
-    def __init__(
-        self, context: PlanContext, trials: PlanTrials, run_times: RunTimes
-    ) -> None:
+    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
         self.made: list[Promise] = []
         self._open = False
         """Whether some job waits for ranks of which no limit tells the end."""
         self._context = context
-        self._trials = trials
-        self._run_times = run_times
+        self._eligible = eligible
 
     def make(
-        self, demand: Demand, offers: tuple[WantedOffer, ...], *, spread: bool
+        self, demand: Demand, offers: Iterable[Source], *, spread: bool
     ) -> Kept | None:
-        """Promise ranks to a refused job, of the first offer that it may have later.
+        """Promise ranks to a refused job, of the first offer of which it may have some.
 
         None where none could be had by anything that is known. With `spread` it may
         have several bursts.
         """
         if demand.job is None or len(self.made) >= MOST:
             return None
-        for wanted in offers:
-            if self._may_have(wanted, demand):
-                found = self._find(wanted, demand, spread)
+        for source in offers:
+            if not source.isolated:
+                found = self._find(source, demand, spread)
                 if found is not None:
                     return found
         return None
 
-    def _may_have(self, wanted: WantedOffer, demand: Demand) -> bool:
-        """Tell whether an offer is one for a job, if enough slots are free."""
-        candidate, trial = wanted.candidate, self._context.catalog.on_trial
-        if wanted.unwanted or wanted.isolated or candidate.provider in trial:
-            return False
-        return self._run_times.why_too_short(candidate, demand) is None
-
-    def _find(self, wanted: WantedOffer, demand: Demand, spread: bool) -> Kept | None:
-        candidate, context = wanted.candidate, self._context
-        most = int(min(candidate.offer.max_nodes, context.usage.largest_burst))
-        for slot_class in context.table.classes(candidate.provider):
-            sizes = self._sizes(wanted, demand, slot_class, most, spread)
+    def _find(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
+        context = self._context
+        for slot_class in context.table.classes(source.terms.provider):
+            sizes = self._sizes(source, demand, slot_class, spread)
             if sizes is None:
                 continue
             place = context.table.earliest(
                 slot_class, sizes, context.admitted(demand), self._late(demand)
             )
-            kept = place and self._keep(wanted, demand, place, sizes.own)
+            kept = place and self._keep(source, demand, place, sizes.own)
             if kept:
                 self.made.append(kept.promise)
                 self._open = self._open or not kept.place.known
@@ -125,38 +112,31 @@ class Promises:
         return patience if waits else math.inf
 
     def _sizes(
-        self,
-        wanted: WantedOffer,
-        demand: Demand,
-        slot_class: SlotClass,
-        most: int,
-        spread: bool,
+        self, source: Source, demand: Demand, slot_class: SlotClass, spread: bool
     ) -> Sizes | None:
         """Return what the job needs of a kind of slots; None where none of them do."""
-        candidate, context = wanted.candidate, self._context
-        need = nodes_needed(demand.request, slot_class[0]) - demand.coming
-        if need <= 0 or not candidate.offer.shape.holds(slot_class[0]):
-            return None
-        if context.usage.purchases.refuse(candidate, demand, need):
+        context = self._context
+        need = nodes_wanted(demand, source, slot_class[0])
+        if isinstance(need, OfferRejection) or need <= 0:
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
+        most = context.most_of(source)
         return Sizes(need, most, spread, frozenset(own))
 
     def _keep(
-        self, wanted: WantedOffer, demand: Demand, place: Place, own: Set[BurstId]
+        self, source: Source, demand: Demand, place: Place, own: Set[BurstId]
     ) -> Kept | None:
         """Keep a place for a job; None where it waits for something else."""
         assert demand.job is not None
-        context, candidate = self._context, wanted.candidate
+        context, key = self._context, source.key
         pieces = context.table.by_slot(place.ranks)
-        if any(
-            self._trials.why_refused(candidate, slot, nodes)
-            for slot, nodes in pieces.items()
-        ):
+        # When limits allow it is found below.
+        share = Share(pieces=tuple(pieces.items()), later=True)
+        if self._eligible.why_not(demand, source, share):
             return None
         until = demand.end(max(place.start, context.now))
         sizes = tuple(pieces.values())
-        asked = FurtherUse.new(candidate.key, sizes, demand.userid, until)
+        asked = FurtherUse.new(key, sizes, demand.userid, until)
         room = context.usage.when(asked, self._late(demand), own)
         if room is None or (context.table.are_free(place.ranks) and not room.gone):
             return None
@@ -173,4 +153,4 @@ class Promises:
             start=place.start,
             known=place.known,
         )
-        return Kept(promise, place, candidate.key, gone)
+        return Kept(promise, place, key, gone)

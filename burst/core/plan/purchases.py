@@ -122,12 +122,17 @@ class Purchases:
         self._budgets.commit([bought], before)
         return bought
 
-    def may_use(self, demand: Demand, burst: BurstId) -> bool:
-        """Tell whether a live burst may be kept for as long as a job needs it."""
+    def refuse_use(
+        self, demand: Demand, burst: BurstId, key: str
+    ) -> OfferRejection | None:
+        """Return why a live burst may not be kept for as long as a job needs it.
+
+        None if it may be. `key` is that of its offer.
+        """
         if not self._budgets or burst not in self._live:
-            return True
+            return None
         before, after = self._used(demand, burst)
-        return self._budgets.refusing([after], before) is None
+        return self._refusal(key, [after], before)
 
     def use(self, demand: Demand, burst: BurstId) -> None:
         """Count that a live burst is kept for a job."""
@@ -136,18 +141,20 @@ class Purchases:
             self._budgets.commit([after], before)
             self._live[burst] = self._live[burst][0], after
 
-    def refuse_growth(self, burst: Burst, more: int) -> OfferRejection | None:
+    def refuse_growth(
+        self, burst: BurstId, key: str, more: int
+    ) -> OfferRejection | None:
         """Return why a live burst may not have so many nodes more; None if it may.
 
-        They are paid for from now on, for as long as the burst is reserved for.
+        They are paid for from now on, for as long as the burst is reserved for. `key`
+        is that of its offer.
         """
-        if not self._budgets or burst.id not in self._live:
+        if not self._budgets or burst not in self._live:
             return None
-        _, before = self._live[burst.id]
+        _, before = self._live[burst]
         further = msgspec.structs.replace(
             before, nodes=more, fee=from_price(0.0), made=self._now
         )
-        key = f"{burst.lease.provider}/{burst.lease.offer}"
         return self._refusal(key, [before, further], before)
 
     def grow(self, burst: BurstId, more: int) -> bool:

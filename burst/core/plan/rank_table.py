@@ -70,6 +70,11 @@ class RankTable:
             there = SlotRanks(slot, ranks, providers)
             self._by_class.setdefault(there.kind, []).append(there)
             self._slot_of |= dict.fromkeys(slot.ranks, there)
+        self._drained = {
+            kind: [each for each in group if each.drained]
+            for kind, group in self._by_class.items()
+            if any(each.drained for each in group)
+        }
         self._free: dict[SlotClass, list[SlotRanks]] = {}
         """Slots with free ranks, in the order in which these are taken."""
         for kind, group in self._by_class.items():
@@ -78,6 +83,11 @@ class RankTable:
                 self._free[kind] = free
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
         self._classes: dict[str, list[SlotClass]] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether no rank is free, and a person has drained none either."""
+        return not self._free and not self._drained
 
     def classes(self, provider: str) -> Sequence[SlotClass]:
         """Return the kinds of slots that a provider may use."""
@@ -143,16 +153,20 @@ class RankTable:
         With them it would have enough now, or it has not enough without them at any
         time. With `spread` it may have several slots.
         """
-        slots = self._by_class[slot_class]
-        for group in [slots] if spread else [[each] for each in slots]:
+        slots, closed = self._by_class[slot_class], self._drained.get(slot_class, ())
+        for group in [closed] if spread else [[each] for each in closed]:
             mine: dict[int, str] = {}
-            gain = now = later = 0
+            gain = 0
             for each in group:
                 drained, more = each.drained_of(want.admitted)
                 mine |= drained
                 gain += more
+            if not gain:
+                continue
+            now = later = 0
+            for each in slots if spread else group:
                 now += len(each.usable(want))
-                later += sum(each.admits(r, want.admitted) for r in each.available)
+                later += len(each.admitted([*each.available], want.admitted))
             if now < nodes <= now + gain or later < nodes <= later + gain:
                 return mine
         return {}

@@ -10,9 +10,9 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.plan.capacity import own_ranks
+from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.slots import RankSlot
-from burst.core.plan.trials import coming_bursts, running_trials
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.job_policy import forecast_due

@@ -7,11 +7,10 @@ import bisect
 import math
 from collections.abc import Iterable, Iterator
 
+from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
-from burst.core.plan.offers import OfferCatalog, ProviderOffer
-from burst.model.decision import OfferRejection
+from burst.core.plan.offers import ProviderOffer
 from burst.model.fsd import format_fsd
-from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 
 
@@ -49,18 +48,6 @@ class RunTimes:
     def rank(self, demand: Demand) -> int:
         """Return a number that is the same where the same bursts last long enough."""
         return bisect.bisect_left(self._lasts, self.needed(demand))
-
-    def why_too_short(
-        self, candidate: ProviderOffer, demand: Demand
-    ) -> OfferRejection | None:
-        """Return why a new burst does not last for a job, None if it does."""
-        lasts = candidate.run_time
-        if lasts >= self.needed(demand):
-            return None
-        need = format_fsd(demand.duration) if demand.duration else "ever"
-        return OfferRejection(
-            candidate.key, Reason.LEASE_SHORT, {"most": format_fsd(lasts), "need": need}
-        )
 
     def why_never(self, demand: Demand) -> dict[str, object] | None:
         """Return why no offer could ever last for a job, as facts; None if one may.

@@ -62,7 +62,7 @@ def test_without_budgets_nothing_is_counted():
     assert found.buy(candidate(), demand(), 1) is None
     assert found.refuse(candidate(), demand(), 1) is None
     assert found.key(demand()) == ()
-    assert found.may_use(demand(), BurstId("burst-0-aaaaaa"))
+    assert found.refuse_use(demand(), BurstId("burst-0-aaaaaa"), "a/b") is None
     found.use(demand(), BurstId("burst-0-aaaaaa"))
 
 

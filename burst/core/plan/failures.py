@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""What had failed, as one plan sees it: what is not tried now, and what has one trial.
+
+A trial begins when the pause of a provider or the cooldown of an offer is over. It is
+the next burst that is made, or the bursts that one job gets together. While it is being
+made or joins, others wait; if it fails, a pause begins anew; if it is not needed any
+more, another one is the trial. Nothing is kept of it but the failure that it follows:
+so it outlives the daemon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from burst.core.cooldowns import spec_key
+from burst.core.plan.offers import ProviderOffer
+from burst.core.provider_health import (
+    FailureRecord,
+    Health,
+    cooldown_facts,
+    why_unavailable,
+)
+from burst.core.worth.life import COMES_UP
+from burst.model.burst import Burst
+from burst.model.decision import OfferRejection
+from burst.model.reason import Reason
+
+_NO_HEALTH: Mapping[str, Health] = MappingProxyType({})
+
+
+def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
+    """Return the bursts that are being made or join.
+
+    Without those in quarantine: nobody knows when their trial would end.
+    """
+    return tuple(b for b in live if b.state in COMES_UP and not b.quarantined)
+
+
+def running_trials(
+    health: Mapping[str, Health], coming: Iterable[Burst], now: float
+) -> frozenset[str]:
+    """Return which trials are under way: providers, and `PROVIDER/OFFER`."""
+    found: set[str] = set()
+    for burst in coming:
+        lease = burst.lease
+        held = health.get(lease.provider, Health())
+        if held.on_trial(now):
+            found.add(lease.provider)
+        aside = held.offers.get(lease.offer)
+        if aside and aside.until <= now and lease.nodes >= aside.nodes:
+            found.add(f"{lease.provider}/{lease.offer}")
+    return frozenset(found)
+
+
+class Failures:
+    """What providers failed at, and the trials that one plan begins."""
+
+    def __init__(
+        self,
+        health: Mapping[str, Health] = _NO_HEALTH,
+        coming: Iterable[Burst] = (),
+        now: float = 0.0,
+    ) -> None:
+        """`coming` are the live bursts that are being made or join."""
+        self._health, self._now = health, now
+        self._running = running_trials(health, coming, now)
+        self._begun: set[str] = set()
+        """Providers and keys of offers of which this plan makes the trial."""
+
+    def why_not(
+        self, candidate: ProviderOffer, slot: str = "", nodes: int = 0, before: int = 0
+    ) -> OfferRejection | None:
+        """Return why no burst of so many nodes of an offer is made in a slot now.
+
+        None if one may be. Without `nodes` it is why none is made of whatever size.
+        `before` is how many nodes the burst has in this plan already.
+        """
+        provider, key = candidate.provider, candidate.key
+        held = self._health.get(provider)
+        if held is None:
+            return None
+        why = why_unavailable(provider, candidate.offer.name, held, self._now)
+        if why:
+            return OfferRejection(key, *why)
+        trials = self._running | self._begun
+        if not before and provider in trials and held.on_trial(self._now):
+            return _on_trial(candidate, f"provider {provider}")
+        return self._why_not_size(candidate, nodes, before) or self._why_not_spec(
+            candidate, spec_key(candidate.offer.name, slot, nodes)
+        )
+
+    def awaits_trial(self, candidate: ProviderOffer) -> bool:
+        """Tell whether one new burst shows whether an offer can be had again."""
+        aside = self._aside(candidate)
+        cooled = aside is not None and aside.until <= self._now
+        return cooled or self.tries(candidate.provider)
+
+    @property
+    def begun(self) -> int:
+        """How many trials this plan has begun."""
+        return len(self._begun)
+
+    def tries(self, provider: str) -> bool:
+        """Tell whether one burst shows whether a provider works again."""
+        held = self._health.get(provider)
+        return held is not None and held.on_trial(self._now)
+
+    def begin(self, candidate: ProviderOffer, sizes: Sequence[int]) -> None:
+        """Take in that bursts of these sizes are made: they may be the trial."""
+        if self.tries(candidate.provider):
+            self._begun.add(candidate.provider)
+        aside = self._aside(candidate)
+        if aside and max(sizes) >= aside.nodes:
+            self._begun.add(candidate.key)
+
+    def split_size(self, candidate: ProviderOffer, nodes: int) -> int:
+        """Return the most nodes of each burst of a job that gets several.
+
+        Half of what there was no capacity for: less by one each time would be asked
+        for as often as the job needs nodes.
+        """
+        aside = self._aside(candidate)
+        if aside is None or not self._stands(candidate, aside):
+            return nodes
+        return min(nodes, aside.nodes // 2)
+
+    def _aside(self, candidate: ProviderOffer) -> FailureRecord | None:
+        held = self._health.get(candidate.provider)
+        return held.offers.get(candidate.offer.name) if held is not None else None
+
+    def _stands(self, candidate: ProviderOffer, aside: FailureRecord) -> bool:
+        """Tell whether bursts as large as the one that failed wait for something."""
+        return aside.until > self._now or candidate.key in self._running
+
+    def _why_not_size(
+        self, candidate: ProviderOffer, nodes: int, before: int
+    ) -> OfferRejection | None:
+        aside, key = self._aside(candidate), candidate.key
+        least = max(1, aside.nodes) if aside else 0
+        if aside is None or max(1, nodes) < least:
+            return None
+        if aside.until > self._now:
+            facts = cooldown_facts(candidate.provider, aside)
+            return OfferRejection(key, Reason.OFFER_COOLDOWN, facts)
+        # What this plan began may grow, but no other burst to that size.
+        begun = key in self._begun and before < least
+        if key in self._running or begun:
+            return _on_trial(candidate, f"offer {key}")
+        return None
+
+    def _why_not_spec(
+        self, candidate: ProviderOffer, key: str
+    ) -> OfferRejection | None:
+        specs = self._health[candidate.provider].specs
+        for each in (spec_key(candidate.offer.name), key):
+            spec = specs.get(each)
+            if spec and spec.until > self._now:
+                provider = candidate.provider
+                facts = {"why": spec.why, "provider": provider, "until": spec.until}
+                return OfferRejection(candidate.key, Reason.SPEC_REFUSED, facts)
+        return None
+
+
+def _on_trial(candidate: ProviderOffer, what: str) -> OfferRejection:
+    """Return that one burst tries whether something works again, and others wait."""
+    return OfferRejection(candidate.key, Reason.ON_TRIAL, {"what": what})

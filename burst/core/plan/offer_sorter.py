@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""All that is offered, as jobs that want the same see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility, burst_mode
+from burst.core.plan.sources import Source, new_burst
+from burst.model.decision import OfferRejection
+from burst.model.request import BurstPreferences
+
+
+class WantedOffers(NamedTuple):
+    """All that is offered, as users with the same preferences see it."""
+
+    offers: tuple[Source, ...]
+    """Those that can be taken now, in the order of the catalog."""
+    some_isolated: bool
+    """Whether some offer, taken now or later, would be an isolated burst."""
+    most_nodes: Mapping[str, int]
+    """By provider that they may have: the nodes of its largest burst."""
+    unread: bool
+    """Whether a provider that they may have has not told its offers yet."""
+
+
+class OfferSorter:
+    """Compares offers with preferences. Remembers results: most jobs want the same."""
+
+    def __init__(self, eligible: Eligibility) -> None:
+        self._eligible, self._catalog = eligible, eligible.catalog
+        self._most: dict[str, int] = {}
+        for candidate in self._catalog.known:
+            most = self._most.get(candidate.provider, 0)
+            self._most[candidate.provider] = max(most, candidate.offer.max_nodes)
+        self._found: dict[BurstPreferences, WantedOffers] = {}
+        self._judged: dict[object, Sequence[tuple[Source, OfferRejection | None]]] = {}
+
+    def wanted(self, preferences: BurstPreferences) -> WantedOffers:
+        """Return what is offered to a user with these preferences."""
+        found = self._found.get(preferences)
+        if found is None:
+            found = self._found[preferences] = self._compare(preferences)
+        return found
+
+    def judged(self, demand: Demand) -> Sequence[tuple[Source, OfferRejection | None]]:
+        """Return the offers that can be taken now, and why some are none for a job.
+
+        They are so, how many nodes and of whatever shape it needs.
+        """
+        key = (
+            demand.preferences,
+            demand.duration,
+            demand.job is None,
+            demand.isolated is None,
+            demand.userid,
+            self._eligible.failures.begun,
+        )
+        found = self._judged.get(key)
+        if found is None:
+            why_not = self._eligible.why_not
+            offers = self.wanted(demand.preferences).offers
+            found = [(source, why_not(demand, source)) for source in offers]
+            self._judged[key] = found
+        return found
+
+    def _compare(self, preferences: BurstPreferences) -> WantedOffers:
+        known = self._catalog.known
+        modes = {burst_mode(preferences, each.offer.modes) for each in known}
+        takes = preferences.takes
+        return WantedOffers(
+            offers=tuple(
+                new_burst(
+                    candidate,
+                    burst_mode(preferences, candidate.offer.modes) == "isolated",
+                )
+                for candidate in self._catalog.offers
+            ),
+            some_isolated="isolated" in modes,
+            most_nodes={name: n for name, n in self._most.items() if takes(name)},
+            unread=any(map(takes, self._catalog.unread)),
+        )
