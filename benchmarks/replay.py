@@ -36,8 +36,8 @@ from burst.model.request import ResourceRequest
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
-from burst.replay.replay_bursts import Site
 from burst.replay.simulator import replay
+from burst.replay.site import Site
 from burst.replay.trace import Machine, TraceJob
 
 _MACHINE = Machine(nodes=128, cores=8)

@@ -139,6 +139,28 @@ def simulate_queue(
     return simulation.starts
 
 
+def starts_now(
+    now: float,
+    room: OwnRoom,
+    ends: Sequence[End],
+    queue: Sequence[Waiting],
+    order: Order,
+) -> list[int]:
+    """Return the places of the jobs of a queue that the scheduler starts at this time.
+
+    As `simulate_queue`, of which it is the first step. `ends` and run times are what
+    the scheduler knows of them: time limits. All ends are later than now.
+    """
+    if order is Order.CONSERVATIVE:
+        starts = simulate_queue(now, room, ends, queue, Scheduling(order))
+    else:
+        depth = BACKFILL_DEPTH if order is Order.EASY else 0
+        simulation = _Simulation(now, room, ends, queue, depth)
+        simulation.run(None, until=now)
+        starts = simulation.starts
+    return [place for place, (at, _) in enumerate(starts) if at <= now]
+
+
 class _Simulation:
     """One run. Run times are exact in it, so the first job's start is known at once."""
 
@@ -152,20 +174,23 @@ class _Simulation:
     ) -> None:
         """So many behind the first waiting job may start before it."""
         self._leaves: Leaves | None = None
+        self._until = math.inf
         self._depth = depth
         self._now = now
         self._room = room.copy()
         # A job that should have ended by now may end at any moment.
-        self._ends = [e if e.at > now else e._replace(at=now) for e in ends]
+        late = bisect_right(ends, (now, math.inf))
+        self._ends = [e._replace(at=now) for e in ends[:late]]
+        self._ends += ends[late:]
         self._next_end = 0
         self._queue = queue
         self._after = NO_JOB
         self.starts: list[Start] = [NEVER] * len(queue)
 
-    def run(self, leaves: Leaves | None) -> None:
-        """Start all jobs, but for those that leave."""
+    def run(self, leaves: Leaves | None, *, until: float = math.inf) -> None:
+        """Start all jobs, but for those that leave. No time passes beyond `until`."""
         queue, depth = self._queue, self._depth
-        self._leaves = leaves
+        self._leaves, self._until = leaves, until
         started = bytearray(len(queue))
         for first in range(len(queue)):
             if started[first]:
@@ -187,6 +212,8 @@ class _Simulation:
                 started[passed] = 1
             if start == NEVER:
                 self._never(i for i in range(first + 1, len(queue)) if not started[i])
+                return
+            if start[0] > until:
                 return
             self._skip_to(start, later)
             self._note_end(first, share)
@@ -251,7 +278,8 @@ class _Simulation:
                     later.take_shares(share)
             if self._next_end == len(self._ends):
                 break
-            if self._ends[self._next_end].at >= shadow:
+            at = self._ends[self._next_end].at
+            if at >= shadow or at > self._until:
                 break
             window = kept
             self._end_next()
