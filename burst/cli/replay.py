@@ -20,11 +20,11 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.picture import draw
 from burst.cli.progress import show_progress, show_wait
 from burst.cli.replay_sites import PolicyFiles, SiteOptions
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.model.scheduler import Order
-from burst.replay.picture import draw
 from burst.replay.policies import Policy
 from burst.replay.read_trace import read_trace
 from burst.replay.report import PolicyResult, json_report, policy_result

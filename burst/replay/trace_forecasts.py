@@ -31,6 +31,7 @@ class TraceForecasts:
         self._started: dict[int, float] = {}
         self._ends = JobEnds(jobs)
         self._running_of: defaultdict[int, set[int]] = defaultdict(set)
+        self._waiting_of: defaultdict[int, dict[int, Waiting]] = defaultdict(dict)
         self._stale: set[int] = set()
         # Expected to run as long again, which is longer each time.
         self._longest: set[int] = set()
@@ -46,6 +47,7 @@ class TraceForecasts:
         facts = self._jobs[job]
         self._history.add(self._kinds[job], facts.run_time, facts.limit)
         running = self._running_of[facts.userid]
+        self._waiting_of.pop(facts.userid, None)
         if self._started.pop(job, None) is not None:
             running.remove(job)
             self._ends.remove(job)
@@ -65,17 +67,17 @@ class TraceForecasts:
         for job in self._stale | self._longest:
             self._expect(job, now)
         self._stale.clear()
-        jobs, kinds, expect = self._jobs, self._kinds, self._history.expect
-        queue = [
-            Waiting(
-                need_of(jobs[job].cores),
-                jobs[job].cores,
-                expect(kinds[job], jobs[job].limit).expected,
-            )
-            for job in waiting
-        ]
+        queue = [self._waits(job) for job in waiting]
         scheduling = Scheduling(self._order, leaves)
         return simulate_queue(now, room, self._ends.sorted, queue, scheduling)
+
+    def _waits(self, job: int) -> Waiting:
+        facts = self._jobs[job]
+        known = self._waiting_of[facts.userid]
+        if job not in known:
+            expected = self._history.expect(self._kinds[job], facts.limit).expected
+            known[job] = Waiting(need_of(facts.cores), facts.cores, expected)
+        return known[job]
 
     def _expect(self, job: int, now: float) -> None:
         elapsed = now - self._started[job]

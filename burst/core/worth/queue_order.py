@@ -151,6 +151,8 @@ def starts_now(
     As `simulate_queue`, of which it is the first step. `ends` and run times are what
     the scheduler knows of them: time limits. All ends are later than now.
     """
+    if len(queue) == 1:
+        return [0] if room.fit(*queue[0].need) else []
     if order is Order.CONSERVATIVE:
         starts = simulate_queue(now, room, ends, queue, Scheduling(order))
     else:
