@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from functools import cache
 
 from burst.core.worth.own_room import End, Waiting
-from burst.core.worth.queue_order import BACKFILL_DEPTH, starts_now
+from burst.core.worth.queue_order import Scheduling, starts_now
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst.replay.trace import TraceJob
+
+_DEPTH = 500
+"""So many jobs behind the first are tried for backfill: Slurm's bf_max_job_test."""
 
 
 class Cores:
@@ -84,20 +87,22 @@ class OwnQueue:
     def __init__(self, jobs: Sequence[TraceJob], cores: int, order: Order) -> None:
         self._line = [Waiting(need_of(j.cores), j.cores, j.limit) for j in jobs]
         self._ends = JobEnds(jobs)
-        self._order = order
+        self._scheduling = Scheduling(order, depth=_DEPTH)
+        # How many of those that wait may start before one of them has.
+        self._reach = None if order is Order.CONSERVATIVE else _DEPTH + 1
         self.room = Cores(cores)
         self.total = cores
         self.waiting: list[int] = []
 
     def submit(self, job: int, now: float) -> bool:
         """Start a job if it may start now, else let it wait; return if it started."""
-        waiting = self.waiting
+        waiting, order = self.waiting, self._scheduling.order
         waiting.append(job)
         if self._line[job].cores > self.room.cores:
             return False
-        if self._order is Order.CONSERVATIVE or len(waiting) <= 2:
+        if order is Order.CONSERVATIVE or len(waiting) == 1:
             window = waiting
-        elif self._order is Order.FIFO or len(waiting) > BACKFILL_DEPTH + 1:
+        elif order is Order.FIFO or len(waiting) > _DEPTH + 1:
             return False
         else:
             # Those between have been tried: nothing has come free for them since.
@@ -119,23 +124,33 @@ class OwnQueue:
     def schedule(self, now: float) -> list[int]:
         """Start what may start; return which."""
         found: list[int] = []
-        size = None if self._order is Order.CONSERVATIVE else BACKFILL_DEPTH + 1
-        first_started = True
-        while first_started and self.waiting and self.room.cores:
-            window = self.waiting[:size]
-            started = self._step(window, now)
-            left = set(window).difference(started)
-            self.waiting[:size] = [job for job in window if job in left]
-            # Then some behind those that were looked at may start as well.
-            first_started = window[0] not in left
+        while self.waiting and self.room.cores:
+            first = self.waiting[0]
+            started = self._step(self._window(first), now)
             found += started
+            gone = set(started)
+            if gone:
+                front = self.waiting[: self._reach]
+                self.waiting[: self._reach] = [job for job in front if job not in gone]
+            # Then some behind those that were looked at may start as well.
+            if first not in gone:
+                break
         return found
+
+    def _window(self, first: int) -> Sequence[int]:
+        """Return the jobs that may start now; behind a first that may not, few do."""
+        front, line, free = self.waiting[: self._reach], self._line, self.room.cores
+        if line[first].cores <= free or self._reach is None:
+            return front
+        if self._scheduling.order is Order.FIFO:
+            return [first]
+        return [first, *(job for job in front[1:] if line[job].cores <= free)]
 
     def _step(self, window: Sequence[int], now: float) -> list[int]:
         """Start those of some jobs that may start now; return which."""
         queue = [self._line[job] for job in window]
         ends = self._ends.sorted
-        places = starts_now(now, self.room, ends, queue, self._order)
+        places = starts_now(now, self.room, ends, queue, self._scheduling)
         for place in places:
             job = window[place]
             self.room.take_shares(queue[place].cores)

@@ -35,6 +35,8 @@ class Scheduling(msgspec.Struct, frozen=True):
     order: Order
     leaves: Leaves | None = None
     """None: all stay."""
+    depth: int = BACKFILL_DEPTH
+    """So many jobs behind the first that waits are tried for backfill."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, gc=False):
@@ -88,7 +90,7 @@ def estimate_starts(
             End(now + pick(r.run_time), r.job, r.job, r.share) for r in running
         )
         queue = [Waiting(w.need, w.cores, pick(w.run_time)) for w in waiting]
-        as_asked = Scheduling(scheduling.order, leaves)
+        as_asked = Scheduling(scheduling.order, leaves, scheduling.depth)
         return simulate_queue(now, room, ends, queue, as_asked)
 
     asks = None if scheduling.leaves is None else asked
@@ -130,12 +132,13 @@ def simulate_queue(
     `scheduling.leaves` is asked of a job as soon as its start is found, so that those
     behind it are asked by what it leaves to them.
     """
+    leaves, depth = scheduling.leaves, scheduling.depth
     if scheduling.order is Order.CONSERVATIVE:
         profile = Profile(now, room, ends)
-        return simulate_conservative(profile, queue, BACKFILL_DEPTH, scheduling.leaves)
-    depth = BACKFILL_DEPTH if scheduling.order is Order.EASY else 0
+        return simulate_conservative(profile, queue, depth, leaves)
+    depth = depth if scheduling.order is Order.EASY else 0
     simulation = _Simulation(now, room, ends, queue, depth)
-    simulation.run(scheduling.leaves)
+    simulation.run(leaves)
     return simulation.starts
 
 
@@ -144,19 +147,20 @@ def starts_now(
     room: OwnRoom,
     ends: Sequence[End],
     queue: Sequence[Waiting],
-    order: Order,
+    scheduling: Scheduling,
 ) -> list[int]:
     """Return the places of the jobs of a queue that the scheduler starts at this time.
 
     As `simulate_queue`, of which it is the first step. `ends` and run times are what
-    the scheduler knows of them: time limits. All ends are later than now.
+    the scheduler knows of them: time limits. All ends are later than now. No job is
+    asked whether it leaves.
     """
     if len(queue) == 1:
         return [0] if room.fit(*queue[0].need) else []
-    if order is Order.CONSERVATIVE:
-        starts = simulate_queue(now, room, ends, queue, Scheduling(order))
+    if scheduling.order is Order.CONSERVATIVE:
+        starts = simulate_queue(now, room, ends, queue, scheduling)
     else:
-        depth = BACKFILL_DEPTH if order is Order.EASY else 0
+        depth = scheduling.depth if scheduling.order is Order.EASY else 0
         simulation = _Simulation(now, room, ends, queue, depth)
         simulation.run(None, until=now)
         starts = simulation.starts

@@ -170,7 +170,8 @@ def test_what_starts_now_is_the_first_step(
 ) -> None:
     free = 10 - sum(cores for cores, _ in running)
     room, ends = one_node(max(0, free)), running_on(running)
-    found = starts_now(NOW, room, ends, [waits(*job) for job in queue], order)
+    queued, scheduling = [waits(*job) for job in queue], Scheduling(order)
+    found = starts_now(NOW, room, ends, queued, scheduling)
     expected = simulated(order, max(0, free), running, queue)
     assert found == [place for place, (at, _) in enumerate(expected) if at == NOW]
 
