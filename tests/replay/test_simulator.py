@@ -68,6 +68,14 @@ def test_backfill_on_own_nodes() -> None:
     assert hours(run(jobs, order=Order.FIFO)) == [0, 3.5, 4.0, 4.0, 3.5]
 
 
+def test_conservative_backfill_delays_no_job() -> None:
+    jobs = [job(0, 6, 4), job(0, 8, 1), job(0, 10, 1), job(0, 2, 10), job(0, 1, 1)]
+    # The fourth starts before the first that waits, and the third waits for it.
+    assert hours(run(jobs)) == [0, 4, 10, 0, 0]
+    assert hours(run(jobs, order=Order.CONSERVATIVE)) == [0, 4, 5, 6, 0]
+    assert hours(run(jobs, order=Order.FIFO)) == [0, 4, 5, 6, 6]
+
+
 def test_at_once_buys_nodes_for_whatever_must_wait() -> None:
     found = run([job(0, 10, 4), job(1, 3, 2)], AT_ONCE)
     assert hours(found) == [0, 0.1]
