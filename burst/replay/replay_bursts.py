@@ -94,7 +94,7 @@ class ReplayBursts:
         self._emptied: set[int] = set()
         self._idle_until: dict[int, float] = {}
         self._leaving: dict[int, Entry] = {}
-        self._asked_again = -math.inf
+        self._asked_again = math.inf
         # What live bursts can give at a time, until something changes.
         self._plan: tuple[float, LiveNodes] | None = None
         self.made: dict[int, int] = {}
@@ -112,16 +112,16 @@ class ReplayBursts:
         `at` is when it would start on own nodes. Return when it starts; None where no
         burst pays, or no budget has the money.
         """
-        facts, nodes = self._jobs[job], self._nodes(job)
+        limit = self._jobs[job].limit
         here = StartEstimate(expected=at, latest=at, earliest=at)
-        worth = asks.worth and LiveBurstWorth(here, facts.limit, asks.worth, now)
         if self._with_room:
-            demand = self._demand(job, asks, worth or None)
+            worth = LiveBurstWorth(here, limit, asks.worth, now)
+            demand = self._demand(job, asks, worth if asks.worth else None)
             name = self._live_nodes(now).reuse(demand)
             if name is not None:
                 self._use(int(name), demand, now)
                 return now
-        purchase = self._purchase(asks.preferences, nodes, facts.limit)
+        purchase = self._purchase(asks.preferences, self._nodes(job), limit)
         if purchase is None or not judge(here, purchase, asks.worth, now).pays:
             return None
         return self._buy(self._demand(job, asks), now)
@@ -226,7 +226,7 @@ class ReplayBursts:
         Return when it is online.
         """
         at = self._epoch(now)
-        may_buy = self._may_buy(at)
+        may_buy, again = self._may_buy(at), math.inf
         for wanted in self._sorter.wanted(demand.preferences).offers:
             candidate = wanted.candidate
             if wanted.unwanted:
@@ -237,11 +237,12 @@ class ReplayBursts:
             refused = may_buy.refuse(candidate, demand, demand.request.slots)
             if refused is None:
                 return self._make(candidate, demand, now)
-            self.turned_down.add(_place(demand))
-            again = next_begin(self._settings.budget, at) - self._site.started
-            if refused.reason is Reason.OVER_BUDGET and again != self._asked_again:
-                self._asked_again = again
-                self._events.push(again, Due.MONEY, 0)
+            if refused.reason is Reason.OVER_BUDGET:
+                again = next_begin(self._settings.budget, at) - self._site.started
+        self.turned_down.add(_place(demand))
+        if again not in (self._asked_again, math.inf):
+            self._asked_again = again
+            self._events.push(again, Due.MONEY, 0)
         return None
 
     def _make(self, candidate: ProviderOffer, demand: Demand, now: float) -> float:

@@ -36,9 +36,9 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
     """Node-hours of the jobs that ran on own nodes."""
     bursts: int
     spent: NodeSeconds
-    """What the nodes of all bursts did."""
+    """What the nodes of all bursts did, in node-seconds."""
     costs: Costs
-    """What was paid for that."""
+    """What was paid for that, in micro-units."""
     made: Sequence[int]
     """For each job: how many nodes the burst has that was made for it; 0 for none."""
     turned_down: int = 0
@@ -161,7 +161,7 @@ class _Replay:
         left: list[int] = []
         for job in self._too_large:
             asks = self._asked(job, now)
-            if not self._bursts_run(job, asks, math.inf, now):
+            if not self._run_on_burst(job, asks, math.inf, now):
                 left += [job] if job in self._bursts.turned_down else []
         self._too_large = left
 
@@ -204,9 +204,10 @@ class _Replay:
         """
         asks = self._asked(job, now)
         tried = now >= self._jobs[job].submit + asks.wait
-        return tried and self._bursts_run(job, asks, at, now)
+        return tried and self._run_on_burst(job, asks, at, now)
 
-    def _bursts_run(self, job: int, asks: Asks, at: float, now: float) -> bool:
+    def _run_on_burst(self, job: int, asks: Asks, at: float, now: float) -> bool:
+        """Run a job on nodes that are bought, if that pays; tell whether it did."""
         if asks.worth == math.inf:
             return False
         start = self._bursts.serve(job, asks, at, now)

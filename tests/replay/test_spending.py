@@ -124,7 +124,7 @@ def test_budgets_are_by_user_bank_queue_and_provider() -> None:
     gke, kube = sold("gke"), sold("kube")
     for offers, bursts in (((gke,), 0), ((kube,), 1), ((gke, kube), 1)):
         found = run(jobs[:2], budget, offers=offers, providers=providers)
-        assert found.bursts == bursts
+        assert (found.bursts, found.turned_down) == (bursts, 1 - bursts)
 
 
 def test_by_a_lease_all_of_it_is_reserved() -> None:
