@@ -60,7 +60,8 @@ class JobEnds:
 
     def set(self, job: int, at: float) -> None:
         """Have a job end then."""
-        self.remove(job)
+        if job in self._of:
+            self.remove(job)
         end = End(at, job + 1, JobId(job + 1), self._jobs[job].cores)
         self._of[job] = end
         insort(self.sorted, end)
@@ -97,10 +98,14 @@ class OwnQueue:
     def submit(self, job: int, now: float) -> bool:
         """Start a job if it may start now, else let it wait; return if it started."""
         waiting, order = self.waiting, self._scheduling.order
+        fits = self._line[job].cores <= self.room.cores
+        if fits and not waiting:
+            self._start(job, now)
+            return True
         waiting.append(job)
-        if self._line[job].cores > self.room.cores:
+        if not fits:
             return False
-        if order is Order.CONSERVATIVE or len(waiting) == 1:
+        if order is Order.CONSERVATIVE:
             window = waiting
         elif order is Order.FIFO or len(waiting) > _DEPTH + 1:
             return False
@@ -151,8 +156,12 @@ class OwnQueue:
         queue = [self._line[job] for job in window]
         ends = self._ends.sorted
         places = starts_now(now, self.room, ends, queue, self._scheduling)
-        for place in places:
-            job = window[place]
-            self.room.take_shares(queue[place].cores)
-            self._ends.set(job, now + queue[place].run_time)
-        return [window[place] for place in places]
+        started = [window[place] for place in places]
+        for job in started:
+            self._start(job, now)
+        return started
+
+    def _start(self, job: int, now: float) -> None:
+        _, cores, limit = self._line[job]
+        self.room.take_shares(cores)
+        self._ends.set(job, now + limit)

@@ -2,9 +2,9 @@
 """The bursts of a replay: which jobs get one, and when each is made and taken down.
 
 Which live burst a job gets, which offer is bought for it, and what budgets allow, is
-asked of the parts of a plan (`LiveNodes`, `OfferSorter`, `Purchases`). A whole plan
-takes 0.3 ms for one job. It would place bursts on rank slots and promise ranks to those
-that get none, and the cloud of a replay has no end.
+asked of the parts of a plan (`LiveNodes`, `OfferSorter`, `Purchases`). A whole plan for
+one job takes ten times as long. It would place bursts on rank slots and promise ranks
+to those that get none, and the cloud of a replay has no end.
 
 Times are those of the trace; what `burst.core` is told are seconds since the epoch.
 """
