@@ -17,9 +17,9 @@ import msgspec
 
 from burst.replay.policies import AT_ONCE, NEVER, worth_policy
 from burst.replay.read_trace import read_trace
-from burst.replay.replay_bursts import Site
 from burst.replay.report import PolicyResult, policy_result
 from burst.replay.simulator import replay
+from burst.replay.site import Site
 from burst.replay.trace import Machine, Trace, TraceJob
 
 _HOUR = 3600.0
@@ -91,7 +91,7 @@ def results(trace: Trace) -> dict[str, PolicyResult]:
     site = Site(trace.machine)
     return {
         policy.name: policy_result(
-            trace.jobs, trace.machine, replay(trace.jobs, site, policy), 1.0
+            trace.jobs, trace.machine, replay(trace.jobs, site, policy)
         )
         for policy in _POLICIES
     }

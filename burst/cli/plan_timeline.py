@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from burst.cli.picture import save_picture
 from burst.model.decision import moment
-from burst.replay.picture import save_picture
 
 Row = Mapping[str, Any]
 

@@ -20,21 +20,16 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.picture import draw
 from burst.cli.progress import show_progress, show_wait
-from burst.cli.replay_sites import (
-    PolicyFile,
-    PolicyFiles,
-    SiteOptions,
-    userids_of,
-)
+from burst.cli.replay_sites import PolicyFiles, SiteOptions
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.model.scheduler import Order
-from burst.replay.picture import draw
-from burst.replay.policies import FilePolicy, Policy
+from burst.replay.policies import Policy
 from burst.replay.read_trace import read_trace
 from burst.replay.report import PolicyResult, json_report, policy_result
 from burst.replay.simulator import replay
-from burst.replay.spending import Spending
+from burst.replay.site import Site
 from burst.replay.trace import Machine, Trace, TraceError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -125,10 +120,11 @@ def _duration_option(
 @click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
 @click.option(
     "--order",
-    type=click.Choice([Order.FIFO.value, Order.EASY.value]),
+    type=click.Choice([each.value for each in Order]),
     default=Order.EASY.value,
     show_default=True,
-    help="How own nodes are scheduled: first come first served, or with backfill.",
+    help="How own nodes are scheduled: first come first served, or with backfill that"
+    " delays no first job (easy), or no job at all (conservative).",
 )
 @_duration_option(
     "--boot",
@@ -187,8 +183,8 @@ def replay_trace(
         policies = list(tried.policies(trace, worths))
         for text in tried.warnings(trace):
             click.echo(text, err=True)
-        for policy, file in policies:
-            found[policy.name] = _replay_one(trace, file, policy)
+        for policy, bought in policies:
+            found[policy.name] = _replay_one(trace, bought, policy)
     except KeyboardInterrupt:
         if found and not as_json:
             _print_table(found)
@@ -253,19 +249,14 @@ def _tell(trace: Trace, machine: Machine) -> None:
     click.echo(text, err=True)
 
 
-def _replay_one(trace: Trace, file: PolicyFile, policy: Policy) -> PolicyResult:
+def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:
     with show_progress(policy.name, len(trace.jobs), "jobs") as show:
-        spending = None
-        if isinstance(policy, FilePolicy) and file.settings.budget:
-            users = userids_of(file.settings, trace)
-            price = file.sold.price
-            spending = Spending(file.settings, users, trace.started, price)
-        outcome = replay(trace.jobs, file.site, policy, show, spending)
+        outcome = replay(trace.jobs, site, policy, show)
     if outcome.turned_down:
         told = counted(outcome.turned_down, "job")
         click.echo(f"{policy.name}: no budget had the money for {told}", err=True)
-    unused = policy.unused() if isinstance(policy, FilePolicy) else []
+    unused = policy.unused()
     if unused:
         names = ", ".join(unused)
         click.echo(f"{policy.name}: no job that waited is for: {names}", err=True)
-    return policy_result(trace.jobs, file.site.machine, outcome, file.sold.price)
+    return policy_result(trace.jobs, site.machine, outcome)

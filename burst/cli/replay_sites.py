@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from burst.cli.listing import money
-from burst.config import Settings, load
+from burst.config import Seconds, Settings, load
 from burst.config.policy import as_tuple
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
@@ -20,14 +20,11 @@ from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
 from burst.provider import Offer
-from burst.replay.policies import AT_ONCE, NEVER, FilePolicy, Policy, worth_policy
-from burst.replay.replay_bursts import Site
-from burst.replay.sold_nodes import DEFAULT_PRICE, SoldNodes, sold_nodes
+from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
+from burst.replay.site import Site, sold_offers
 from burst.replay.trace import Machine, Trace
 from burst.runtime.engine_config import find_userids
 from burst.runtime.provider_registry import load_providers
-
-BOOT_S = 300.0
 
 
 class SiteOptions(msgspec.Struct, frozen=True):
@@ -38,14 +35,6 @@ class SiteOptions(msgspec.Struct, frozen=True):
     idle: float | None
     price: float | None
     order: Order
-
-
-class PolicyFile(msgspec.Struct, frozen=True):
-    """A settings file, what its providers sell, and how bursts behave by it."""
-
-    settings: Settings
-    sold: SoldNodes
-    site: Site
 
 
 class PolicyFiles:
@@ -59,36 +48,37 @@ class PolicyFiles:
         """Read them. Raises ConfigError."""
         self._options = options
         self._machine = machine
-        read = {path: load(path) for path in files}
-        price = DEFAULT_PRICE if options.price is None else options.price
-        usual = PolicyFile(Settings(), SoldNodes(price), self._site(None, ()))
-        found = {
+        self._files = {path: load(path) for path in files}
+        self._sites = {
             path: self._with_providers(path, settings)
-            for path, settings in read.items()
+            for path, settings in self._files.items()
             if settings.providers
         }
-        self.usual = next(iter(found.values()), usual)
-        self._files = {
-            path: found.get(path) or msgspec.structs.replace(self.usual, settings=its)
-            for path, its in read.items()
-        }
+        first = next(iter(self._sites.values()), None)
+        self._usual = first or self._site(None, {})
 
     def policies(
         self, trace: Trace, worths: Sequence[float]
-    ) -> Iterator[tuple[Policy, PolicyFile]]:
+    ) -> Iterator[tuple[Policy, Site]]:
         """Yield each policy, each name once, with the nodes that it has."""
-        fixed = (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths)))
-        yield from ((policy, self.usual) for policy in fixed)
-        for path, file in self._files.items():
-            rules = RuleSet(file.settings.rules, userids_of(file.settings, trace))
-            started = trace.started
-            policy = FilePolicy(str(path), rules, file.sold, started, self._machine)
-            yield policy, file
+        usual = self._usual
+        without = msgspec.structs.replace(usual.settings, budget=())
+        no_budgets = msgspec.structs.replace(usual, settings=without)
+        for policy in (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths))):
+            yield policy, no_budgets
+        for path, settings in self._files.items():
+            userids = userids_of(settings, trace)
+            rules = RuleSet(settings.rules, userids)
+            policy = Policy(str(path), rules, self._machine, trace.started)
+            site = self._sites.get(path) or _with_rules_of(usual, settings)
+            yield (
+                policy,
+                msgspec.structs.replace(site, started=trace.started, userids=userids),
+            )
 
     def warnings(self, trace: Trace) -> Iterator[str]:
         """Yield what rules and budgets of the files may not be meant to say."""
-        for path, file in self._files.items():
-            settings = file.settings
+        for path, settings in self._files.items():
             # Of a lead's intake nothing is asked: all jobs may burst in a replay.
             intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
             alone = msgspec.structs.replace(settings, intake=intake)
@@ -97,43 +87,46 @@ class PolicyFiles:
             for text in (*found, *_budget_warnings(settings, userids, trace)):
                 yield f"{path}: {text}"
 
-    def _with_providers(self, path: Path, settings: Settings) -> PolicyFile:
-        options = self._options
-        sold = sold_nodes(
-            settings, _offers(path, settings), options.price, options.boot
-        )
-        site = self._site(settings, [each.offer for each in sold.offers])
-        if math.isinf(site.idle):
+    def _with_providers(self, path: Path, settings: Settings) -> Site:
+        site = self._site(settings, _offers(path, settings))
+        idle, first = site.settings.deadlines.idle, site.offers[0]
+        if math.isinf(idle):
             raise ConfigError(
                 f"{path}: deadlines.idle: inf: no burst would end", "give --idle"
             )
-        of = f" ({sold.offers[0].key})" if sold.offers else ""
+        of = f" ({first.key})" if first.offer.name else ""
         click.echo(
-            f"{path}: a node and hour costs {money(sold.price)}{of}, nodes are online"
-            f" in {format_fsd(site.boot)}, idle bursts stay {format_fsd(site.idle)}",
+            f"{path}: a node and hour costs {money(first.offer.price)}{of}, nodes are"
+            f" online in {format_fsd(first.offer.join_time)}, idle bursts stay"
+            f" {format_fsd(idle)}",
             err=True,
         )
-        return PolicyFile(settings, sold, site)
+        return site
 
-    def _site(self, settings: Settings | None, offers: Sequence[Offer]) -> Site:
+    def _site(
+        self, settings: Settings | None, offers: Mapping[str, Sequence[Offer]]
+    ) -> Site:
         """Return the site by the options, else by the settings of a file, if any."""
-        options = self._options
-        boot = options.boot
-        if boot is None:
-            boot = offers[0].join_time if offers else 0.0
-            boot = boot or BOOT_S
-        idle, known = options.idle, settings or Settings()
+        options, known = self._options, settings or Settings()
+        idle = options.idle
         if idle is None:
             idle = 0.0 if settings is None else known.deadlines.idle
+        deadlines = msgspec.structs.replace(known.deadlines, idle=Seconds(idle))
         return Site(
             machine=self._machine,
             order=options.order,
-            boot=boot,
+            settings=msgspec.structs.replace(known, deadlines=deadlines),
+            offers=sold_offers(known, offers, options.price, options.boot),
             teardown=options.teardown,
-            idle=float(idle),
-            share_users=known.plan.share_users,
-            share=known.plan.share,
         )
+
+
+def _with_rules_of(usual: Site, settings: Settings) -> Site:
+    """Return a site with the budgets of a file that names no providers."""
+    its = msgspec.structs.replace(
+        settings, deadlines=usual.settings.deadlines, plan=usual.settings.plan
+    )
+    return msgspec.structs.replace(usual, settings=its)
 
 
 def _budget_warnings(

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import msgspec
 
-from burst.config import PolicyRule
-from burst.core.plan.eligible import why_unwanted
-from burst.core.plan.offers import ProviderOffer
+from burst.config.policy import default_rule
 from burst.core.select.job_policy import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences
-from burst.replay.sold_nodes import SoldNodes
 from burst.replay.trace import Machine, TraceJob
+
+_ANY = BurstPreferences()
 
 
 class Asks(msgspec.Struct, frozen=True):
@@ -25,132 +23,63 @@ class Asks(msgspec.Struct, frozen=True):
     """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
     wait: float = 0.0
     """Seconds for which own nodes are tried first."""
-    price: float | None = None
-    """Of a node and hour that is bought; None where there is but one price."""
-    boot: float | None = None
-    """Seconds that it takes to come online; None for as long as any."""
-    sold: ProviderOffer | None = None
-    """The offer that is bought; None where none is known."""
+    preferences: BurstPreferences = _ANY
+    """Which offers and bursts the job may have, and by which rule."""
 
 
-class Policy(Protocol):
-    """A name, and what is asked for each job."""
-
-    @property
-    def name(self) -> str:
-        """As it is shown."""
-        ...
-
-    @property
-    def forecasts(self) -> bool:
-        """Whether it may ask for a worth, so that run times are to be remembered."""
-        ...
-
-    @property
-    def by_hours(self) -> bool:
-        """Whether what is asked for a job changes with the time."""
-        ...
-
-    def asks(self, job: TraceJob, now: float) -> Asks:
-        """Return what is asked for a job at that time of the trace."""
-        ...
-
-
-class FixedWorth(msgspec.Struct, frozen=True):
-    """The same worth for all jobs."""
-
-    name: str
-    worth: float
-
-    @property
-    def forecasts(self) -> bool:
-        """Whether a forecast is needed: neither for never nor for at once."""
-        return 0 < self.worth < math.inf
-
-    @property
-    def by_hours(self) -> bool:
-        """Never."""
-        return False
-
-    def asks(self, job: TraceJob, now: float) -> Asks:  # noqa: ARG002 - of all jobs
-        """Return the one worth."""
-        return Asks(self.worth)
-
-
-NEVER = FixedWorth("never", math.inf)
-AT_ONCE = FixedWorth("at once", 0.0)
-
-
-def worth_policy(worth: float) -> FixedWorth:
-    """Return the policy of `--worth`."""
-    return FixedWorth(f"worth {worth:g}", worth)
-
-
-class FilePolicy:
-    """The rules of a settings file, as the daemon reads them.
-
-    All jobs of the trace count as burstable. Bought is the offer that the daemon would
-    take first by `providers` and `max_price` of the rule. Where none is known, there is
-    one price, and above `max_price` nothing is bought.
-    """
-
-    forecasts = True
+class Policy:
+    """A name, and rules, as the daemon reads them. All jobs of a trace may burst."""
 
     def __init__(
         self,
         name: str,
         rules: RuleSet,
-        sold: SoldNodes,
-        offset: float,
-        machine: Machine,
+        machine: Machine | None = None,
+        started: float = 0.0,
+        *,
+        by_file: bool = True,
     ) -> None:
-        """`offset`: when the trace starts, in seconds since the epoch."""
+        """`machine` tells nodes of cores; `started`: of the trace, since the epoch.
+
+        `by_file` is not set where one worth is asked for of all jobs at all times.
+        """
         self.name = name
-        self._used: set[str] = set()
+        self.rules = [rule for rule, _ in rules.terms]
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
-        self._rules = rules
-        self._sold = sold
-        self._first: dict[str, ProviderOffer | None] = {}
-        self._offset = offset
-        self._machine = machine
+        """Whether what is asked for a job changes with the time."""
+        worth = self.rules[-1].worth or 0.0
+        self.forecasts = by_file or 0 < worth < math.inf
+        """Whether it may ask for a worth, so that run times are to be remembered."""
+        self._set, self._machine, self._started = rules, machine, started
+        self._asks: dict[str, Asks] = {}
 
     def unused(self) -> list[str]:
         """Return the rules, but for the last, that took no job that was asked about."""
-        names = (rule.name for rule, _ in self._rules.terms[:-1])
-        return [name for name in names if name not in self._used]
+        return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
 
     def asks(self, job: TraceJob, now: float) -> Asks:
-        """Return what the rule that fits a job asks for."""
+        """Return what is asked for a job at that time of the trace."""
         facts = JobFacts(
             userid=job.userid,
             queue=job.queue,
             bank=job.bank,
             name=job.name,
-            nodes=self._machine.nodes_for(job.cores),
+            nodes=self._machine.nodes_for(job.cores) if self._machine else 1,
             duration=job.limit,
-            submitted=self._offset + job.submit,
+            submitted=self._started + job.submit,
         )
-        rule = self._rules.find(facts, self._offset + now)
-        self._used.add(rule.name)
-        worth, wait = rule.worth or 0.0, rule.wait or 0.0
-        if not self._sold.offers:
-            dear = rule.max_price is not None and rule.max_price < self._sold.price
-            return Asks(math.inf) if dear else Asks(worth, wait)
-        if rule.name not in self._first:
-            self._first[rule.name] = self._first_offer(rule)
-        first = self._first[rule.name]
-        if first is None:
-            return Asks(math.inf)
-        return Asks(
-            worth=worth,
-            wait=wait,
-            price=first.offer.price,
-            boot=first.offer.join_time or None,
-            sold=first,
-        )
+        rule = self._set.find(facts, self._started + now)
+        if rule.name not in self._asks:
+            worth, wait = rule.worth or 0.0, rule.wait or 0.0
+            self._asks[rule.name] = Asks(worth, wait, narrowed(_ANY, rule))
+        return self._asks[rule.name]
 
-    def _first_offer(self, rule: PolicyRule) -> ProviderOffer | None:
-        """Return the offer that the daemon would try first for a job of a rule."""
-        wish = narrowed(BurstPreferences(), rule)
-        offers = self._sold.offers
-        return next((o for o in offers if not why_unwanted(wish, o.terms)), None)
+
+def worth_policy(worth: float, name: str = "") -> Policy:
+    """Return the policy of `--worth`."""
+    rules = RuleSet((default_rule(worth),))
+    return Policy(name or f"worth {worth:g}", rules, by_file=False)
+
+
+NEVER = worth_policy(math.inf, "never")
+AT_ONCE = worth_policy(0.0, "at once")

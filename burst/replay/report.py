@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from burst.replay.bought_nodes import NodeHours
+from burst.core.worth.money import to_units
 from burst.replay.simulator import ReplayOutcome
 from burst.replay.trace import Machine, Trace, TraceJob
 
@@ -42,27 +42,26 @@ _PARTS = ("work", "idle", "boot", "teardown")
 
 
 def policy_result(
-    jobs: Sequence[TraceJob], machine: Machine, outcome: ReplayOutcome, price: float
+    jobs: Sequence[TraceJob], machine: Machine, outcome: ReplayOutcome
 ) -> PolicyResult:
-    """Put the figures together; `price` is for a node and hour, where there is one."""
+    """Put the figures together."""
     waits = sorted(wait for wait in outcome.waits if wait < math.inf)
     all_work = sum(job.run_time * job.cores for job in jobs) / machine.cores / 3600.0
-    bought, money = outcome.bought, NodeHours()
-    for each, hours in outcome.bought_at.items():
-        money.add(hours, price if each is None else each)
+    spent, costs = outcome.spent, outcome.costs
+    bought = (spent.work + spent.idle + spent.boot + spent.teardown) / 3600.0
     return PolicyResult(
         mean_wait_s=math.fsum(waits) / len(waits) if waits else 0.0,
         p95_wait_s=waits[math.ceil(0.95 * len(waits)) - 1] if waits else 0.0,
         own_node_hours=outcome.own_work,
-        bought_node_hours=bought.total,
-        bought_share=bought.total / all_work if all_work else 0.0,
-        money=money.total,
+        bought_node_hours=bought,
+        bought_share=bought / all_work if all_work else 0.0,
+        money=to_units(costs.total),
         bursts=outcome.bursts,
         refused=len(jobs) - len(waits),
-        work=money.work,
-        idle=money.idle,
-        boot=money.boot,
-        teardown=money.teardown,
+        work=to_units(costs.work),
+        idle=to_units(costs.idle),
+        boot=to_units(costs.boot),
+        teardown=to_units(costs.teardown),
     )
 
 

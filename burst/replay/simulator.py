@@ -10,23 +10,17 @@ does: whenever a job was submitted or has ended, all that wait are judged in the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from burst.core.worth.estimate import (
-    JUDGED_AGAIN_S,
-    OnlineTime,
-    Purchase,
-    StartEstimate,
-    judge,
-)
-from burst.replay.bought_nodes import NodeHours
+from burst.core.worth.estimate import JUDGED_AGAIN_S
+from burst.core.worth.ledger import Costs, NodeSeconds
 from burst.replay.events import Due, EventQueue
-from burst.replay.own_scheduler import OwnScheduler
+from burst.replay.own_queue import OwnQueue
 from burst.replay.policies import Asks, Policy
-from burst.replay.replay_bursts import ReplayBursts, Site
-from burst.replay.spending import Spending
+from burst.replay.replay_bursts import ReplayBursts
+from burst.replay.site import Site
 from burst.replay.trace import TraceJob
 from burst.replay.trace_forecasts import TraceForecasts
 
@@ -40,21 +34,15 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
     """Of each job in seconds; math.inf if it never ran."""
     own_work: float
     """Node-hours of the jobs that ran on own nodes."""
-    bought_at: Mapping[float | None, NodeHours]
-    """Node-hours that were bought, by their price; None where there is but one."""
     bursts: int
+    spent: NodeSeconds
+    """What the nodes of all bursts did, in node-seconds."""
+    costs: Costs
+    """What was paid for that, in micro-units."""
     made: Sequence[int]
     """For each job: how many nodes the burst has that was made for it; 0 for none."""
     turned_down: int = 0
     """Jobs for which nothing was bought at some time, as no budget had the money."""
-
-    @property
-    def bought(self) -> NodeHours:
-        """All node-hours that were bought."""
-        found = NodeHours()
-        for hours in self.bought_at.values():
-            found.add(hours)
-        return found
 
 
 def replay(
@@ -62,13 +50,9 @@ def replay(
     site: Site,
     policy: Policy,
     progress: Callable[[int], None] = lambda _: None,
-    spending: Spending | None = None,
 ) -> ReplayOutcome:
-    """Run a trace. `progress` is now and then called with the jobs submitted so far.
-
-    `spending` has the budgets; None where there are none.
-    """
-    return _Replay(jobs, site, policy, spending).run(progress)
+    """Run a trace. `progress` is now and then called with the jobs submitted so far."""
+    return _Replay(jobs, site, policy).run(progress)
 
 
 class _Replay:
@@ -79,20 +63,18 @@ class _Replay:
         jobs: Sequence[TraceJob],
         site: Site,
         policy: Policy,
-        spending: Spending | None,
     ) -> None:
         self._jobs = jobs
         self._site = site
         self._policy = policy
-        self._own = OwnScheduler(jobs, site.machine.total, site.order)
+        self._own = OwnQueue(jobs, site.machine.total, site.order)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
         )
         self._events = EventQueue()
-        self._bursts = ReplayBursts(jobs, site, self._events, spending)
+        self._bursts = ReplayBursts(jobs, site, policy, self._events)
         self._waits = [math.inf] * len(jobs)
         self._asks: dict[int, Asks] = {}
-        self._online: dict[float, OnlineTime] = {}
         self._judged = 0
         self._too_large: list[int] = []
         self._own_work = 0.0
@@ -123,8 +105,9 @@ class _Replay:
         return ReplayOutcome(
             waits=self._waits,
             own_work=self._own_work / 3600.0,
-            bought_at={price: _in_hours(paid) for price, paid in bursts.paid.items()},
-            bursts=bursts.count,
+            bursts=len(bursts.made),
+            spent=bursts.spent,
+            costs=bursts.costs,
             turned_down=len(bursts.turned_down),
             made=[bursts.made.get(job, 0) for job in range(count)],
         )
@@ -178,11 +161,8 @@ class _Replay:
         left: list[int] = []
         for job in self._too_large:
             asks = self._asked(job, now)
-            pays = asks.worth < math.inf and self._pays(
-                self._purchase(job, asks), math.inf, asks.worth, now
-            )
-            if pays and not self._buy(job, asks, now):
-                left.append(job)
+            if not self._run_on_burst(job, asks, math.inf, now):
+                left += [job] if job in self._bursts.turned_down else []
         self._too_large = left
 
     def _judge(self, ripe: Sequence[int], now: float) -> None:
@@ -206,7 +186,7 @@ class _Replay:
                 left.append(waiting[place])
                 return True
 
-            starts = self._forecaster.starts(waiting, own.free, now, leaves)
+            starts = self._forecaster.starts(waiting, own.room, now, leaves)
             self._judged += 1
             late = min((at for at, _ in starts if at > now), default=math.inf)
             if late < math.inf:
@@ -223,21 +203,17 @@ class _Replay:
         `at` is when it would start on own nodes.
         """
         asks = self._asked(job, now)
-        if asks.worth == math.inf or now < self._jobs[job].submit + asks.wait:
-            return False
-        for number in self._bursts.usable(job, now):
-            keep = self._bursts.keep_purchase(job, number, now)
-            pays = self._pays(keep, at, asks.worth, now)
-            if pays and self._bursts.use(job, number, asks, now):
-                self._runs(job, now)
-                return True
-        if not self._pays(self._purchase(job, asks), at, asks.worth, now):
-            return False
-        return self._buy(job, asks, now)
+        tried = now >= self._jobs[job].submit + asks.wait
+        return tried and self._run_on_burst(job, asks, at, now)
 
-    def _pays(self, purchase: Purchase, at: float, asks: float, now: float) -> bool:
-        here = StartEstimate(expected=at, latest=at, earliest=at)
-        return judge(here, purchase, asks, now).pays
+    def _run_on_burst(self, job: int, asks: Asks, at: float, now: float) -> bool:
+        """Run a job on nodes that are bought, if that pays; tell whether it did."""
+        if asks.worth == math.inf:
+            return False
+        start = self._bursts.serve(job, asks, at, now)
+        if start is not None:
+            self._runs(job, start)
+        return start is not None
 
     def _asked(self, job: int, now: float) -> Asks:
         if self._policy.by_hours:
@@ -246,27 +222,3 @@ class _Replay:
         if known is None:
             known = self._asks[job] = self._policy.asks(self._jobs[job], now)
         return known
-
-    def _buy(self, job: int, asks: Asks, now: float) -> bool:
-        start = self._bursts.buy(job, asks, now)
-        if start is not None:
-            self._runs(job, start)
-        return start is not None
-
-    def _purchase(self, job: int, asks: Asks) -> Purchase:
-        boot = self._site.boot_of(asks)
-        online = self._online.get(boot)
-        if online is None:
-            online = self._online[boot] = OnlineTime(p50=boot, p90=boot, bursts=0)
-        return Purchase(
-            nodes=self._site.machine.nodes_for(self._jobs[job].cores),
-            run_time=self._jobs[job].limit,
-            online=online,
-            teardown=self._site.teardown,
-        )
-
-
-def _in_hours(seconds: NodeHours) -> NodeHours:
-    found = NodeHours()
-    found.add(seconds, 1 / 3600.0)
-    return found

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from burst.cli.picture import PictureError
 from burst.cli.plan import plan
 from burst.cli.plan_timeline import timeline_lines, write_picture
 from burst.model.decision import moment
-from burst.replay.picture import PictureError
 
 NOW = 1_000_000.0
 HOUR = 3600.0

@@ -1,28 +1,56 @@
 # SPDX-License-Identifier: MIT
-"""A policy that asks for what a test says."""
+"""Policies and sites of tests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
-from burst.replay.policies import Asks
-from burst.replay.trace import TraceJob
+import msgspec
+
+from burst.core.worth.rules import RuleSet
+from burst.model.scheduler import Order
+from burst.replay.policies import Policy
+from burst.replay.site import Site, usual_offer
+from burst.replay.trace import Machine
+from tests.builders import settings
 
 
-class Rule:
-    """Asks the same of all jobs, but for those of some numbers of cores."""
+def rules_of(*tables: dict[str, Any], machine: Machine, by_file: bool = True) -> Policy:
+    """Return the policy of such `[[policy]]` tables."""
+    providers = {name: {"type": "fake"} for each in tables for name in _named(each)}
+    found = settings(policy=list(tables), providers=providers).rules
+    return Policy("rule", RuleSet(found), machine, by_file=by_file)
 
-    name = "rule"
-    by_hours = False
 
-    def __init__(
-        self,
-        asks: Asks,
-        by_cores: Mapping[int, Asks] | None = None,
-        *,
-        forecasts: bool = True,
-    ) -> None:
-        self._asks, self._by_cores, self.forecasts = asks, by_cores or {}, forecasts
+def _named(table: dict[str, Any]) -> list[str]:
+    named: list[str] = table.get("providers", [])
+    return named
 
-    def asks(self, job: TraceJob, now: float) -> Asks:
-        return self._by_cores.get(job.cores, self._asks)
+
+def site_of(
+    machine: Machine,
+    order: Order = Order.EASY,
+    boot: float = 300.0,
+    teardown: float = 60.0,
+    **tables: Any,
+) -> Site:
+    """Return a site with one offer of price 1; idle bursts are not kept by default."""
+    tables["deadlines"] = {"idle": "0s", **tables.get("deadlines", {})}
+    return Site(
+        machine,
+        order,
+        settings=settings(**tables),
+        offers=(usual_offer(boot=boot),),
+        teardown=teardown,
+    )
+
+
+def with_offer(site: Site, provider: str, lease_end: float = 0.0, **offer: Any) -> Site:
+    """Return the site with an offer more, which is taken after the others."""
+    usual = usual_offer(provider=provider)
+    more = msgspec.structs.replace(
+        usual,
+        offer=msgspec.structs.replace(usual.offer, **offer),
+        lease_end=lease_end,
+    )
+    return msgspec.structs.replace(site, offers=(*site.offers, more))

@@ -17,11 +17,10 @@ import pytest
 
 from burst.core.worth.rules import RuleSet
 from burst.model.scheduler import Order
-from burst.replay.policies import FilePolicy
+from burst.replay.policies import Policy
 from burst.replay.read_trace import read_trace
-from burst.replay.replay_bursts import Site
 from burst.replay.simulator import replay
-from burst.replay.sold_nodes import SoldNodes
+from burst.replay.site import Site, usual_offer
 from burst.replay.trace import Machine
 from tests.builders import settings
 from tests.replay.recorded_run import (
@@ -57,16 +56,21 @@ def live(jobs: Sequence[PlannedJob], record: Path, **tables: Any) -> list[Outcom
     return found
 
 
-def replayed(
-    record: Path, tables: Mapping[str, Any], idle: float = 0.0
-) -> list[Outcome]:
-    """Replay the record by the same rules, with idle bursts kept for so long."""
+def replayed(record: Path, tables: Mapping[str, Any]) -> list[Outcome]:
+    """Replay the record by the same settings."""
     trace = read_trace(record)
     assert not trace.left_out
     machine = Machine(OWN_NODES, CORES)
-    rules = RuleSet(settings(**tables).rules)
-    policy = FilePolicy("same", rules, SoldNodes(1.0), trace.started, machine)
-    site = Site(machine, Order.FIFO, boot=BOOT_S, teardown=0.0, idle=idle)
+    found_in = settings(**tables)
+    policy = Policy("same", RuleSet(found_in.rules), machine, trace.started)
+    site = Site(
+        machine,
+        Order.FIFO,
+        settings=found_in,
+        offers=(usual_offer(boot=BOOT_S),),
+        teardown=0.0,
+        started=trace.started,
+    )
     found = replay(trace.jobs, site, policy)
     return [
         Outcome(nodes, wait)
@@ -103,7 +107,7 @@ def test_a_replay_decides_as_the_daemon_did(
     seed: int, users: int, rules: str, tmp_path: Path
 ) -> None:
     """Of few users, whose past runs and idle bursts count, or of as many as jobs."""
-    compare(seed, users, {**TABLES, "policy": RULES[rules]}, 0.0, tmp_path / "jobs")
+    compare(seed, users, {**TABLES, "policy": RULES[rules]}, tmp_path / "jobs")
 
 
 # By the third rules the daemon ends an idle burst that is in the way of a job, which
@@ -116,16 +120,14 @@ def test_idle_bursts_are_kept_for_as_long_as_the_daemon_does(
     """For an hour, or for as long as that costs less than to make them again."""
     plan = {"share": False, "spread": False}
     kept = {"plan": plan, "deadlines": {"idle": "1h"}, "policy": RULES[rules]}
-    compare(1, 5, kept, 3600.0, tmp_path / "jobs")
+    compare(1, 5, kept, tmp_path / "jobs")
 
 
-def compare(
-    seed: int, users: int, tables: Mapping[str, Any], idle: float, record: Path
-) -> None:
+def compare(seed: int, users: int, tables: Mapping[str, Any], record: Path) -> None:
     """Run a workload, and replay it."""
     jobs = draw_jobs(seed, 150, OWN_NODES, users)
     was = live(jobs, record, **tables)
-    would_be = replayed(record, tables, idle)
+    would_be = replayed(record, tables)
     assert len(was) == len(would_be) == len(jobs)
     differ = [
         (number, before, now)

@@ -7,11 +7,10 @@ import math
 
 import pytest
 
-from burst.config.file import parse
 from burst.core.worth.rules import RuleSet
-from burst.replay.policies import AT_ONCE, NEVER, Asks, FilePolicy, worth_policy
-from burst.replay.sold_nodes import SoldNodes
+from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
 from burst.replay.trace import Machine, TraceJob
+from tests.builders import settings
 
 JOB = TraceJob(10.0, 60.0, 12, 100.0, userid=7, name="5", queue="2")
 
@@ -25,9 +24,11 @@ JOB = TraceJob(10.0, 60.0, 12, 100.0, userid=7, name="5", queue="2")
         (worth_policy(0.25), 0.25, True),
     ],
 )
-def test_a_fixed_worth(policy: object, asks: float, forecasts: bool) -> None:
-    assert policy.asks(JOB, 20.0) == Asks(asks)  # type: ignore[attr-defined]
-    assert policy.forecasts is forecasts  # type: ignore[attr-defined]
+def test_a_fixed_worth(policy: Policy, asks: float, forecasts: bool) -> None:
+    found = policy.asks(JOB, 20.0)
+    assert (found.worth, found.wait, found.preferences.allowed) == (asks, 0.0, ())
+    assert policy.forecasts is forecasts
+    assert policy.unused() == []
 
 
 def test_the_rules_of_a_file() -> None:
@@ -42,14 +43,17 @@ def test_the_rules_of_a_file() -> None:
             },
         ],
     }
-    rules = RuleSet(parse(tables, "x").rules)
-    policy = FilePolicy("x", rules, SoldNodes(1.0), 1e9, Machine(9, 4))
+    rules = RuleSet(settings(**tables).rules)
+    policy = Policy("x", rules, Machine(9, 4), 1e9)
 
-    def asks(**changes: object) -> Asks:
+    def asks(**changes: object) -> tuple[float, float, float | None]:
         fields = {name: getattr(JOB, name) for name in JOB.__struct_fields__}
-        return policy.asks(TraceJob(**(fields | changes)), 20.0)
+        found = policy.asks(TraceJob(**(fields | changes)), 20.0)
+        return found.worth, found.wait, found.preferences.max_price
 
-    assert asks() == Asks(0.1, 90.0)
-    assert asks(userid=8) == Asks(3.0)
-    assert asks(queue="1") == Asks(math.inf)  # a node costs 1
-    assert asks(cores=13) == Asks(0.1)
+    assert asks() == (0.1, 90.0, None)
+    assert asks(userid=8) == (3.0, 0.0, None)
+    assert policy.unused() == ["policy-2"]
+    assert asks(queue="1") == (0.0, 0.0, 0.5)
+    assert asks(cores=13) == (0.1, 0.0, None)
+    assert policy.unused() == []

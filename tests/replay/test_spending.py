@@ -14,20 +14,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from burst.core.plan.offers import ProviderOffer
-from burst.replay.policies import AT_ONCE, Asks, Policy
-from burst.replay.replay_bursts import Site
+from burst.core.worth.money import to_units
+from burst.replay.policies import AT_ONCE, Policy
 from burst.replay.simulator import ReplayOutcome, replay
-from burst.replay.spending import Spending
 from burst.replay.trace import Machine, TraceJob
-from tests.builders import offer, settings
-from tests.replay.rule import Rule
+from tests.builders import offer
+from tests.replay.rule import rules_of, site_of
 
 HOUR = 3600.0
 STARTED = datetime.datetime(2026, 10, 1, tzinfo=datetime.UTC).timestamp()
-# What the daemon reserves for beside a job's time limit: five minutes in all.
-DEADLINES = dict.fromkeys(("provision", "join", "release", "idle", "reap"), "1m")
+# What is reserved for beside a job's time limit: four minutes in all.
+DEADLINES = dict.fromkeys(("provision", "join", "release", "reap"), "1m")
 ONE = Machine(nodes=1, cores=1)
-SITE = Site(ONE, boot=60.0, teardown=60.0)
 
 
 def job(submit: float, hours: float, limit: float = 0.0, **more: Any) -> TraceJob:
@@ -39,11 +37,14 @@ def run(
     jobs: list[TraceJob],
     *budgets: dict[str, Any],
     policy: Policy = AT_ONCE,
-    site: Site = SITE,
+    offers: tuple[ProviderOffer, ...] = (),
+    **tables: Any,
 ) -> ReplayOutcome:
-    """Replay with budgets; a node and hour costs 1."""
-    found = settings(budget=list(budgets), deadlines=DEADLINES)
-    return replay(jobs, site, policy, spending=Spending(found, {}, STARTED, 1.0))
+    """Replay with budgets; a node and hour costs 1, boot and tear-down a minute."""
+    tables = {"budget": list(budgets), "deadlines": DEADLINES, **tables}
+    site = site_of(ONE, boot=60.0, teardown=60.0, **tables)
+    site = msgspec.structs.replace(site, started=STARTED, offers=offers or site.offers)
+    return replay(jobs, site, policy)
 
 
 def waits(outcome: ReplayOutcome) -> list[float]:
@@ -51,24 +52,23 @@ def waits(outcome: ReplayOutcome) -> list[float]:
     return [round(wait / HOUR, 2) for wait in outcome.waits]
 
 
-EAGER = Rule(Asks(0.0))
+EAGER = rules_of({"worth": 0.0}, machine=ONE)
 """Judged again whenever something happens."""
 
 
-def sold(provider: str, lease: float = 0.0, fee: float = 0.0) -> Rule:
-    """A rule by which nodes of a provider are bought."""
+def sold(provider: str, lease: float = 0.0, fee: float = 0.0) -> ProviderOffer:
+    """Nodes of a provider."""
     found = offer("n", price=1.0, join_time=60.0, fee=fee)
-    sells = ProviderOffer(
+    return ProviderOffer(
         provider=provider, offer=found, lease_end=lease, run_time=math.inf, place=""
     )
-    return Rule(Asks(0.0, price=1.0, boot=60.0, sold=sells))
 
 
 def test_what_a_budget_has_no_money_for_waits_for_own_nodes() -> None:
     jobs = [job(0, 9), job(0, 1), job(0, 1)]
     enough = run(jobs, {"limit": 2.2})
     assert (waits(enough), enough.bursts, enough.turned_down) == ([0, 0.02, 0.02], 2, 0)
-    # One hour and five minutes are reserved for each.
+    # One hour and four minutes are reserved for each.
     short = run(jobs, {"limit": 1.5})
     assert (waits(short), short.bursts, short.turned_down) == ([0, 0.02, 9.0], 1, 1)
 
@@ -120,39 +120,39 @@ def test_budgets_are_by_user_bank_queue_and_provider() -> None:
     assert waits(found) == [0, 9.0, 10.0, 11.0, 0.02]
     budget = {"match": {"provider": "gke"}, "limit": 1.0}
     providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
-    known = settings(budget=[budget], deadlines=DEADLINES, providers=providers)
-    for policy, bursts in ((sold("gke"), 0), (sold("kube"), 1)):
-        spending = Spending(known, {}, STARTED, 1.0)
-        assert replay(jobs[:2], SITE, policy, spending=spending).bursts == bursts
+    # Where there is no money for the first offer, the next is bought.
+    gke, kube = sold("gke"), sold("kube")
+    for offers, bursts in (((gke,), 0), ((kube,), 1), ((gke, kube), 1)):
+        found = run(jobs[:2], budget, offers=offers, providers=providers)
+        assert (found.bursts, found.turned_down) == (bursts, 1 - bursts)
 
 
 def test_by_a_lease_all_of_it_is_reserved() -> None:
     jobs = [job(0, 9), job(0, 1)]
-    rule = sold("kube", lease=3 * HOUR)
+    offers = (sold("kube", lease=3 * HOUR),)
     # Three hours, and a minute to be deleted.
-    assert run(jobs, {"limit": 3.01}, policy=rule).bursts == 0
-    assert run(jobs, {"limit": 3.02}, policy=rule).bursts == 1
+    assert run(jobs, {"limit": 3.01}, offers=offers).bursts == 0
+    assert run(jobs, {"limit": 3.02}, offers=offers).bursts == 1
 
 
 def test_a_burst_is_not_kept_for_a_job_without_money() -> None:
-    site = msgspec.structs.replace(SITE, idle=HOUR)
+    kept_for = DEADLINES | {"idle": "1h"}
     jobs = [job(0, 90), job(0, 1), job(1.5, 3)]
-    kept = run(jobs, {"limit": 9}, site=site, policy=EAGER)
+    kept = run(jobs, {"limit": 9}, deadlines=kept_for, policy=EAGER)
     assert (waits(kept), kept.bursts) == ([0, 0.02, 0.0], 1)
-    dropped = run(jobs, {"limit": 2.5}, site=site, policy=EAGER)
+    dropped = run(jobs, {"limit": 2.5}, deadlines=kept_for, policy=EAGER)
     assert (waits(dropped), dropped.bursts) == ([0, 0.02, 88.5], 1)
 
 
 def test_the_fee_of_a_burst_is_paid_and_reserved() -> None:
-    rule = sold("gke", fee=0.5)
+    offers = (sold("gke", fee=0.5),)
     jobs = [job(0, 9), msgspec.structs.replace(job(0, 1), cores=2)]
-    found = run(jobs, policy=rule)
+    found = run(jobs, offers=offers)
     # Two nodes and a burst for an hour, a minute of boot and one of tear-down.
-    (paid,) = ((price or 0) * h.total for price, h in found.bought_at.items())
-    assert paid == pytest.approx(2.5 * (1 + 2 / 60))
-    # Five minutes are reserved for beside the hour.
-    assert run(jobs, {"limit": 2.70}, policy=rule).bursts == 0
-    assert run(jobs, {"limit": 2.71}, policy=rule).bursts == 1
+    assert to_units(found.costs.total) == pytest.approx(2.5 * (1 + 2 / 60))
+    # Four minutes are reserved for beside the hour.
+    assert run(jobs, {"limit": 2.66}, offers=offers).bursts == 0
+    assert run(jobs, {"limit": 2.67}, offers=offers).bursts == 1
 
 
 _JOBS = st.lists(
@@ -168,15 +168,16 @@ _JOBS = st.lists(
 )
 
 
-@given(jobs=_JOBS, limit=st.floats(0, 60), idle=st.sampled_from([0.0, HOUR]))
+@given(jobs=_JOBS, limit=st.floats(0, 60), idle=st.sampled_from(["0s", "1h"]))
 @hypothesis_settings(max_examples=60, deadline=None)
 def test_never_more_is_paid_than_the_budget_has(
-    jobs: list[TraceJob], limit: float, idle: float
+    jobs: list[TraceJob], limit: float, idle: str
 ) -> None:
     jobs = sorted(jobs, key=lambda each: each.submit)
-    site = msgspec.structs.replace(SITE, idle=idle, share_users=True)
-    found = run(jobs, {"limit": limit}, site=site, policy=EAGER)
-    assert found.bought.total <= limit + 1e-5
+    kept = DEADLINES | {"idle": idle}
+    shared = {"share_users": True}
+    found = run(jobs, {"limit": limit}, policy=EAGER, deadlines=kept, plan=shared)
+    assert to_units(found.costs.total) <= limit + 1e-5
     # Own nodes run what is not bought, at last.
     assert max(found.waits) < math.inf
     assert found.bursts + found.turned_down or not any(found.waits)

@@ -35,6 +35,8 @@ class Scheduling(msgspec.Struct, frozen=True):
     order: Order
     leaves: Leaves | None = None
     """None: all stay."""
+    depth: int = BACKFILL_DEPTH
+    """So many jobs behind the first that waits are tried for backfill."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, gc=False):
@@ -88,7 +90,7 @@ def estimate_starts(
             End(now + pick(r.run_time), r.job, r.job, r.share) for r in running
         )
         queue = [Waiting(w.need, w.cores, pick(w.run_time)) for w in waiting]
-        as_asked = Scheduling(scheduling.order, leaves)
+        as_asked = Scheduling(scheduling.order, leaves, scheduling.depth)
         return simulate_queue(now, room, ends, queue, as_asked)
 
     asks = None if scheduling.leaves is None else asked
@@ -130,13 +132,39 @@ def simulate_queue(
     `scheduling.leaves` is asked of a job as soon as its start is found, so that those
     behind it are asked by what it leaves to them.
     """
+    leaves, depth = scheduling.leaves, scheduling.depth
     if scheduling.order is Order.CONSERVATIVE:
         profile = Profile(now, room, ends)
-        return simulate_conservative(profile, queue, BACKFILL_DEPTH, scheduling.leaves)
-    depth = BACKFILL_DEPTH if scheduling.order is Order.EASY else 0
+        return simulate_conservative(profile, queue, depth, leaves)
+    depth = depth if scheduling.order is Order.EASY else 0
     simulation = _Simulation(now, room, ends, queue, depth)
-    simulation.run(scheduling.leaves)
+    simulation.run(leaves)
     return simulation.starts
+
+
+def starts_now(
+    now: float,
+    room: OwnRoom,
+    ends: Sequence[End],
+    queue: Sequence[Waiting],
+    scheduling: Scheduling,
+) -> list[int]:
+    """Return the places of the jobs of a queue that the scheduler starts at this time.
+
+    As `simulate_queue`, of which it is the first step. `ends` and run times are what
+    the scheduler knows of them: time limits. All ends are later than now. No job is
+    asked whether it leaves.
+    """
+    if len(queue) == 1:
+        return [0] if room.fit(*queue[0].need) else []
+    if scheduling.order is Order.CONSERVATIVE:
+        starts = simulate_queue(now, room, ends, queue, scheduling)
+    else:
+        depth = scheduling.depth if scheduling.order is Order.EASY else 0
+        simulation = _Simulation(now, room, ends, queue, depth)
+        simulation.run(None, until=now)
+        starts = simulation.starts
+    return [place for place, (at, _) in enumerate(starts) if at <= now]
 
 
 class _Simulation:
@@ -152,20 +180,23 @@ class _Simulation:
     ) -> None:
         """So many behind the first waiting job may start before it."""
         self._leaves: Leaves | None = None
+        self._until = math.inf
         self._depth = depth
         self._now = now
         self._room = room.copy()
         # A job that should have ended by now may end at any moment.
-        self._ends = [e if e.at > now else e._replace(at=now) for e in ends]
+        late = bisect_right(ends, (now, math.inf))
+        self._ends = [e._replace(at=now) for e in ends[:late]]
+        self._ends += ends[late:]
         self._next_end = 0
         self._queue = queue
         self._after = NO_JOB
         self.starts: list[Start] = [NEVER] * len(queue)
 
-    def run(self, leaves: Leaves | None) -> None:
-        """Start all jobs, but for those that leave."""
+    def run(self, leaves: Leaves | None, *, until: float = math.inf) -> None:
+        """Start all jobs, but for those that leave. No time passes beyond `until`."""
         queue, depth = self._queue, self._depth
-        self._leaves = leaves
+        self._leaves, self._until = leaves, until
         started = bytearray(len(queue))
         for first in range(len(queue)):
             if started[first]:
@@ -187,6 +218,8 @@ class _Simulation:
                 started[passed] = 1
             if start == NEVER:
                 self._never(i for i in range(first + 1, len(queue)) if not started[i])
+                return
+            if start[0] > until:
                 return
             self._skip_to(start, later)
             self._note_end(first, share)
@@ -251,7 +284,8 @@ class _Simulation:
                     later.take_shares(share)
             if self._next_end == len(self._ends):
                 break
-            if self._ends[self._next_end].at >= shadow:
+            at = self._ends[self._next_end].at
+            if at >= shadow or at > self._until:
                 break
             window = kept
             self._end_next()

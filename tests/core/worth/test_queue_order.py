@@ -22,6 +22,7 @@ from burst.core.worth.queue_order import (
     Scheduling,
     estimate_starts,
     simulate_queue,
+    starts_now,
 )
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
@@ -161,6 +162,18 @@ def test_no_more_cores_are_used_than_there_are(
     for _, change in sorted(changes):  # of one time, what ends first
         used += change
         assert 0 <= used <= total
+
+
+@given(JOBS, JOBS, st.sampled_from(Order))
+def test_what_starts_now_is_the_first_step(
+    running: list[tuple[int, float]], queue: list[tuple[int, float]], order: Order
+) -> None:
+    free = 10 - sum(cores for cores, _ in running)
+    room, ends = one_node(max(0, free)), running_on(running)
+    queued, scheduling = [waits(*job) for job in queue], Scheduling(order)
+    found = starts_now(NOW, room, ends, queued, scheduling)
+    expected = simulated(order, max(0, free), running, queue)
+    assert found == [place for place, (at, _) in enumerate(expected) if at == NOW]
 
 
 @given(JOBS, JOBS)

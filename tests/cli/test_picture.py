@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.replay.picture import PictureError, draw
+from burst.cli.picture import PictureError, draw
 from burst.replay.report import PolicyResult
 
 NONE = PolicyResult(
@@ -46,7 +46,7 @@ def test_without_matplotlib_it_says_how_to_install_it() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from pathlib import Path\n"
-        "from burst.replay.picture import draw\n"
+        "from burst.cli.picture import draw\n"
         "draw(Path('a.png'), 'x', {})"
     )
     done = subprocess.run(

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""One burst of a replay: its record, its account, and what a plan sees of it.
+
+Record and account are those of `burst.core`. Times are seconds since the epoch. Its
+nodes count as one rank that has the cores of all, as jobs have whole nodes, and a trace
+does not tell which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from burst.config import PolicyRule, Settings
+from burst.core.cost import idle_limit
+from burst.core.lifecycle import apply, begin
+from burst.core.plan.capacity import lender_of
+from burst.core.plan.demands import Demand
+from burst.core.plan.fit import NodePool
+from burst.core.plan.lenders import LiveBurst
+from burst.core.worth.keeping import kept_idle
+from burst.core.worth.ledger import Entry, Payer, Use, count, extend, open_entry
+from burst.core.worth.life import Life, lives_until
+from burst.core.worth.stage_times import ProviderTimes
+from burst.model.burst import Lease
+from burst.model.event import Event
+from burst.model.jobid import JobId, format_f58
+from burst.model.shape import Shape
+
+
+class BoughtBurst:
+    """From when it is made until it is taken down as a whole."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        demand: Demand,
+        payer: Payer,
+        online: float,
+        settings: Settings,
+    ) -> None:
+        """Make it for a job, which gets all nodes of it; `lease.shape` is one's."""
+        assert demand.job is not None
+        self._settings = settings
+        self._jobs: dict[JobId, tuple[int, float]] = {}
+        self._cores, made = lease.shape.cores, lease.created
+        self.burst = begin(lease, {demand.job: demand.since}, made)
+        self._note(made, "provision-start")
+        self._note(online, "provision-finish")
+        self._note(online, "online", ranks="0")
+        until = self._until(demand, made, online=False)
+        entry = open_entry(lease, until, {demand.job: payer}, made)
+        self.entry = count(entry, Use("boot"), made, joined=True)
+        whole = {0: Shape(lease.nodes * self._cores)}
+        self._view = LiveBurst(
+            burst=lease.id,
+            lender=lender_of(self.burst),
+            nodes=lease.nodes,
+            pool=NodePool({0: Shape(0)}, whole),
+        )
+        self._run(demand, online)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job has nodes of it."""
+        return bool(self._jobs)
+
+    @property
+    def free(self) -> bool:
+        """Whether it has nodes that no job has."""
+        return bool(self._view.pool)
+
+    def use(self, demand: Demand, payer: Payer, now: float) -> None:
+        """Run a further job, which has its nodes already."""
+        assert demand.job is not None
+        jobs = {format_f58(demand.job): demand.since}
+        self._note(now, "assign", jobs=jobs)
+        until = self._until(demand, now, online=True)
+        self.entry = extend(self.entry, until, {demand.job: payer})
+        self._run(demand, now)
+
+    def end(
+        self,
+        job: JobId,
+        rules: Sequence[PolicyRule],
+        times: Mapping[str, ProviderTimes],
+        now: float,
+    ) -> None:
+        """End a job. `rules` and `times` say for how long the burst is kept idle."""
+        nodes, _ = self._jobs.pop(job)
+        self._view.pool.give_shares({0: Shape(nodes * self._cores)})
+        self._note(now, "job-finish", id=format_f58(job), result="completed")
+        self._count(now)
+        if not self._jobs:
+            keep = kept_idle(self.burst, self.entry.payers, rules, times)
+            self._note(now, "idle", **({} if math.isinf(keep) else {"keep": keep}))
+
+    def view(self, now: float) -> LiveBurst:
+        """Return what a plan sees of it at a time."""
+        view, since = self._view, self.burst.idle_since
+        view.jobs, view.idle = self.burst.jobs, since is not None
+        until = max((end for _, end in self._jobs.values()), default=now)
+        if since is not None:
+            until = since + idle_limit(self.burst, self._settings)
+        view.kept = max(0.0, until - now)
+        return view
+
+    def take_down(self, now: float) -> Entry:
+        """Give it back; return the entry, to be settled when nothing is left of it."""
+        return count(self.entry, Use("teardown"), now, joined=True)
+
+    def _run(self, demand: Demand, at: float) -> None:
+        assert demand.job is not None
+        nodes = demand.request.slots
+        self._jobs[demand.job] = nodes, at + demand.duration
+        self._note(at, "job-start", id=format_f58(demand.job))
+        self._count(at)
+
+    def _until(self, demand: Demand, now: float, *, online: bool) -> float:
+        """Return until when money is reserved for a job."""
+        lease = self.burst.lease
+        life = Life(
+            provider=lease.provider,
+            lease_end=lease.end,
+            run_times=(demand.duration,),
+            online=online,
+        )
+        return lives_until(life, self._settings, now)
+
+    def _count(self, now: float) -> None:
+        """Count the time of its nodes up to now, and what they do from now on."""
+        jobs = tuple((job, nodes) for job, (nodes, _) in self._jobs.items())
+        use = Use("idle", sum(nodes for _, nodes in jobs), jobs)
+        self.entry = count(self.entry, use, now, joined=True)
+
+    def _note(self, at: float, name: str, **context: object) -> None:
+        self.burst = apply(self.burst, Event(at, name, context))
