@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from burst.config import PolicyRule, Settings
 from burst.core.cost import idle_limit
 from burst.core.lifecycle import apply, begin
-from burst.core.plan.capacity import lender_of
+from burst.core.plan.capacity import source_of
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
 from burst.core.plan.lenders import LiveBurst
@@ -52,10 +54,10 @@ class BoughtBurst:
         entry = open_entry(lease, until, {demand.job: payer}, made)
         self.entry = count(entry, Use("boot"), made, joined=True)
         whole = {0: Shape(lease.nodes * self._cores)}
+        # In a replay leases are no limit of a job's run time.
+        source = source_of(self.burst, settings, online)
         self._view = LiveBurst(
-            burst=lease.id,
-            lender=lender_of(self.burst),
-            nodes=lease.nodes,
+            source=msgspec.structs.replace(source, lasts=math.inf),
             pool=NodePool({0: Shape(0)}, whole),
         )
         self._run(demand, online)
@@ -102,7 +104,7 @@ class BoughtBurst:
         until = max((end for _, end in self._jobs.values()), default=now)
         if since is not None:
             until = since + idle_limit(self.burst, self._settings)
-        view.kept = max(0.0, until - now)
+        view.source.kept = max(0.0, until - now)
         return view
 
     def take_down(self, now: float) -> Entry:

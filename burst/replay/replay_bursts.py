@@ -2,9 +2,9 @@
 """The bursts of a replay: which jobs get one, and when each is made and taken down.
 
 Which live burst a job gets, which offer is bought for it, and what budgets allow, is
-asked of the parts of a plan (`LiveNodes`, `OfferSorter`, `Purchases`). A whole plan for
-one job takes ten times as long. It would place bursts on rank slots and promise ranks
-to those that get none, and the cloud of a replay has no end.
+asked of the parts of a plan (`LiveNodes`, `why_unwanted`, `Purchases`). A whole plan
+for one job takes ten times as long. It would place bursts on rank slots and promise
+ranks to those that get none, and the cloud of a replay has no end.
 
 Times are those of the trace; what `burst.core` is told are seconds since the epoch.
 """
@@ -18,17 +18,18 @@ from functools import cache
 import msgspec
 
 from burst.config import LimitSettings, Seconds, Settings
+from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.eligible import OfferSorter
+from burst.core.plan.eligible import IsolatedFacts, why_unwanted
+from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.never import AllSlots
-from burst.core.plan.offers import OfferCatalog, ProviderOffer
+from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
 from burst.core.worth.comparison import purchase_of
@@ -81,10 +82,11 @@ class ReplayBursts:
         self._settings = _settings_of(site)
         self._spending = Spending(self._settings, site.userids)
         self._times = _times_of(site)
-        self._catalog = OfferCatalog(offers=site.offers, known=site.offers)
-        self._sorter = OfferSorter(self._catalog)
-        self._run_times = RunTimes(self._catalog, ())
+        self._catalog = OfferCatalog(
+            offers=site.offers, known=site.offers, failures=Failures()
+        )
         self._slots = AllSlots((), Constraints(_NO_RANKS), frozenset())
+        self._wanted = cache(self._wanted_of)
         self._purchase = cache(self._purchase_of)
         self._on: dict[int, int] = {}
         self._live: dict[int, BoughtBurst] = {}
@@ -158,7 +160,7 @@ class ReplayBursts:
         """Take down, in time, bursts whose nodes no waiting job has taken."""
         for number in sorted(self._emptied):
             bought = self._live[number]
-            left = 0.0 if bought.busy else bought.view(self._epoch(now)).kept
+            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.kept
             if left:
                 self._idle_until[number] = now + left
                 self._events.push(now + left, Due.IDLE, number)
@@ -203,7 +205,8 @@ class ReplayBursts:
                 ],
                 settings=plan,
             )
-            self._plan = now, LiveNodes(context, self._run_times)
+            eligible = context.eligible(IsolatedFacts(_NO_RANKS))
+            self._plan = now, LiveNodes(context, eligible)
         return self._plan[1]
 
     def _may_buy(self, at: float) -> Purchases:
@@ -214,11 +217,16 @@ class ReplayBursts:
         self, wish: BurstPreferences, nodes: int, limit: float
     ) -> Purchase | None:
         """Return what a burst of the first offer comes to that a job may have."""
-        wanted = self._sorter.wanted(wish).offers
-        first = next((each.candidate for each in wanted if not each.unwanted), None)
-        if first is None:
+        wanted = self._wanted(wish)
+        if not wanted:
             return None
-        return purchase_of(first, nodes, limit, OnlineTimes(self._times))
+        return purchase_of(wanted[0], nodes, limit, OnlineTimes(self._times))
+
+    def _wanted_of(self, wish: BurstPreferences) -> Sequence[ProviderOffer]:
+        """Return the offers that a job may have, in the order in which they are tried."""
+        return [
+            each for each in self._site.offers if not why_unwanted(wish, each.terms)
+        ]
 
     def _buy(self, demand: Demand, now: float) -> float | None:
         """Make a burst of the first offer for which there is money.
@@ -227,13 +235,9 @@ class ReplayBursts:
         """
         at = self._epoch(now)
         may_buy, again = self._may_buy(at), math.inf
-        for wanted in self._sorter.wanted(demand.preferences).offers:
-            candidate = wanted.candidate
-            if wanted.unwanted:
-                continue
-            if candidate.lease_end:
-                end = at + candidate.lease_end
-                candidate = msgspec.structs.replace(candidate, lease_end=end)
+        for offered in self._wanted(demand.preferences):
+            end = offered.lease_end and at + offered.lease_end
+            candidate = msgspec.structs.replace(offered, lease_end=end)
             refused = may_buy.refuse(candidate, demand, demand.request.slots)
             if refused is None:
                 return self._make(candidate, demand, now)

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import DeadlineSettings, Seconds, Settings
-from burst.core.plan.offers import ProviderOffer, offer_catalog, provider_offers
+from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.failures import Failures
+from burst.core.plan.offers import ProviderOffer, provider_offers
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -64,7 +66,7 @@ def sold_offers(
     `[prices]`, or DEFAULT_PRICE, and nodes take BOOT_S where an offer does not say.
     """
     known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
-    found = offer_catalog(known, {}, 0.0).offers
+    found = offer_catalog(known, Failures()).offers
     fees = {} if price is None else {"fee": 0.0}
     if price is None and not any(each.offer.price for each in found):
         price = min(settings.prices.values(), default=DEFAULT_PRICE)
