@@ -223,7 +223,7 @@ class ReplayBursts:
         return purchase_of(wanted[0], nodes, limit, OnlineTimes(self._times))
 
     def _wanted_of(self, wish: BurstPreferences) -> Sequence[ProviderOffer]:
-        """Return the offers that a job may have, in the order in which they are tried."""
+        """Return the offers that a job may have, in the order of preference."""
         return [
             each for each in self._site.offers if not why_unwanted(wish, each.terms)
         ]
