@@ -62,6 +62,10 @@ class Given:
         """Return it."""
         return self.found
 
+    def owed_since(self) -> float | None:
+        """Return that no forecast is owed: it is given what it has found."""
+        return None
+
     def observe(self, *_: object) -> None:
         """Take what the tick saw; nothing follows from it."""
 
