@@ -89,7 +89,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
     Reason.NOT_BURSTABLE: _flux("starts it on own nodes in its turn"),
     Reason.UNREADABLE: _user("submits it anew with a jobspec that can be read"),
-    Reason.OWN_FIRST: _daemon("makes a burst at {until!t}, unless Flux started it"),
+    Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux started it"),
     Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
     Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),

@@ -13,7 +13,7 @@ from burst.core.plan.eligible import Eligibility, IsolatedFacts, nodes_wanted
 from burst.core.plan.failures import Failures
 from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import Terms, provider_offers
-from burst.core.plan.sources import Share, Source, new_burst
+from burst.core.plan.sources import Portion, Source, new_burst
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import Burst, BurstId, Isolated, State, Tag
@@ -114,8 +114,8 @@ def test_how_much_of_a_burst_counts_too():
     use = FurtherUse.joined(100, 2)
     found = eligible(max_nodes_per_user=1)
     assert why(found, asks(), live()) is None
-    assert why(found, asks(), live(), Share(use)) is Reason.LIMIT_USER
-    assert why(eligible(), asks(), live(), Share(use)) is None
+    assert why(found, asks(), live(), Portion(use)) is Reason.LIMIT_USER
+    assert why(eligible(), asks(), live(), Portion(use)) is None
 
 
 COOLED = FailureRecord(1, T0 - 9, 4)
@@ -150,7 +150,7 @@ JOINS = Burst(
 )
 def test_a_growth_asks_the_same_with_or_without_a_job(nodes, more, reason):
     use = FurtherUse(offer=TERMS.key, sizes=(nodes,), nodes=nodes)
-    share = Share(use, (("burst-0", nodes),))
+    share = Portion(use, (("burst-0", nodes),))
     grows, found = live(candidate=sold()), eligible(**more)
     assert why(found, asks(), grows, share) is reason
     rejection = found.why_not_so_much(grows, share)
@@ -158,7 +158,7 @@ def test_a_growth_asks_the_same_with_or_without_a_job(nodes, more, reason):
 
 
 def test_nothing_is_bought_of_an_offer_that_is_gone_or_for_a_job_that_is_not_worth_it():
-    share = Share(pieces=(("burst-0", 1),))
+    share = Portion(pieces=(("burst-0", 1),))
     assert why(eligible(), asks(), live(), share) is Reason.NOT_OFFERED
     poor = asks(not_worth=Decision(Reason.NOT_WORTH))
     new = new_burst(sold())
@@ -167,7 +167,7 @@ def test_nothing_is_bought_of_an_offer_that_is_gone_or_for_a_job_that_is_not_wor
 
 
 def test_what_is_promised_for_later_is_not_a_trial():
-    share = Share(pieces=(("burst-0", 1),))
+    share = Portion(pieces=(("burst-0", 1),))
     held = Health(trial=True)
     assert why(eligible(held), asks(), new_burst(sold()), share) is None
     later = share._replace(later=True)

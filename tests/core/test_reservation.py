@@ -83,7 +83,7 @@ def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
     small = s.submit_lent(1)
     s.tick(2)
 
-    assert s.decision(big).text().endswith("ends; kept for it: ranks 2-9")
+    assert s.decision(big).text().endswith("; kept for it: ranks 2-9")
     assert [refusal.reason for refusal in s.decision(small).refusals] == [
         Reason.SLOTS_RESERVED
     ]

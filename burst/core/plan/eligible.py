@@ -17,7 +17,7 @@ from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import Terms
 from burst.core.plan.run_time import RunTimes
-from burst.core.plan.sources import Share, Source
+from burst.core.plan.sources import Portion, Source
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
@@ -56,7 +56,7 @@ class Eligibility:
         self._share_users = share_users
 
     def why_not(
-        self, demand: Demand, source: Source, share: Share | None = None
+        self, demand: Demand, source: Source, share: Portion | None = None
     ) -> OfferRejection | None:
         """Return why a job may not have nodes of a source; None if it may.
 
@@ -74,7 +74,7 @@ class Eligibility:
         )
 
     def why_not_so_much(
-        self, source: Source, share: Share, demand: Demand | None = None
+        self, source: Source, share: Portion, demand: Demand | None = None
     ) -> OfferRejection | None:
         """Return why nobody may have so much of a source; None if one may.
 
@@ -130,7 +130,7 @@ class Eligibility:
             return _reject(source, Reason.LOST_RECORD, key=self._isolated.unreadable)
         return None
 
-    def _fails(self, source: Source, share: Share) -> OfferRejection | None:
+    def _fails(self, source: Source, share: Portion) -> OfferRejection | None:
         candidate, failures = source.candidate, self.failures
         if candidate is None or not share.pieces:
             return None
@@ -145,7 +145,7 @@ class Eligibility:
         return None
 
     def _over_budget(
-        self, source: Source, share: Share, demand: Demand | None
+        self, source: Source, share: Portion, demand: Demand | None
     ) -> OfferRejection | None:
         purchases = self.usage.purchases
         nodes = sum(nodes for _, nodes in share.pieces)
@@ -235,7 +235,7 @@ def _not_worth(demand: Demand, source: Source) -> OfferRejection | None:
 
 
 def _not_bought(
-    source: Source, share: Share, demand: Demand | None
+    source: Source, share: Portion, demand: Demand | None
 ) -> OfferRejection | None:
     """Further nodes have to be offered, and be worth their price to the job."""
     if not share.pieces:

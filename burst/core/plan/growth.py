@@ -12,7 +12,7 @@ from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.leasable import free_ranks
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
-from burst.core.plan.sources import Share, Source
+from burst.core.plan.sources import Portion, Source
 from burst.core.records import RecordsView
 from burst.model.burst import Burst
 from burst.model.lead import LeadView
@@ -62,7 +62,7 @@ def growing(
     return source
 
 
-def growth_share(burst: Burst, more: int, *, charged: bool) -> Share:
+def growth_share(burst: Burst, more: int, *, charged: bool) -> Portion:
     """Return what so many nodes more of a burst are.
 
     Not `charged` where limits count them already.
@@ -74,4 +74,4 @@ def growth_share(burst: Burst, more: int, *, charged: bool) -> Share:
         nodes=more if charged else 0,
         charged=dict.fromkeys(lease.userids if charged else (), more),
     )
-    return Share(use, ((lease.slot, more),))
+    return Portion(use, ((lease.slot, more),))

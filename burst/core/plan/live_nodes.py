@@ -14,7 +14,7 @@ from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.sources import Share
+from burst.core.plan.sources import Portion
 from burst.model.burst import BurstId
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
@@ -183,7 +183,7 @@ class LiveNodes:
         self, demand: Demand, live: LiveBurst, use: FurtherUse | None = None
     ) -> OfferRejection | None:
         """Return why a job may not join a burst; `use` is with others that it joins."""
-        share = Share(use or self._joined(demand, [(live, [])]))
+        share = Portion(use or self._joined(demand, [(live, [])]))
         return self._eligible.why_not(demand, live.source, share)
 
     def _joined(self, demand: Demand, shares: Iterable[IdleShare]) -> FurtherUse:
@@ -225,7 +225,7 @@ class LiveNodes:
         served = run_times.needed(demand) <= longest
         admitted = self._context.admitted(demand)
         lasting = msgspec.structs.replace(live.source, lasts=math.inf)
-        share = Share(self._joined(demand, [(live, [])]))
+        share = Portion(self._joined(demand, [(live, [])]))
         if (
             unused
             and served

@@ -15,7 +15,7 @@ from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import NO_REASON
-from burst.core.plan.sources import Share, Source
+from burst.core.plan.sources import Portion, Source
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.ranks import format_idset
@@ -160,7 +160,7 @@ class Openings:
         if isinstance(nodes, OfferRejection):
             return nodes
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        rejection = self._eligible.why_not(demand, source, Share(use, (("", nodes),)))
+        rejection = self._eligible.why_not(demand, source, Portion(use, (("", nodes),)))
         if rejection is None:
             self._isolated.take(candidate, demand, nodes, until)
             self._eligible.failures.begin(candidate, (nodes,))
@@ -173,7 +173,7 @@ class Openings:
         demand, sizes = asks.demand, tuple(len(ranks) for _, ranks in pieces)
         key, until = source.key, want.until
         use = FurtherUse.new(key, sizes, demand.userid, until, asks.extra)
-        share = Share(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
+        share = Portion(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
         return self._eligible.why_not(demand, source, share)
 
     def _choose(
@@ -205,7 +205,7 @@ class Openings:
             if pieces:
                 return self._why_not(source, asks, pieces, want) or pieces
             if size < most:
-                share = Share(pieces=(("", need),))
+                share = Portion(pieces=(("", need),))
                 refused = self._eligible.why_not_so_much(source, share, asks.demand)
         return refused or self._too_few(source, asks, need, (slot_class, want))
 

@@ -13,7 +13,7 @@ from burst.core.plan.lenders import PlannedBurst
 from burst.core.plan.limits import BurstUsage, FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
-from burst.core.plan.sources import Share
+from burst.core.plan.sources import Portion
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -89,7 +89,7 @@ class PlannedBursts:
         if until > self._context.table.kept_from(planned.ranks):
             return False
         joined = planned.source.joined_by(demand)
-        share = Share(FurtherUse.joined(demand.userid, joined))
+        share = Portion(FurtherUse.joined(demand.userid, joined))
         if self._eligible.why_not(demand, planned.source, share):
             return False
         admitted = self._context.admitted(demand)
@@ -130,7 +130,7 @@ class PlannedBursts:
         use = FurtherUse(
             offer=offer.key, sizes=(size,), nodes=nodes, charged=charged, until=until
         )
-        share = Share(use, ((slot.slot.name, size),), before)
+        share = Portion(use, ((slot.slot.name, size),), before)
         if self._eligible.why_not(demand, planned.source, share):
             return False
         planned.grow(ranks)

@@ -17,7 +17,7 @@ from burst.core.plan.eligible import Eligibility, nodes_wanted
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.rank_table import Place, Sizes
 from burst.core.plan.slot_ranks import SlotClass
-from burst.core.plan.sources import Share, Source
+from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, clock_time
 from burst.model.ranks import format_idset
@@ -131,7 +131,7 @@ class Promises:
         context, key = self._context, source.key
         pieces = context.table.by_slot(place.ranks)
         # When limits allow it is found below.
-        share = Share(pieces=tuple(pieces.items()), later=True)
+        share = Portion(pieces=tuple(pieces.items()), later=True)
         if self._eligible.why_not(demand, source, share):
             return None
         until = demand.end(max(place.start, context.now))
@@ -141,7 +141,9 @@ class Promises:
         if room is None or (context.table.are_free(place.ranks) and not room.gone):
             return None
         place = place._replace(
-            start=max(room.start, place.start), known=room.known and place.known
+            start=max(room.start, place.start),
+            known=room.known and place.known,
+            last=place.last if room.start <= place.start else None,
         )
         ranks = context.table.kept_for(place)
         gone = room.gone | context.table.holders(ranks)

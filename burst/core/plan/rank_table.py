@@ -32,7 +32,8 @@ class Place(NamedTuple):
     known: bool = True
     """Whether time limits say when. Else that is how long it waits for them."""
     last: BurstId | None = None
-    """The burst whose end is waited for last."""
+    """The burst whose end is waited for last; None where it is not for a burst's end
+    alone: for a job ahead, or for what a limit allows."""
 
 
 class Sizes(NamedTuple):
@@ -235,7 +236,7 @@ class RankTable:
         the rest. Where no time limits tell, ranks count as free at the time `late`,
         until which the job waits for them; none do where that is math.inf.
         """
-        search, known, last = _Search(sizes), True, None
+        search, known = _Search(sizes), True
         before = 0.0
         for at, rank in self._in_time(slot_class):
             time = at if at < math.inf else late
@@ -247,10 +248,19 @@ class RankTable:
             mine = self._holders.get(rank) in sizes.own
             if slot.admits(rank, admitted) and not mine:
                 search.add(slot.slot, rank, time)
-                known, last = at < math.inf, self._holders.get(rank)
+                known = at < math.inf
         if search.start == math.inf:
             return None
-        return Place(search.start, search.ranks(last=known), known, last)
+        ranks = search.ranks(last=known)
+        return Place(search.start, ranks, known, self._awaited(ranks))
+
+    def _awaited(self, ranks: Iterable[int]) -> BurstId | None:
+        """Return the burst that has the last of these ranks that comes free.
+
+        None where nobody has it, or where a job ahead is promised it.
+        """
+        last = max(ranks, key=lambda rank: self._slot_of[rank].available[rank])
+        return None if last in self._promised_to else self._holders.get(last)
 
     def promise(self, place: Place, job: JobId, duration: float) -> None:
         """Keep ranks for a job, which will have them for so long; 0 for no limit."""

@@ -65,7 +65,7 @@ def new_burst(candidate: ProviderOffer, isolated: bool = False) -> Source:
     )
 
 
-class Share(NamedTuple):
+class Portion(NamedTuple):
     """What a job would have of a source."""
 
     use: FurtherUse = FurtherUse()

@@ -66,6 +66,11 @@ def test_without_budgets_nothing_is_counted():
     found.use(demand(), BurstId("burst-0-aaaaaa"))
 
 
+def test_a_burst_for_which_nothing_is_on_record_does_not_grow():
+    assert not purchases().grow(BurstId("burst-0-aaaaaa"), 1)
+    assert purchases(NO_BUDGETS).grow(BurstId("burst-0-aaaaaa"), 1)
+
+
 def test_what_is_bought_alike_has_one_key():
     found = purchases()
     assert found.key(demand(duration=7.0)) == found.key(demand(JobId(2), duration=7.0))

@@ -20,7 +20,7 @@ from tests.kubelab.mkimage import PATH_ENV
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WHEELS = "BURST_TEST_WHEELS"
 """Names the folder of wheels."""
-EXTRAS = "flux,gke,kube"
+EXTRAS = "ensemble,flux,gke,kube"
 UNWANTED = ("site-packages", "dist-packages", "test", "idlelib", "config-*", "tkinter")
 BALLAST = (
     *("./usr/bin/ctr", "./usr/bin/containerd*", "./usr/sbin/runc", "./usr/share", "./var"),
