@@ -11,7 +11,7 @@ from burst.config import Settings
 from burst.core.plan.capacity import spare_nodes
 from burst.core.plan.catalog import read_catalog
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
-from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_share
+from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
 from burst.core.plan.plan_demands import current_usage
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
@@ -174,7 +174,7 @@ def _find_further(
         share_users=settings.plan.share_users,
     )
     source = growing(burst, catalog, settings, tx.now)
-    why = eligible.why_not_so_much(source, growth_share(burst, more, charged=True))
+    why = eligible.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(
             f"{burst.id} cannot have {more} nodes more: {why.offer}: {why.text()}"

@@ -56,11 +56,11 @@ class Eligibility:
         self._share_users = share_users
 
     def why_not(
-        self, demand: Demand, source: Source, share: Portion | None = None
+        self, demand: Demand, source: Source, portion: Portion | None = None
     ) -> OfferRejection | None:
         """Return why a job may not have nodes of a source; None if it may.
 
-        The first reason counts. Without `share` it is by what the source is, however
+        The first reason counts. Without `portion` it is by what the source is, however
         much of it the job has.
         """
         return (
@@ -70,21 +70,25 @@ class Eligibility:
             or self._not_tried(source)
             or self._too_short(demand, source)
             or self._not_isolated(demand, source)
-            or (None if share is None else self.why_not_so_much(source, share, demand))
+            or (
+                None
+                if portion is None
+                else self.why_not_so_much(source, portion, demand)
+            )
         )
 
     def why_not_so_much(
-        self, source: Source, share: Portion, demand: Demand | None = None
+        self, source: Source, portion: Portion, demand: Demand | None = None
     ) -> OfferRejection | None:
         """Return why nobody may have so much of a source; None if one may.
 
         `demand` is None where a burst grows and no job asks for that.
         """
         return (
-            _not_bought(source, share, demand)
-            or self._fails(source, share)
-            or self.usage.why_not(share.use)
-            or self._over_budget(source, share, demand)
+            _not_bought(source, portion, demand)
+            or self._fails(source, portion)
+            or self.usage.why_not(portion.use)
+            or self._over_budget(source, portion, demand)
         )
 
     def _of_others(self, demand: Demand, source: Source) -> OfferRejection | None:
@@ -100,7 +104,7 @@ class Eligibility:
             return _reject(source, Reason.FOR_OTHERS)
         unknown = demand.preferences.guest and source.terms.guests is None
         if unknown and demand.userid not in source.userids:
-            # Nodes that were made for a guest are such that his jobs run.
+            # Nodes that were made for a guest can run its jobs.
             return _reject(source, Reason.NO_GUESTS)
         return None
 
@@ -130,25 +134,25 @@ class Eligibility:
             return _reject(source, Reason.LOST_RECORD, key=self._isolated.unreadable)
         return None
 
-    def _fails(self, source: Source, share: Portion) -> OfferRejection | None:
+    def _fails(self, source: Source, portion: Portion) -> OfferRejection | None:
         candidate, failures = source.candidate, self.failures
-        if candidate is None or not share.pieces:
+        if candidate is None or not portion.pieces:
             return None
-        for slot, nodes in share.pieces:
-            rejection = failures.why_not(candidate, slot, nodes, share.before)
+        for slot, nodes in portion.pieces:
+            rejection = failures.why_not(candidate, slot, nodes, portion.before)
             if rejection is not None:
                 return rejection
         # A growth shows nothing: a new burst does, once its nodes are online.
         grows = source.burst is not None and failures.awaits_trial(candidate)
-        if grows or (share.later and failures.tries(candidate.provider)):
+        if grows or (portion.later and failures.tries(candidate.provider)):
             return _reject(source, Reason.ON_TRIAL, what=source.key)
         return None
 
     def _over_budget(
-        self, source: Source, share: Portion, demand: Demand | None
+        self, source: Source, portion: Portion, demand: Demand | None
     ) -> OfferRejection | None:
         purchases = self.usage.purchases
-        nodes = sum(nodes for _, nodes in share.pieces)
+        nodes = sum(nodes for _, nodes in portion.pieces)
         if source.burst is not None and nodes:
             return purchases.refuse_growth(source.burst, source.key, nodes)
         assert demand is not None  # only growth is asked for without a job or a request
@@ -235,16 +239,16 @@ def _not_worth(demand: Demand, source: Source) -> OfferRejection | None:
 
 
 def _not_bought(
-    source: Source, share: Portion, demand: Demand | None
+    source: Source, portion: Portion, demand: Demand | None
 ) -> OfferRejection | None:
     """Further nodes have to be offered, and be worth their price to the job."""
-    if not share.pieces:
+    if not portion.pieces:
         return None
     if source.candidate is None:
         return _reject(source, Reason.NOT_OFFERED)
     if demand is not None and demand.not_worth is not None:
         return _reject(source, Reason.NOT_BOUGHT)
-    need, most = max(share.use.sizes, default=0), source.candidate.offer.max_nodes
+    need, most = max(portion.use.sizes, default=0), source.candidate.offer.max_nodes
     if need > most:
         return _reject(source, Reason.FEW_NODES, most=most, need=need)
     return None

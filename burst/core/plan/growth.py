@@ -62,7 +62,7 @@ def growing(
     return source
 
 
-def growth_share(burst: Burst, more: int, *, charged: bool) -> Portion:
+def growth_portion(burst: Burst, more: int, *, charged: bool) -> Portion:
     """Return what so many nodes more of a burst are.
 
     Not `charged` where limits count them already.

@@ -21,7 +21,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.demands import Demand, Growth, Plan, Proposal
 from burst.core.plan.eligible import Eligibility
-from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_share
+from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -148,8 +148,8 @@ class _GrowthFinder:
             return False
         catalog = self._eligible.catalog
         source = growing(burst, catalog, self._settings, self._tx.now)
-        share = growth_share(burst, new.nodes, charged=False)
-        return self._eligible.why_not(demand, source, share) is None
+        portion = growth_portion(burst, new.nodes, charged=False)
+        return self._eligible.why_not(demand, source, portion) is None
 
     def _ranks_for(
         self, burst: Burst, proposal: Proposal, job: JobView
