@@ -29,9 +29,9 @@ MONTH = "BURST_TEST_MONTH"
 MONTH_JOBS = 1_500
 
 
-def host_paths(*, flux: bool = False) -> list[str]:
+def host_paths(*more: str, flux: bool = False) -> list[str]:
     """Return what pods have to see of this machine to run this package, and Flux."""
-    paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable)]
+    paths = [*SYSTEM, str(ROOT), *python_mounts(sys.executable), *more]
     return [str(path) for path in without_nested(paths + flux_mounts() * flux)]
 
 

@@ -9,10 +9,11 @@ from burst_kube import KubeProvider, KubeSettings
 from burst.config import convert
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import host_paths
+from tests.e2e.programs import FLUX, host_paths
 from tests.e2e.shellimage import VIEW_IMAGE, VIEW_MARK, flux_prefix
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
+from tests.kubelab.pods import flux_python_mounts
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -35,7 +36,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
         "namespace": namespace,
         # What an application's image has is this machine's; its Flux is hidden there.
         "image": PAUSE_IMAGE,
-        "host_paths": host_paths(),
+        "host_paths": host_paths(*flux_python_mounts(FLUX)),
         "image_pull": "Never",
         "one_per_node": False,
         "view": VIEW_IMAGE,
