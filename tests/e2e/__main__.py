@@ -160,8 +160,8 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
         fails = _in_ci() and bool(machine.lacks(_installable(stage.needs)))
         return _skipped(stage, "; ".join(lacking), options, fails)
     # Pods come and go in seconds, but a machine may have other work.
-    command = [sys.executable, "-m", "pytest", "-q", "-rfEs", "-m", of_stage(stage.mark)]
-    command += [*workers(stage.workers)]
+    command = [sys.executable, "-m", "pytest", "-q", "-rfEs"]
+    command += ["-m", of_stage(stage.mark), *workers(stage.workers)]
     if not any(Path(word.split("::")[0]).exists() for word in options):
         command += files_of(stage.mark)
     try:

@@ -43,12 +43,13 @@ def flux_mounts():
     linked = _output("ldd", flux, broker).split()
     libraries = [os.path.dirname(word) for word in linked if word.startswith("/")]
     prefix = os.path.commonpath([os.path.dirname(os.path.realpath(flux)), settings[0]])
-    return [prefix, *settings, *libraries, *flux_python_mounts(flux)]
+    return [prefix, *settings, *libraries, *mounts_beside(flux)]
 
 
-def flux_python_mounts(flux):
-    """-> the folders that the Python of this flux needs."""
-    return [*python_mounts(flux, "python"), *pyenv_of(flux)]
+def mounts_beside(flux):
+    """-> what this flux needs that may be outside of its prefix: its configuration, its Python."""
+    confdir = _output(flux, "config", "builtin", "confdir")
+    return [confdir, *python_mounts(flux, "python"), *pyenv_of(flux)]
 
 
 def pyenv_of(flux):

@@ -28,7 +28,10 @@ def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:
     """Bring up a burst of so many nodes, run a job on it, and return its spec."""
     spec = example_spec(lead.identity(), 0, "nodes", nodes)
     provider.provision(spec)
-    wait_until(lambda: set(spec.hosts) <= lead.online(), "the followers to join")
+    wait_until(
+        lambda: set(spec.hosts) <= lead.online(),
+        lambda: f"the followers to join: {provider.observe()}",
+    )
     # A broker may have joined before its kubelet has told that it runs.
     running = [Phase.RUNNING]
     wait_until(lambda: [s.phase for s in provider.observe()] == running, "pods to run")

@@ -13,7 +13,7 @@ from tests.e2e.programs import FLUX, host_paths
 from tests.e2e.shellimage import VIEW_IMAGE, VIEW_MARK, flux_prefix
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
-from tests.kubelab.pods import flux_python_mounts
+from tests.kubelab.pods import mounts_beside
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -36,7 +36,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
         "namespace": namespace,
         # What an application's image has is this machine's; its Flux is hidden there.
         "image": PAUSE_IMAGE,
-        "host_paths": host_paths(*flux_python_mounts(FLUX)),
+        "host_paths": host_paths(*mounts_beside(FLUX)),
         "image_pull": "Never",
         "one_per_node": False,
         "view": VIEW_IMAGE,
