@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from burst.core import lifecycle
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.purchases import Purchases
@@ -12,7 +13,8 @@ from burst.core.worth.budget import NO_BUDGETS
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from tests.builders import T0, offer, settings, whole
-from tests.core.worth.budgets import budget, budgets
+from tests.core.worth.budgets import NOON, budget, budgets, entry
+from tests.lifecycles import LEASE
 
 SETTINGS = settings(
     deadlines={
@@ -69,6 +71,16 @@ def test_without_budgets_nothing_is_counted():
 def test_a_burst_for_which_nothing_is_on_record_does_not_grow():
     assert not purchases().grow(BurstId("burst-0-aaaaaa"), 1)
     assert purchases(NO_BUDGETS).grow(BurstId("burst-0-aaaaaa"), 1)
+
+
+@pytest.mark.parametrize(("limit", "may"), [(4.0, False), (5.0, True)])
+def test_a_burst_grows_within_the_budgets_for_as_long_as_it_is_reserved_for(limit, may):
+    """Two hours are reserved; another node is two more, and both come a bit later."""
+    reserved = entry(2, provider="local")
+    found = Purchases(budgets(budget(limit), entries=[reserved]), SETTINGS, {}, NOON)
+    live = lifecycle.begin(LEASE, {}, NOON)
+    found.know({reserved.burst: live}, {reserved.burst: reserved})
+    assert found.grow(reserved.burst, 1) is may
 
 
 def test_what_is_bought_alike_has_one_key():

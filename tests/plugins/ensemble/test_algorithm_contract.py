@@ -175,7 +175,7 @@ class Slow(WorkloadDemand):
     """Takes its time."""
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        time.sleep(0.011)
+        time.sleep(0.26)
         return MemberDecision()
 
 
