@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import coverage
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -117,17 +116,6 @@ def _missing() -> dict[str, str]:
     if MONTH not in os.environ:
         missing["month"] = f"want of minutes (make e2e, or {MONTH}=1000)"
     return missing
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let one alone measure a worker, which `no_cover` stops.
-
-    As each process that tests start, a worker is measured from its start on (patch =
-    subprocess), and pytest-cov begins anew with the session: where that stops, the
-    others would go on.
-    """
-    while hasattr(config, "workerinput") and (other := coverage.Coverage.current()):
-        other.stop()
 
 
 def pytest_collection() -> None:

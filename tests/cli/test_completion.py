@@ -56,7 +56,7 @@ class Typist:
             "FLUX_URI": uri,
             "LC_ALL": "C.UTF-8",
         }
-        for name in ("PYTHONPATH", "FPATH", "MODULE_PATH", "COVERAGE_PROCESS_START"):
+        for name in ("PYTHONPATH", "FPATH", "MODULE_PATH"):
             if name in os.environ:
                 self._environment[name] = os.environ[name]
 

@@ -19,7 +19,6 @@ from burst.cli import group
 from burst.cli.replay import FRONTIER
 from burst.errors import BurstError
 from tests.support.terminal import on_terminal
-from tests.support.unmeasured import unmeasured
 from tests.support.waiting import HANG_S
 
 HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
@@ -174,7 +173,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     """Run it as a process of its own, which is interrupted."""
     words = [sys.executable, "-m", "burst", "replay", *map(str, arguments)]
     return subprocess.Popen(
-        unmeasured(words),
+        words,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -220,7 +219,7 @@ def test_stopped_by_ctrl_c_it_prints_no_half_of_an_object(long_trace: Path) -> N
 
 def test_on_a_terminal_it_shows_how_far_it_is(long_trace: Path) -> None:
     words = ["replay", str(long_trace), "--worth", "50", "--order", "fifo"]
-    argv = unmeasured([sys.executable, "-m", "burst", *words])
+    argv = [sys.executable, "-m", "burst", *words]
     with on_terminal(argv, {}) as screen:
         screen.shows("worth 50")
         screen.shows("%", screen.text.index("worth 50"))

@@ -22,19 +22,14 @@ from tests.cli.cli_harness import (
     invoke,
 )
 from tests.cli.conftest import Quiet
-from tests.support.unmeasured import unmeasured
 from tests.support.waiting import HANG_S, wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
 
-def begin(
-    cli: CliHarness, *words: str, interrupted: bool = False
-) -> subprocess.Popen[str]:
+def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
     command = [RUN_BURST, *words, "-c", str(cli.config), *uri]
-    if interrupted:
-        command = unmeasured(command)
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -170,7 +165,7 @@ def stuck(quiet: CliHarness) -> Iterator[CliHarness]:
 
 
 def test_an_interruption_takes_down_what_was_begun(stuck: CliHarness) -> None:
-    process = begin(stuck, interrupted=True)
+    process = begin(stuck)
     try:
         wait_until(lambda: bool(left(stuck)), "a burst")
         process.send_signal(signal.SIGINT)
@@ -215,7 +210,7 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
     # A name that is not known here may be known to followers, so the daemon begins.
     cli.write(lead={"address": "no-such-host.invalid"})
     with cli.daemon():
-        process = begin(cli, "-N1", interrupted=True)
+        process = begin(cli, "-N1")
         try:
             # It is watched from this line on.
             assert process.stdout

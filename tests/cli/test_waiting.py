@@ -16,7 +16,6 @@ from tests.cli.cli_harness import BURST, CliHarness
 from tests.contract.instance import HOSTS
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.terminal import TerminalScreen, on_terminal
-from tests.support.unmeasured import unmeasured
 from tests.support.waiting import HANG_S
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
@@ -37,7 +36,7 @@ def stopped(instance: EmbeddedInstance) -> Iterator[Callable[[], None]]:
 @contextmanager
 def typed(cli: CliHarness, *words: str) -> Iterator[TerminalScreen]:
     argv = [BURST, *words, "-c", str(cli.config), "--uri", cli.uri]
-    with on_terminal(unmeasured(argv), {}) as screen:
+    with on_terminal(argv, {}) as screen:
         yield screen
 
 

@@ -16,7 +16,6 @@ from tests.cli.cli_harness import BURST, CliHarness
 from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
 from tests.support.terminal import TerminalScreen, on_terminal
-from tests.support.unmeasured import unmeasured
 from tests.support.waiting import wait_until
 
 ALTERNATE, BACK = "\x1b[?1049h", "\x1b[?1049l"
@@ -96,7 +95,7 @@ def test_the_terminal_is_restored_however_it_ends(
     served: CliHarness, keys: str, number: int | None, status: int
 ) -> None:
     argv = [BURST, "watch", "-c", str(served.config), "--uri", served.uri]
-    with on_terminal(unmeasured(argv), {}) as screen:
+    with on_terminal(argv, {}) as screen:
         screen.shows("PROVIDER")
         screen.press(keys)
         if number is not None:

@@ -20,7 +20,6 @@ from burst.model.jobid import parse_jobid
 from burst.model.ranks import parse_hostlist
 from tests.demo.scratch import short_directory
 from tests.support.marked import pids_with
-from tests.support.unmeasured import unmeasured
 from tests.support.waiting import HANG_S, wait_until
 
 HOSTS = {
@@ -42,10 +41,10 @@ def start(home):
     (home / "t").mkdir()
     own = {**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1"}
 
-    def run(*options, interrupted=False, **variables):
+    def run(*options, **variables):
         command = [sys.executable, "-m", "burst", "demo", *options]
         demo = subprocess.Popen(
-            unmeasured(command) if interrupted else command,
+            command,
             cwd=home,
             env=own | variables,
             stdin=subprocess.DEVNULL,
@@ -193,7 +192,7 @@ def interrupt_at(demo, words, number=signal.SIGINT):
     ],
 )
 def test_an_interruption_takes_everything_down(start, home, words, number):
-    status, output, errors = interrupt_at(start(interrupted=True), words, number)
+    status, output, errors = interrupt_at(start(), words, number)
 
     assert status == 128 + number
     assert output == ""
@@ -275,7 +274,7 @@ def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
 
 
 def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
-    demo = start(interrupted=True)
+    demo = start()
     for line in demo.stderr:
         if "the bursts run" in line:
             break
@@ -292,7 +291,7 @@ def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
 
 
 def test_where_nobody_reads_any_more_everything_is_taken_down_all_the_same(home, start):
-    demo = start(interrupted=True)
+    demo = start()
     demo.stderr.readline()
     demo.stderr.close()
     demo.stderr = None
