@@ -9,6 +9,7 @@ from importlib import import_module
 import click
 
 from burst import __version__
+from burst.cli.help_texts import CommandGroup
 from burst.cli.target import run_command
 from burst.extensions import installed, load
 
@@ -54,12 +55,24 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "watch": ["burst.cli.watch:watch"],
 }
 
+# What who submits jobs uses, and what who has bursts of his own does. Packages add
+# commands of the second kind.
+_JOBS = ("explain", "plan", "request", "output", "release", "cost")
+_BURSTS = ("status", "watch", "resize", "down", "kubeconfig", "report")
 
-class _Commands(click.Group):
+
+class _Commands(CommandGroup):
     """Imports the module of a command when the command is used.
 
     All of them take half as long again as one, and scripts call `burst status` often.
     """
+
+    rest = "Administration"
+
+    def parts(self) -> Mapping[str, Sequence[str]]:
+        """Return the commands for jobs and for bursts."""
+        added = sorted(installed("burst.commands"))
+        return {"Jobs": _JOBS, "Bursts": (*_BURSTS, *added)}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""`burst down`: takes one burst down."""
+"""`burst down`: takes bursts down."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
+from burst.cli.burst_names import find_burst
 from burst.cli.complete_names import complete_burst
 from burst.cli.progress import show_wait
 from burst.cli.tags import tell_of_tag
 from burst.cli.target import Target, target_options
-from burst.cli.wait_for_burst import wait_for_burst
+from burst.cli.wait_for_burst import Row, wait_for_burst
 
 
 @click.command()
-@click.argument("burst_id", metavar="BURST", shell_complete=complete_burst)
+@click.argument(
+    "typed", metavar="BURST...", nargs=-1, required=True, shell_complete=complete_burst
+)
 @click.option("--note", default="", help="Reason, kept in the record.")
 @click.option(
     "--provider",
@@ -28,17 +33,26 @@ from burst.cli.wait_for_burst import wait_for_burst
 )
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
-def down(burst_id: str, target: Target, *, no_wait: bool, **asked: str | bool) -> None:
-    """Take a BURST down, once the jobs that run on it have ended.
+def down(
+    typed: Sequence[str], target: Target, *, no_wait: bool, **asked: str | bool
+) -> None:
+    """Take each BURST down, once the jobs that run on it have ended.
 
-    Also takes down a burst whose record cannot be read. With --force jobs are waited
-    for, too.
+    A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
+    Also takes down a burst whose record cannot be read. --force waits for jobs, too.
     """
     with target.lead() as lead:
-        with show_wait("waiting for the daemon"):
-            found = lead.call("down", {"burst": burst_id, **asked}, timeout=60.0)
-        tell_of_tag(found)
-        if no_wait:
-            click.echo(f"{burst_id} is being taken down")
-        else:
-            wait_for_burst(lambda: lead.call("status", {}), burst_id, until="inactive")
+
+        def look() -> Row:
+            return lead.call("status", {})
+
+        # All of them are found before the first is taken down.
+        found = dict.fromkeys(find_burst(each, look) for each in typed)
+        for burst in found:
+            with show_wait("waiting for the daemon"):
+                told = lead.call("down", {"burst": burst, **asked}, timeout=60.0)
+            tell_of_tag(told)
+            if no_wait:
+                click.echo(f"{burst} is being taken down")
+        for burst in () if no_wait else found:
+            wait_for_burst(look, burst, until="inactive")

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from burst.cli.burst_names import find_burst
 from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job_or_burst
-from burst.cli.daemon_call import read_instead
+from burst.cli.daemon_call import ask_or_read, read_instead
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import print_json
 from burst.cli.progress import show_wait
@@ -29,15 +30,26 @@ _OVER = {"inactive", "gone"}
 def explain(name: str, as_json: bool, target: Target) -> None:
     """Say why a JOB waits or how it ended, or what happened to a BURST.
 
+    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
     Without a daemon, the instance owner sees what is on record.
     """
     with target.lead() as lead, show_wait("waiting for the daemon"):
+        if not _is_job(name):
+            name = find_burst(name, lambda: ask_or_read(lead, target, "status"))
         found = _told(lead, target, name)
     if as_json:
         print_json(found)
         return
     for line in story_lines(found):
         print_text(line)
+
+
+def _is_job(name: str) -> bool:
+    try:
+        parse_jobid(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _burst(found: Row) -> Iterator[Line]:
     if found["jobs"]:
         yield [f"jobs assigned to it: {' '.join(found['jobs'])}"]
     if found["price"] or found["fee"]:
-        each = f"{found['price']:g} for a node and hour"
+        each = f"{found['price']:g} per node-hour"
         source = PRICE_SOURCES[found["priced_by"]]
         fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
         yield [f"cost: {money(found['cost'])}, at {each} {source}{fee}"]

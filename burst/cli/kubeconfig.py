@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.burst_names import find_burst
 from burst.cli.complete_names import complete_burst
 from burst.cli.daemon_call import ask_or_read
 from burst.cli.progress import show_wait
@@ -15,16 +16,18 @@ from burst.runtime.burst_access import access_commands
 
 
 @click.command()
-@click.argument("burst", shell_complete=complete_burst)
+@click.argument("typed", metavar="BURST", shell_complete=complete_burst)
 @target_options
-def kubeconfig(burst: str, target: Target) -> None:
+def kubeconfig(typed: str, target: Target) -> None:
     """Print the commands by which you reach the cluster that BURST runs in.
 
+    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
     They are for a shell, and use your own account at the cloud or cluster: such as
     gcloud container clusters get-credentials, and kubectl for the burst's pods.
     """
     with target.lead() as lead, show_wait("looking for the cluster"):
         found = ask_or_read(lead, target, "status")
+        burst = find_burst(typed, lambda: found)
         rows = [row for row in found["bursts"] if row["id"] == burst]
         if not rows:
             raise BurstError(f"there is no burst {burst}", "burst status -a")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.help_texts import CommandGroup
 
-@click.group()
+
+@click.group(cls=CommandGroup)
 def lead() -> None:
     """Prepare or start a lead: the instance to burst from."""

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from burst.cli.daemon_call import call_daemon
+from burst.cli.help_texts import CommandGroup
 from burst.cli.listing import (
     Column,
     Listing,
@@ -38,7 +39,7 @@ _RULES = (
 _JOBS = (JOBS[0], Column("RULE", lambda row: row["rule"]), *JOBS[1:])
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def policy() -> None:
     """Look at the rules that decide when a job bursts."""
 

@@ -5,30 +5,37 @@ from __future__ import annotations
 
 import click
 
+from burst.cli.burst_names import find_burst
+from burst.cli.complete_names import complete_burst
 from burst.cli.tags import tell_of_tag
 from burst.cli.target import Target, target_options
-from burst.cli.wait_for_burst import watch_resize
+from burst.cli.wait_for_burst import Row, watch_resize
 
 
 @click.command()
-@click.argument("burst_id", metavar="BURST")
+@click.argument("typed", metavar="BURST", shell_complete=complete_burst)
 @click.argument("nodes", type=int)
 @click.option("--note", default="", help="Reason, kept in the record.")
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
-def resize(
-    burst_id: str, nodes: int, target: Target, *, note: str, no_wait: bool
-) -> None:
+def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) -> None:
     """Have BURST grow or shrink to NODES nodes while jobs run on it.
+
+    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
 
     It grows by the free ranks of its rank slot above its last one, and loses its last
     ones when it shrinks: these are drained, and what runs there goes on to its end.
     The number of nodes that it had before takes a growth back that has not ended.
     """
     with target.lead() as lead:
-        asked = {"burst": burst_id, "nodes": nodes, "note": note}
+
+        def look() -> Row:
+            return lead.call("status", {})
+
+        burst = find_burst(typed, look)
+        asked = {"burst": burst, "nodes": nodes, "note": note}
         told = lead.call("resize", asked, timeout=60.0)
         click.echo(told["text"])
         tell_of_tag(told)
         if not no_wait:
-            watch_resize(lambda: lead.call("status", {}), burst_id, nodes)
+            watch_resize(look, burst, nodes)

@@ -205,12 +205,12 @@ def learnt(key: str, offer: Row) -> str:
     """Return what a node of an offer costs, and how long its bursts take to come."""
     online = offer["online"]
     text = (
-        f"offer {key}: 9 of 10 bursts within {span(online['p90'])}, half within"
-        f" {span(online['p50'])} (of the last {online['bursts']})"
+        f"offer {key}: half of the bursts online within {span(online['p50'])},"
+        f" 9 of 10 within {span(online['p90'])} (last {online['bursts']})"
     )
     if offer["price"]:
         source = PRICE_SOURCES[offer["priced_by"]]
-        text += f", {money(offer['price'])} for a node and hour {source}"
+        text += f", {money(offer['price'])} per node-hour {source}"
     if offer["fee"]:
         text += f", {money(offer['fee'])} for a burst and hour"
     return text

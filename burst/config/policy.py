@@ -69,7 +69,7 @@ class PolicyRule(Table, frozen=True):
     providers: tuple[str, ...] = ()
     """Bursts of these only; default: of any."""
     max_price: float | None = None
-    """At most so much for a node and hour; default: any price."""
+    """At most so much per node-hour; default: any price."""
     wait: Seconds | None = None
     """Try the own nodes for at least so long before a burst is made. Default: as long
     as the job's user or `[intake] local_wait` says, where they are free."""

@@ -259,7 +259,7 @@ class DeadlineSettings(Table, frozen=True):
     reservation: Seconds = Seconds(14400)
     """How long after a job's submission ranks are kept for it while no time limit tells
     when they are free. Past this they are for everybody: what has them may never end.
-    Long enough for most jobs, and others lose half a day at the most."""
+    Long enough for most jobs, and others lose at most half a day."""
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""

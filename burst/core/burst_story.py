@@ -51,7 +51,7 @@ SENTENCES = {
     "overdue": "it takes longer than its deadline: {note}",
     "outlived": "{note}",
     "unread": "{note}",
-    "reaped": "its provider has nothing of it left",
+    "reaped": "nothing of it is left at its provider",
     "undrain": "the drain of {ranks!i} is taken back",
     "grow": "it grows from {before} to {nodes!n}: {note}",
     "grown": "it has {nodes!n} now, all online: {note}",

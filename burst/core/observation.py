@@ -48,14 +48,14 @@ class Observation(enum.Enum):
     WHOLE = "all ranks are online again"
     FINISHED = "the program of an isolated burst has ended"
     BROKE = "the provider reports that it failed"
-    VANISHED = "the provider has nothing of it any more"
+    VANISHED = "nothing of it is left at the provider"
     ENDED = "the provider is deleting it without having been told to"
 
 
 FAILURES = {
     Observation.BROKE: "the provider reports a failure",
-    Observation.VANISHED: "the provider has nothing of it any more, which burst did not"
-    " delete",
+    Observation.VANISHED: "nothing of it is left at the provider, and burst did not"
+    " delete it",
     Observation.ENDED: "it is being deleted, and not by burst",
 }
 """Observations that end a burst, and what is recorded where the provider gives no

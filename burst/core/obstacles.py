@@ -29,8 +29,8 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     gone = (Verb.REAP, Outcome.NOT_FOUND)
     if online and call is not None and (call.verb, call.outcome) == gone:
         return (
-            f"the provider has nothing of it, but ranks {format_idset(online)} are"
-            " online; see flux overlay status"
+            f"nothing of it is left at the provider, but ranks {format_idset(online)}"
+            " are online; see flux overlay status"
         )
     return ""
 
@@ -72,9 +72,9 @@ def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
     last = max(lead.epilogs[rank] for rank in there)
     end = clock_time(last + world.deadlines.housekeeping)
     return (
-        f"an epilog runs on ranks {format_idset(there)} since {clock_time(since)}, and"
-        " its job has ended (flux jobs -f cleanup); a burst that is taken down waits"
-        f" for it until {end} ([deadlines] housekeeping)"
+        f"an epilog has been running on ranks {format_idset(there)} since"
+        f" {clock_time(since)}, and its job has ended (flux jobs -f cleanup); a burst"
+        f" that is taken down waits for it until {end} ([deadlines] housekeeping)"
     )
 
 
@@ -84,8 +84,8 @@ def _describe_housekeeping(burst: Burst, ranks: frozenset[int], world: World) ->
         return ""
     since = min(there.values())
     told = (
-        f"Flux's housekeeping runs on ranks {format_idset(there)} since"
-        f" {clock_time(since)}, and no job does (flux housekeeping list);"
+        f"Flux's housekeeping has been running on ranks {format_idset(there)} since"
+        f" {clock_time(since)}, and no job runs there (flux housekeeping list);"
     )
     sent, to = last_signal(burst, there)
     if to:

@@ -203,8 +203,8 @@ def check_socket(path: Path) -> None:
     length = len(str(path).encode())
     if length > _LONGEST_SOCKET:
         raise ConfigError(
-            f"{path}: {length} bytes, and a unix socket's path has {_LONGEST_SOCKET}"
-            " at the most",
+            f"{path}: {length} bytes, and a unix socket's path has at most"
+            f" {_LONGEST_SOCKET}",
             "choose a directory with a shorter path",
         )
 

@@ -55,7 +55,7 @@ def _admin(what: str) -> NextStep:
 
 
 _NEXT_TICK = _daemon("decides again at its next tick, within [daemon] cadence")
-_AS_OTHERS_END = _daemon("tries again as soon as other bursts give back what they have")
+_AS_OTHERS_END = _daemon("tries again when other bursts release their nodes")
 _OTHER_OFFER = _daemon(
     "uses another offer; this one is none for the job before its user changes the job"
     " or an administrator the settings"
@@ -127,7 +127,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         f"starts it once these nodes are free (flux jobs), {_OR_GIVES_UP}"
     ),
     Reason.JOBS_AHEAD: _flux(f"starts it once these have begun, {_OR_GIVES_UP}"),
-    Reason.RESERVED: _daemon("gives it these as soon as they are free"),
+    Reason.RESERVED: _daemon("assigns them as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
         "runs it, within [deadlines] provision and then run"

@@ -102,9 +102,11 @@ class Reason(enum.Enum):
     LOCAL = _not_refused("it can start on nodes that are up", memo=None)
     STARTING = _left_alone("{scheduler} may be starting it at this moment", memo=None)
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
-    PROLOG = _left_alone("its {what} runs on {hosts} since {since!t}", memo=None)
+    PROLOG = _left_alone(
+        "its {what} has been running on {hosts} since {since!t}", memo=None
+    )
     EPILOG = _left_alone(
-        "it has ended, and keeps {hosts} while its {what} runs, since {since!t}",
+        "it has ended, and keeps {hosts} while its {what} runs (since {since!t})",
         memo=None,
     )
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
@@ -212,7 +214,8 @@ class Reason(enum.Enum):
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _not_refused(
-        "its nodes are online and nothing is known to stand in its way; {next}{ends}",
+        "its nodes are online, and burst knows of nothing that prevents its start;"
+        " {next}{ends}",
         memo="released",
     )
     # Of a job whose nodes are online, too: what stands in its way.
@@ -337,7 +340,7 @@ class Reason(enum.Enum):
 
     # Judged anew in each tick: it ends by time.
     INCOMPLETE = _not_refused(
-        "a part of its nodes could not be had, and the others were given back;"
+        "some of its nodes could not be provided, and the others were returned;"
         " tried again at {until!t}",
         memo="waiting",
     )
@@ -347,11 +350,10 @@ class Reason(enum.Enum):
     OTHER_OFFER = _never_offered("offer {preferred} is asked for")
     RULE_PROVIDER = _never_offered("rule {rule} allows {allowed} only")
     PRICE_TOO_HIGH = _never_offered(
-        "costs {price} for a node and hour {source}; the job pays {most} at the most"
+        "costs {price} per node-hour {source}; the job pays at most {most}"
     )
     RULE_PRICE = _never_offered(
-        "costs {price} for a node and hour {source}; rule {rule}, or the job, allows"
-        " {most}"
+        "costs {price} per node-hour {source}; rule {rule}, or the job, allows {most}"
     )
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)
@@ -367,9 +369,9 @@ class Reason(enum.Enum):
     NODE_SMALL = _offer(
         "a node of the rank slot has {has}; the job needs {want}", passing=False
     )
-    FEW_NODES = _offer("sells {most!n} at the most; {need} are needed", passing=False)
+    FEW_NODES = _offer("sells at most {most!n}; {need} are needed", passing=False)
     SLOTS_BUSY = _offer(
-        "every rank slot that would do is leased or not offline", passing=True
+        "all rank slots that match are leased, or have nodes online", passing=True
     )
     SLOTS_SMALL = _offer(
         "the largest free rank slot for it has {most!n}; {need} needed",
@@ -379,7 +381,7 @@ class Reason(enum.Enum):
         "it lacks {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
     LEASE_SHORT = _never_offered(
-        "jobs run on a burst of it for {most} at the most; the job may for {need}"
+        "its bursts run jobs for at most {most}; the job may run for {need}"
     )
     SLOTS_RESERVED = _offer(
         "free ranks are kept for job {job}, which is ahead of it",
@@ -416,7 +418,7 @@ class Reason(enum.Enum):
     OFFER_COOLDOWN = _offer(
         "{why}; set aside until {until!t} (burst enable {provider} forgets it)",
         passing=True,
-        guests="could not be had, and is set aside until {until!t}",
+        guests="failed, and is set aside until {until!t}",
     )
     OFFER_DRAINED = _offer(
         "its last {failures} bursts could run no job: {why}; set aside until {until!t}"

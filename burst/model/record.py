@@ -2,7 +2,7 @@
 """The records of a burst as text: one of the burst, one of each job that counts on it.
 
 The size of the burst's record does not depend on how many jobs it had, has or will
-have. What changes with each job is in the job's own record, of 200 bytes at the most.
+have. What changes with each job is in the job's own record, of at most 200 bytes.
 """
 
 from __future__ import annotations

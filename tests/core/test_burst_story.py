@@ -48,7 +48,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         f"job {format_f58(JobId(1))} runs",
         f"job {format_f58(JobId(1))} ended: completed",
         "it failed or was ended (lost): ranks were lost",
-        "its provider has nothing of it left",
+        "nothing of it is left at its provider",
     ]
     stages = {stage["stage"]: stage["seconds"] for stage in found["stages"]}
     assert stages["until all were online"] == 3.0

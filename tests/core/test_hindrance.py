@@ -163,7 +163,9 @@ def test_a_prolog_or_an_epilog_that_runs_is_named():
     s.lead.change(number, t_start=0.0, prologs={"job-manager.prolog": T0})
     s.tick()
     row = s.explained(number)
-    assert row["why"].startswith("its job-manager.prolog runs on lead-[0-1] since ")
+    assert row["why"].startswith(
+        "its job-manager.prolog has been running on lead-[0-1] since "
+    )
     assert row["next"].startswith("Flux starts it once that has ended")
     s.lead.change(number, t_start=T0, epilogs={"job-manager.epilog": T0})
     s.tick()

@@ -54,14 +54,14 @@ def test_it_is_named_and_counts_as_idle(s):
     clean_after_a_job(s)
     began = s.lead.housekeeping[2]
     assert note(s) == (
-        f"Flux's housekeeping runs on ranks 2-4 since {clock_time(began)}, and no job"
-        f" does (flux housekeeping list); it is ended at {clock_time(began + 50)}"
-        " ([deadlines] housekeeping)"
+        f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
+        " and no job runs there (flux housekeeping list); it is ended at"
+        f" {clock_time(began + 50)} ([deadlines] housekeeping)"
     )
     assert s.burst.idle_since is not None
     s.until(s.in_state(State.DRAIN))
     s.tick()
-    assert "idle for 20s; Flux's housekeeping runs on ranks 2-4" in note(s)
+    assert "idle for 20s; Flux's housekeeping has been running on ranks 2-4" in note(s)
     assert "jobs" not in note(s)
 
 
@@ -103,9 +103,9 @@ def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(
     s.lead.epilogs = dict.fromkeys((2, 3, 4), began)
     s.tick()
     said = (
-        f"an epilog runs on ranks 2-4 since {clock_time(began)}, and its job has ended"
-        " (flux jobs -f cleanup); a burst that is taken down waits for it until"
-        f" {clock_time(began + 50)} ([deadlines] housekeeping)"
+        f"an epilog has been running on ranks 2-4 since {clock_time(began)}, and its"
+        " job has ended (flux jobs -f cleanup); a burst that is taken down waits for it"
+        f" until {clock_time(began + 50)} ([deadlines] housekeeping)"
     )
     assert note(s) == said
     s.until(s.in_state(State.DRAIN))
@@ -192,9 +192,10 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     sent = s.now
     s.tick()
     assert note(s).endswith(
-        f"Flux's housekeeping runs on ranks 2-4 since {clock_time(began)}, and no job"
-        f" does (flux housekeeping list); it was sent a signal at {clock_time(sent)},"
-        f" and is sent SIGKILL at {clock_time(sent + 60)} if it has not ended"
+        f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
+        " and no job runs there (flux housekeeping list); it was sent a signal at"
+        f" {clock_time(sent)}, and is sent SIGKILL at {clock_time(sent + 60)} if it has"
+        " not ended"
     )
     s.until(lambda: len(s.lead.signals) == 2)
     assert s.lead.signals[-1][1] == KILL
@@ -202,5 +203,5 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     # What runs later is none of that.
     s.lead.housekeeping = {3: s.now}
     s.tick()
-    assert f"runs on ranks 3 since {clock_time(s.now - 1)}" in note(s)
+    assert f"running on ranks 3 since {clock_time(s.now - 1)}" in note(s)
     assert "sent a signal" not in note(s)

@@ -99,7 +99,7 @@ def test_vanished_it_is_not_run_again(sim):
     sim.provider.lose(sim.burst.id)
     sim.until(over(sim))
     sim.tick()
-    assert "has nothing of it" in reason(sim, job)
+    assert "nothing of it is left" in reason(sim, job)
 
 
 def test_every_wait_has_its_deadline():

@@ -254,8 +254,8 @@ def test_a_job_takes_no_offer_that_is_too_dear_for_it():
     refused = made(0.5).decisions[1]
     assert refused.reason is Reason.TURNED_DOWN
     assert [r.text() for r in refused.refusals] == [
-        "costs 1.0 for a node and hour as offered; the job pays 0.5 at the most",
-        "costs 2.0 for a node and hour as offered; the job pays 0.5 at the most",
+        "costs 1.0 per node-hour as offered; the job pays at most 0.5",
+        "costs 2.0 per node-hour as offered; the job pays at most 0.5",
     ]
 
 

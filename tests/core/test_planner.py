@@ -63,12 +63,11 @@ def test_cheap_offers_go_first_then_quick_ones_then_by_order():
     ("price", "fee", "words"),
     [
         (0.0, 0.0, ""),
-        (2.0, 0.0, ", at 2 for a node and hour as offered"),
+        (2.0, 0.0, ", at 2 per node-hour as offered"),
         (0.0, 0.1, ", with a fee of 0.1 for the burst and hour"),
         (
             *(2.0, 0.1),
-            ", at 2 for a node and hour as offered,"
-            " with a fee of 0.1 for the burst and hour",
+            ", at 2 per node-hour as offered, with a fee of 0.1 for the burst and hour",
         ),
     ],
 )

@@ -451,7 +451,7 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
     told = {r.offer: r.text() for r in made.decisions[ONE].refusals}
     assert told == {
         "near/small": "rule cheap allows far only",
-        "far/small": "costs 3.0 for a node and hour as offered; rule cheap, or the job,"
+        "far/small": "costs 3.0 per node-hour as offered; rule cheap, or the job,"
         " allows 2.0",
     }
 

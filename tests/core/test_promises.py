@@ -108,10 +108,10 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
     assert told.text().startswith("starts as soon as they are free, on 10 nodes of")
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
-    assert "once burst-1-aaaaaa has ended, which no time limit foretells" in told.text()
+    assert "when burst-1-aaaaaa ends, at an unknown time (no time limit)" in told.text()
     assert told.text().endswith("([deadlines] reservation)")
     # Guests are not told of the bursts of others.
-    assert "once another burst has ended" in told.guests_text()
+    assert "when another burst ends" in told.guests_text()
 
 
 def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():

@@ -107,7 +107,7 @@ def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
         "exited with status 3; ranks 3 are not drained yet"
     )
     assert note_of((FAILED,), gone, drained=BOTH) == (
-        "exited with status 3; the provider has nothing of it, but ranks 2-3 are"
+        "exited with status 3; nothing of it is left at the provider, but ranks 2-3 are"
         " online; see flux overlay status"
     )
     assert note_of((FAILED,), drained=BOTH) == "exited with status 3"

@@ -698,7 +698,7 @@ def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):
 def test_an_offer_that_is_gone_or_too_small_grows_nothing():
     site = Site()
     for offers, why in (
-        ((offer(max_nodes=3),), "local/small: sells 3 nodes at the most"),
+        ((offer(max_nodes=3),), "local/small: sells at most 3 nodes"),
         ((), "local/small: it is not offered now"),
     ):
         seen = {"local": ProviderView(offers=offers, read_at=NOW)}

@@ -45,7 +45,7 @@ def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
     assert refusals(made) == [Reason.LEASE_SHORT]
     assert not made.records.bursts
     assert made.decisions[ONE].text().startswith("it may run for 23.6h; no burst runs")
-    assert "for 23.5h at the most" in made.decisions[ONE].refusals[0].text()
+    assert "for at most 23.5h" in made.decisions[ONE].refusals[0].text()
 
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():

@@ -54,7 +54,7 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     assert sim.now - up_at <= 18 * MINUTE
     verdict = sim.decision(big)
     assert verdict.reason is Reason.INCOMPLETE
-    assert "given back" in sim.told(big)
+    assert "were returned" in sim.told(big)
     assert sim.lead.jobs[big].urgency == 0
     (gave,) = [b for b in sim.bursts if "online" in sim.names(b)]
     assert gave.result.value == "canceled"

@@ -135,7 +135,9 @@ def test_housekeeping_that_never_ends_is_named_and_ended(
         (row,) = cli.status()["bursts"]
         name = row["id"]
         wait_until(
-            lambda: "housekeeping runs on ranks 2-3" in cli.row(name)["note"],
+            lambda: (
+                "housekeeping has been running on ranks 2-3" in cli.row(name)["note"]
+            ),
             lambda: f"housekeeping to be named: {cli.row(name)}",
         )
         wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
@@ -167,7 +169,7 @@ def test_an_epilog_that_never_ends_is_named_and_waited_for_until_the_deadline(
         (row,) = cli.status()["bursts"]
         name = row["id"]
         wait_until(
-            lambda: "an epilog runs on ranks 2-3" in cli.row(name)["note"],
+            lambda: "an epilog has been running on ranks 2-3" in cli.row(name)["note"],
             lambda: f"the epilog to be named: {cli.row(name)}",
         )
         wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")

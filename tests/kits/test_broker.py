@@ -334,7 +334,7 @@ def test_a_directory_too_long_for_a_unix_socket_is_refused(
     if fits:
         assert flux_follower_argv("flux", Path("/c"), "n0", rundir)
         return
-    with pytest.raises(ConfigError, match=r"108 bytes.*107 at the most; choose"):
+    with pytest.raises(ConfigError, match=r"108 bytes.*at most 107; choose"):
         flux_follower_argv("flux", Path("/c"), "n0", rundir)
 
 

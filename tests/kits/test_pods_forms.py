@@ -176,7 +176,7 @@ def test_an_owner_that_is_no_label_is_refused(spec: BurstSpec, tags: Tags) -> No
 
 def test_too_many_nodes_are_refused(spec: BurstSpec) -> None:
     table = OfferTable(cores=4, max_nodes=1)
-    with pytest.raises(Refused, match="which has 1 at the most"):
+    with pytest.raises(Refused, match="which has at most 1"):
         render(spec, replace(SETTINGS, offers={"nodes": table}), TAGS, 0)
 
 

@@ -39,7 +39,7 @@ def test_events_are_shown_with_the_job_and_after_its_end(bursts: Bursts) -> None
     assert [line.endswith("burst it was planned for job ƒA") for line in planned]
     assert [line for line in lines if line.startswith("Warning BurstLost")]
     reap_all(provider, bursts.spec)
-    provider.record_event(name, at("reaped"), "its provider has nothing of it left")
+    provider.record_event(name, at("reaped"), "nothing of it is left at its provider")
     ours = [
         event["reason"]
         for event in bursts.objects("events")

@@ -110,7 +110,7 @@ def test_what_never_comes_is_left_out() -> None:
         wait_until(lambda: drained(1), lambda: provider.asked)
         tell(drain)
         wait_until(lambda: drained(2), lambda: provider.asked)
-        # It was tried once more at the most, between the two.
+        # It was tried at most once more, between the two.
         before = provider.asked.count("online")
         tell(drain)
         wait_until(lambda: drained(3), lambda: provider.asked)

@@ -233,7 +233,7 @@ def _price_words(lease: Lease) -> str:
     words = []
     if lease.price:
         source = PRICE_SOURCES[lease.priced_by]
-        words.append(f"at {lease.price:g} for a node and hour {source}")
+        words.append(f"at {lease.price:g} per node-hour {source}")
     if lease.fee:
         words.append(f"with a fee of {lease.fee:g} for the burst and hour")
     return "".join(f", {each}" for each in words)

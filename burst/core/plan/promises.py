@@ -56,7 +56,7 @@ class Kept(NamedTuple):
     def _when(self, last: str) -> str:
         """Return when the job gets the ranks; `last` is who has them until then."""
         if not self.place.known:
-            return f"once {last} has ended, which no time limit foretells"
+            return f"when {last} ends, at an unknown time (no time limit)"
         if not self.place.start:
             return "as soon as they are free"
         return f"about {clock_time(self.place.start)}, when {last} ends"

@@ -141,7 +141,7 @@ class RankTable:
         return None
 
     def largest(self, slot_class: SlotClass, want: RankNeed) -> int:
-        """Return how many ranks of one slot of a kind are free, at the most."""
+        """Return how many ranks of one slot of a kind are free, at most."""
         some = self._some(slot_class, want.admitted)
         sizes = (len(each.usable(want)) for each in some)
         return max(sizes, default=0)

@@ -22,7 +22,7 @@ def start_text(start: StartEstimate, now: float) -> str:
     if math.isinf(start.earliest):
         return "own nodes that are up cannot hold it"
     if math.isinf(start.expected):
-        return "no start on own nodes can be foreseen"
+        return "its start on own nodes cannot be predicted"
     ends = f", when {format_f58(start.after)} ends" if start.after is not None else ""
     expected = max(start.expected, now)
     latest = max(start.latest, now)

@@ -64,7 +64,7 @@ class BurstPlugin(CLIPlugin):
         self.add_option(
             "--burst-max-price",
             metavar="PRICE",
-            help="The highest price to pay for a node and hour",
+            help="The highest price to pay per node-hour",
         )
         self.add_option(
             "--burst-mode",

@@ -93,7 +93,7 @@ def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
         if not is_label_value(value):
             raise Refused(
                 f"{value!r} cannot be a label's value",
-                f"letters, digits, -, _ and dots, {_LONGEST} at the most",
+                f"at most {_LONGEST} letters, digits, -, _ and dots",
             )
 
 

@@ -46,7 +46,7 @@ def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
     count = len(spec.hosts)
     if count > table.max_nodes:
         raise SpecRefused(
-            f"{count} nodes of {spec.offer}, which has {table.max_nodes} at the most",
+            f"{count} nodes of {spec.offer}, which has at most {table.max_nodes}",
             "raise max_nodes of the offer if the cluster can run more",
         )
     if table.cores < spec.shape.cores or table.gpus < spec.shape.gpus:

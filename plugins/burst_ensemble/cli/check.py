@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from burst.cli.help_texts import CommandGroup
 from burst.cli.listing import (
     Column,
     Listing,
@@ -52,7 +53,7 @@ _MEMBERS = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def ensemble() -> None:
     """Members that grow, shrink, get jobs and end as algorithms decide."""
 

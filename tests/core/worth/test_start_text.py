@@ -49,7 +49,7 @@ def estimate(early: float, expected: float, late: float, after: JobId | None = F
         ),
         (
             estimate(at(14, 0), math.inf, math.inf),
-            "no start on own nodes can be foreseen",
+            "its start on own nodes cannot be predicted",
         ),
         (
             estimate(math.inf, math.inf, math.inf, None),

@@ -102,7 +102,7 @@ def _grow(view: MemberView, memory: Memory, now: float, options: ScaleOptions) -
     if now - begun < options.up_window(view):
         return Sized(None, "", {"waiting": waits, "waiting_since": begun})
     nodes = min(view.most, view.nodes + needed)
-    why = f"{waits} jobs wait since {now - begun:.0f} s"
+    why = f"{waits} jobs have waited for {now - begun:.0f} s"
     return Sized(nodes, why, {"waiting": waits, "waiting_since": now})
 
 

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Lists of commands in `--help`: each text whole, in parts where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+# More than any first sentence has: click cuts off what is longer.
+_WHOLE = 1_000
+
+
+class CommandGroup(click.Group):
+    """A group whose `--help` shows the first sentence of each command, whole."""
+
+    rest = "Commands"
+    """The title of those that no part has."""
+
+    def parts(self) -> Mapping[str, Sequence[str]]:
+        """Return the commands of each part, by its title."""
+        return {}
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """See click."""
+        parts = self.parts()
+        named = {name for names in parts.values() for name in names}
+        others = [name for name in self.list_commands(ctx) if name not in named]
+        for title, names in {**parts, self.rest: others}.items():
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            rows = [
+                (name, command.get_short_help_str(_WHOLE))
+                for name, command in found
+                if command is not None and not command.hidden
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Which burst a person means."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.cli.burst_names import find_burst
+from burst.errors import BurstError
+
+FIRST, SECOND, THIRD = "burst-0-3fa9c1", "burst-0-3fb000", "burst-1-0a0a0a"
+STATUS = {
+    "bursts": [
+        {"id": FIRST, "t_submit": 3.0},
+        {"id": SECOND, "t_submit": 1.0},
+        {"id": THIRD, "t_submit": 2.0},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("burst-1", THIRD),
+        ("burst-0-3fa", FIRST),
+        ("last", FIRST),
+        ("burst-2", "burst-2"),
+        ("0a0a0a", "0a0a0a"),
+    ],
+)
+def test_a_prefix_or_last_is_found(typed: str, meant: str) -> None:
+    assert find_burst(typed, lambda: STATUS) == meant
+
+
+def test_a_whole_id_is_not_looked_up() -> None:
+    """One whose record cannot be read is not in the status."""
+    assert find_burst("burst-7-abcdef", dict) == "burst-7-abcdef"
+
+
+def test_a_prefix_of_several_is_refused_with_their_ids() -> None:
+    with pytest.raises(BurstError, match=f"2 bursts: {FIRST}, {SECOND}"):
+        find_burst("burst-0-3f", lambda: STATUS)
+
+
+def test_last_where_there_is_none() -> None:
+    with pytest.raises(BurstError, match="there is no burst"):
+        find_burst("last", lambda: {"bursts": []})
