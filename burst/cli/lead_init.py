@@ -96,7 +96,7 @@ def init(directory: Path, mode: Mode | None, **options: Any) -> None:
     choice = _choice(mode) if mode else None
     with show_wait("writing the files"):
         ready = init_lead(directory, plan, provider, replace=force, choice=choice)
-    for line in _how_to_go_on(ready, has_daemon=choice is not None):
+    for line in _how_to_go_on(ready):
         click.echo(line)
 
 
@@ -160,15 +160,15 @@ def _expand(hosts: str) -> tuple[str, ...]:
         return (hosts,)
 
 
-def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
+def _how_to_go_on(ready: InitializedLead) -> Iterator[str]:
     yield from _written(ready)
     files, own = ready.files, parse_hostlist(ready.own)
-    if has_daemon:
-        yield "\nStart the lead; the daemon starts with it:\n"
-        yield from _start(own, files.commands)
-        yield "\nEach shell that submits or lists burst jobs needs:\n"
-        for name, value in {"FLUX_URI": files.uri, **ready.environment}.items():
-            yield f"    export {name}={shlex.quote(value)}"
+    if ready.scripts:
+        where = " on each own host" if own[1:] else ""
+        yield f"\nStart the lead{where}; the daemon starts with it:\n"
+        yield f"    {shlex.quote(str(ready.scripts.start))}"
+        yield "\nIn each shell that submits or lists burst jobs:\n"
+        yield f"    . {shlex.quote(str(ready.scripts.env))}"
     else:
         yield "\nWith Flux, start the lead, and let clients find it:\n"
         yield from _start(own, files.commands)
@@ -177,7 +177,7 @@ def _how_to_go_on(ready: InitializedLead, *, has_daemon: bool) -> Iterator[str]:
         yield from _start(own, ready.embedded_commands)
         yield f"    export FLUX_URI={shlex.quote(ready.embedded_uri)}"
     yield "\nThen:\n"
-    for verb in ("doctor",) if has_daemon else ("doctor", "daemon"):
+    for verb in ("doctor",) if ready.scripts else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"
 
 
@@ -194,6 +194,9 @@ def _written(ready: InitializedLead) -> Iterator[str]:
         yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
     for path in ready.loaded:
         yield f"wrote {path}"
+    if ready.scripts:
+        yield f"wrote {ready.scripts.start}  (starts the lead's broker on its host)"
+        yield f"wrote {ready.scripts.env}  (for shells that use the lead)"
 
 
 def _start(own: Sequence[str], commands: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -107,6 +107,9 @@ class Story:
         if self.mode != "hold":
             words += ["--mode", self.mode]
         text = self._type("burst", "lead", "init", str(self.directory), *words)
+        if self.mode != "hold":
+            scripts = (self.directory / name for name in ("start", "env"))
+            text = "".join(path.read_text() for path in scripts)
         brokers, uri = read_instructions(text, flux=self.flux)
         self._set_up()
         self.processes.environment["FLUX_URI"] = uri
@@ -229,10 +232,13 @@ class Story:
 def read_instructions(text: str, *, flux: bool) -> tuple[list[list[str]], str]:
     """Return the brokers' commands and FLUX_URI that `burst lead init` tells to use.
 
-    It prints those of Flux first, then those of the embedded lead.
+    It prints those of Flux first, then those of the embedded lead. With a mode it
+    writes those of Flux alone, to scripts.
     """
     starts = [
-        shlex.split(li, comments=True) for li in text.splitlines() if "# on" in li
+        shlex.split(li.strip().removeprefix("exec "), comments=True)
+        for li in text.splitlines()
+        if "# on" in li or li.strip().startswith("exec ")
     ]
     uris = [li for li in text.splitlines() if "export FLUX_URI=" in li]
     brokers, uri = (starts[:2], uris[0]) if flux else (starts[2:], uris[-1])

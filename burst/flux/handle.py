@@ -261,7 +261,7 @@ def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
     if not (uri or os.environ.get("FLUX_URI")):
         return LeadGone(
             f"FLUX_URI is not set in this shell, and {what}",
-            "export FLUX_URI as `burst lead init` printed it, or name the lead with"
-            " --uri or lead.uri; for the system instance, start its broker",
+            "set it as `burst lead init` said (its file env, or export), or name the"
+            " lead with --uri or lead.uri; for the system instance, start its broker",
         )
     return LeadGone(what, "start the broker, or name another with --uri or FLUX_URI")

@@ -20,6 +20,7 @@ from burst.lead_setup.intake_files import install_with_daemon
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
 from burst.lead_setup.provider_table import provider_table
+from burst.lead_setup.start_files import StartFiles, write_start_files
 from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
@@ -69,6 +70,8 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     """Files below `flux` in the directory, for Flux and for systemd."""
     environment: Mapping[str, str] = {}
     """What a user's shell needs for `flux submit --burst` and `flux jobs -o burst`."""
+    scripts: StartFiles | None = None
+    """Of a lead that a person starts, with which its daemon starts."""
 
 
 def init_lead(
@@ -104,7 +107,11 @@ def init_lead(
         if choice:
             text += intake_text(choice.intake.mode)
         write_atomically(settings, text)
-    environment = extra.environment
+    environment = {k: extra.environment[k] for k in _OF_USERS if k in extra.environment}
+    scripts = None
+    if choice and not isinstance(choice, SystemChoice):
+        commands, shells = files.commands, {"FLUX_URI": files.uri, **environment}
+        scripts = write_start_files(directory, groups[0].names, commands, shells)
     return InitializedLead(
         files=files,
         settings=settings,
@@ -115,7 +122,8 @@ def init_lead(
         embedded_commands=tuple(_embedded_commands(files, groups[0])),
         embedded_uri=f"embedded://{directory / 'run' / SOCKET}",
         loaded=_installed(directory / "flux") if choice else (),
-        environment={k: environment[k] for k in _OF_USERS if k in environment},
+        environment=environment,
+        scripts=scripts,
     )
 
 

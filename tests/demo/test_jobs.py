@@ -74,11 +74,22 @@ Or, without Flux, start the embedded lead:
     export FLUX_URI=embedded:///d/run/control
 """
 
+SCRIPTS = """\
+case "${1:-lead-0}" in
+lead-0)
+    exec env FLUX_RC_EXTRA=/d/flux A=b flux broker -Shostname=lead-0
+    ;;
+esac
+export FLUX_URI=local:///d/run/local
+"""
+
 
 def test_it_does_what_lead_init_tells_to_do():
     flux, uri = read_instructions(INSTRUCTIONS, flux=True)
     assert flux[0] == ["env", "A=b", "flux", "broker", "-Shostname=lead-0"]
     assert (len(flux), uri) == (2, "local:///d/run/local")
+    scripted, uri = read_instructions(SCRIPTS, flux=True)
+    assert (scripted[0], uri) == (flux[0], "local:///d/run/local")
     embedded, uri = read_instructions(INSTRUCTIONS, flux=False)
     assert embedded[1][:3] == ["burst", "embedded", "follower"]
     assert (len(embedded), uri) == (2, "embedded:///d/run/control")

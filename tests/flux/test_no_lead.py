@@ -21,7 +21,7 @@ def test_a_shell_that_names_no_lead_is_told_what_to_export(
     monkeypatch.delenv("FLUX_URI", raising=False)
     error = burst("status").error
     assert error.startswith("FLUX_URI is not set in this shell, and cannot connect")
-    assert "export FLUX_URI as `burst lead init` printed it" in error
+    assert "set it as `burst lead init` said (its file env, or export)" in error
 
 
 def test_a_lead_that_is_named_and_not_there_is_to_be_started() -> None:

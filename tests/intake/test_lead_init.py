@@ -30,12 +30,15 @@ class Started:
 
     def __init__(self, directory: Path, lines: list[str]) -> None:
         self.directory = directory
-        typed = next(line for line in lines if "flux broker" in line)
+        typed = lines[lines.index("Start the lead; the daemon starts with it:") + 2]
         beside = str(Path(sys.executable).parent)
         plain = broker_environment()
         self._environment = {**plain, "PATH": f"{beside}:{plain['PATH']}"}
-        said = [line.split()[1] for line in lines if line.startswith("    export ")]
-        self._user = dict(shlex.split(word)[0].split("=", 1) for word in said)
+        (sourced,) = (line for line in lines if line.startswith("    . "))
+        done = run_program(
+            ["sh", "-c", f"{sourced}; env"], self._environment, directory
+        )
+        self._user = dict(line.split("=", 1) for line in done.stdout.splitlines())
         with (directory / "broker.log").open("wb") as log:
             self.broker = subprocess.Popen(
                 shlex.split(typed),
