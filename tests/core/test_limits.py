@@ -32,6 +32,10 @@ def why(usage, asked):
     return refused and refused.reason
 
 
+def stays(usage, name, until):
+    usage.join(BurstId(name), FurtherUse(until=until))
+
+
 def test_usage_refuses_what_is_too_much():
     usage = limited(
         max_nodes=10, max_bursts=3, max_nodes_per_burst=6, max_nodes_per_user=7
@@ -81,13 +85,35 @@ def test_limits_are_waited_for_and_what_is_kept_is_no_other_jobs():
     assert why(usage, brief) is None
     # A burst that stays for a job is waited for as long.
     usage = limited(max_nodes=8)
-    usage.prolong(BurstId("a"), 60.0)
-    usage.prolong(BurstId("unknown"), 60.0)
-    usage.prolong(BurstId("a"), 20.0)
+    stays(usage, "a", 60.0)
+    stays(usage, "unknown", 60.0)
+    stays(usage, "a", 20.0)
     assert usage.when(new(4), math.inf).start == 60.0
-    usage.prolong(BurstId("a"), math.inf)
+    stays(usage, "a", math.inf)
     assert usage.when(new(4), math.inf) is None
     assert usage.when(new(4), 99.0) == (99.0, False, {"a"})
+
+
+def test_a_burst_that_ends_gives_back_all_that_jobs_joined_it_for():
+    usage = limited(max_nodes=8, max_nodes_per_user=8)
+    # It has five nodes, and grows by two for another user, who bears all of them.
+    charged = {100: 2, 200: 7}
+    usage.join(
+        BurstId("a"),
+        FurtherUse(offer="o", sizes=(7,), nodes=2, charged=charged, until=60.0),
+    )
+    assert why(usage, new(2)) is Reason.LIMIT_NODES
+    room = usage.when(new(8, user=200), math.inf)
+    assert room == (60.0, True, {"a"})
+
+
+def test_what_is_waited_for_is_due_by_then_where_its_end_is_known():
+    usage = limited(max_nodes=8)
+    usage.begin(BurstId("b"), BurstUsage(nodes=1, userids=frozenset()))
+    assert usage.due(BurstId("a")) == math.inf
+    usage.keep(JobId(1), new(4), 70.0, {BurstId("a"), BurstId("b")})
+    usage.keep(JobId(2), new(1), 80.0, {BurstId("a"), BurstId("gone")})
+    assert [usage.due(BurstId(name)) for name in "ab"] == [70.0, math.inf]
 
 
 def test_only_bursts_that_count_have_to_go():

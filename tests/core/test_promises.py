@@ -3,6 +3,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
@@ -17,7 +18,7 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import NODE, T0, identity, offer, whole
+from tests.builders import NODE, T0, identity, offer, slots, whole
 from tests.core.plans import leases, live_burst, plan, reasons
 
 HOUR = 3600.0
@@ -208,6 +209,31 @@ def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
     kw = {"limits": {"max_nodes_per_user": 4}, "users": {"burst_0": 2, "burst_2": 2}}
     made = planned(demand(1, 3), busy={"burst_0": 0.0, "burst_1": T0 + 9}, **kw)
     assert [promise.start for promise in made.promises] == [T0 + 9]
+
+
+@pytest.mark.parametrize("user", [1, 2])
+@pytest.mark.parametrize("limit", ["max_nodes", "max_nodes_per_user"])
+def test_the_end_of_a_burst_of_the_plan_frees_all_that_it_has_by_then(limit, user):
+    """Two jobs share a burst of the plan, which grows for the second of them."""
+    first = demand(1, 1, HOUR), demand(2, 1, HOUR, user=user)
+    behind = demand(3, 3, HOUR, user=user), demand(4, 1, user=user)
+    made = planned(*first, *behind, limits={limit: 3}, share_users=True)
+    assert leases(made) == [("burst-0", "local", 2, [1, 2])]
+    (promise,) = made.promises
+    assert (promise.job, promise.start) == (3, T0 + HOUR)
+    # One that may stay would be too much with the job ahead.
+    assert reasons(made, 4)[1] == [("local/small", Reason.LIMIT_RESERVED)]
+
+
+def test_a_burst_of_the_plan_ends_in_time_for_a_job_that_a_limit_has_wait_for_it():
+    def core(number, duration):
+        ask = demand(number, 1, duration)
+        return msgspec.structs.replace(ask, request=slots(1))
+
+    jobs = core(1, HOUR), demand(2, 8), core(3, 2 * HOUR), core(4, HOUR / 2)
+    made = planned(*jobs, limits={"max_nodes": 8})
+    assert leases(made) == [("burst-0", "local", 1, [1, 4])]
+    assert [(each.job, each.start) for each in made.promises] == [(2, T0 + HOUR)]
 
 
 def test_an_offer_that_has_no_more_nodes_is_waited_for():

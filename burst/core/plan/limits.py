@@ -75,9 +75,12 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def joined(cls, userid: int | None, nodes: int) -> FurtherUse:
-        """Return what it is that a user joins bursts of so many nodes."""
-        return cls(charged={} if userid is None or not nodes else {userid: nodes})
+    def joined(
+        cls, userid: int | None, nodes: int, until: float = math.inf
+    ) -> FurtherUse:
+        """Return what it is that a user joins bursts of so many nodes until then."""
+        charged = {} if userid is None or not nodes else {userid: nodes}
+        return cls(charged=charged, until=until)
 
 
 class Room(NamedTuple):
@@ -145,6 +148,8 @@ class Usage:
         self._now = _InUse()
         self._ahead: list[FurtherUse] = []
         self._kept: list[_Kept] = []
+        self._due: dict[BurstId, float] = {}
+        """When bursts have to be gone of which time limits tell the end."""
         for use in live.values():
             self._now.add(_asked(use))
 
@@ -160,11 +165,24 @@ class Usage:
         self._live[name] = use
         self.add(_asked(use))
 
-    def prolong(self, name: BurstId, until: float) -> None:
-        """Note that a burst stays until then at least, for a job that it gets."""
+    def join(self, name: BurstId, more: FurtherUse) -> None:
+        """Count what a job uses anew that gets nodes of a burst.
+
+        The burst stays for it, and whoever waits for its end gets all of that back.
+        """
+        self.add(more)
         use = self._live.get(name)
-        if use is not None and use.until < until:
-            self._live[name] = msgspec.structs.replace(use, until=until)
+        if use is not None:
+            self._live[name] = msgspec.structs.replace(
+                use,
+                nodes=use.nodes + more.nodes,
+                userids=use.userids | more.charged.keys(),
+                until=max(use.until, more.until),
+            )
+
+    def due(self, name: BurstId) -> float:
+        """Return by when a burst has to end for what is kept; math.inf for never."""
+        return self._due.get(name, math.inf)
 
     @property
     def largest_burst(self) -> float:
@@ -229,7 +247,11 @@ class Usage:
         """Keep that much for a job from a time on, at which these bursts are gone."""
         if not self._limited:
             return
-        use = self._now.without(self._live[name] for name in gone if name in self._live)
+        ending = {name: self._live[name] for name in gone if name in self._live}
+        for name, burst in ending.items():
+            if burst.until < math.inf:
+                self._due[name] = min(start, self.due(name))
+        use = self._now.without(ending.values())
         self._ahead.append(asked)
         for each in self._ahead:
             use.add(each)

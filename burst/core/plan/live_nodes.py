@@ -188,7 +188,8 @@ class LiveNodes:
 
     def _joined(self, demand: Demand, shares: Iterable[IdleShare]) -> FurtherUse:
         """Return what it uses of the limits that a job joins these bursts."""
-        return FurtherUse.joined(demand.userid, self.nodes_joined(demand, shares))
+        nodes = self.nodes_joined(demand, shares)
+        return FurtherUse.joined(demand.userid, nodes, demand.end(self._context.now))
 
     def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a job ends before a burst is needed for a job ahead."""
@@ -206,13 +207,11 @@ class LiveNodes:
         context = self._context
         if self._passing and not self._ends_in_time(demand, live):
             self._passing.given += nodes
-        context.usage.add(self._joined(demand, [(live, [])]))
+        context.usage.join(live.burst, self._joined(demand, [(live, [])]))
         if live.source.userids and demand.userid is not None:
             live.source.userids |= {demand.userid}
         self._given.add(live.burst)
-        ends = demand.end(context.now)
-        context.usage.prolong(live.burst, ends)
-        context.table.prolong(live.pool.whole, ends)
+        context.table.prolong(live.pool.whole, demand.end(context.now))
 
     def _make_way(self, demand: Demand, live: LiveBurst) -> None:
         """End an idle burst that would do for a job, or a part of it, but not so long.

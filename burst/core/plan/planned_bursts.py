@@ -85,24 +85,25 @@ class PlannedBursts:
 
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        until = self._until(planned.candidate, demand)
-        if until > self._context.table.kept_from(planned.ranks):
+        context, until = self._context, self._until(planned.candidate, demand)
+        kept = context.table.kept_from(planned.ranks)
+        if until > min(kept, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
-        share = Portion(FurtherUse.joined(demand.userid, joined))
-        if self._eligible.why_not(demand, planned.source, share):
+        use = FurtherUse.joined(demand.userid, joined, until)
+        if self._eligible.why_not(demand, planned.source, Portion(use)):
             return False
-        admitted = self._context.admitted(demand)
-        if planned.pool.take(demand.request, admitted):
-            self._context.usage.add(share.use)
-        elif self._grow(planned, demand, joined):
+        admitted = context.admitted(demand)
+        if not planned.pool.take(demand.request, admitted):
+            further = self._grow(planned, demand, joined)
+            if further is None:
+                return False
+            use = further
             planned.pool.take(demand.request, admitted)
-        else:
-            return False
         self._buy(planned, demand)
         planned.add(demand)
-        self._context.usage.prolong(planned.name, until)
-        self._context.table.prolong(planned.ranks, until)
+        context.usage.join(planned.name, use)
+        context.table.prolong(planned.ranks, until)
         return True
 
     def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
@@ -111,8 +112,10 @@ class PlannedBursts:
             planned.candidate, demand, planned.nodes, planned.source.bought
         )
 
-    def _grow(self, planned: PlannedBurst, demand: Demand, extra: int) -> bool:
-        """Have a burst of this plan grow for a job; tell whether it did.
+    def _grow(
+        self, planned: PlannedBurst, demand: Demand, extra: int
+    ) -> FurtherUse | None:
+        """Have a burst of this plan grow for a job; return what that uses, if it did.
 
         `extra` is how many of its nodes count anew against the job's user.
         """
@@ -122,7 +125,7 @@ class PlannedBursts:
         ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
-            return False
+            return None
         # What it grows by counts against those it is made for.
         assert demand.userid is not None  # only jobs join, and each is a user's
         charged = dict.fromkeys(planned.source.userids, nodes)
@@ -132,9 +135,8 @@ class PlannedBursts:
         )
         share = Portion(use, ((slot.slot.name, size),), before)
         if self._eligible.why_not(demand, planned.source, share):
-            return False
+            return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        context.usage.add(use)
         self._eligible.failures.begin(offer, (size,))
-        return True
+        return use
