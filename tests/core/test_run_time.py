@@ -127,16 +127,29 @@ def test_a_long_job_gets_no_old_burst_which_makes_way_and_a_short_one_does():
     assert (s.bursts[0].id, s.bursts[0].result.value) == (old, "completed")
 
 
-@pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
-def test_an_old_burst_for_a_part_of_a_job_makes_way(mode):
-    """Flux might start the job there and on others, and its lease kills the job."""
+@pytest.mark.parametrize("mode", ["hold", "queue"])
+def test_an_old_burst_for_a_part_of_a_job_stays_for_brief_ones(mode):
+    """Its lease would kill the job, so Flux starts that on other nodes alone.
+
+    In mode `scheduler` sched-burst has each job keep to its own bursts anyway.
+    """
     s = old_burst(20, intake={"mode": mode})
     old = s.burst
     assert len(old.lease.ranks) == 1
     long = s.submit_lent(2, duration=10 * HOUR)
     s.until(lambda: long in s.lead.running())
     assert s.lead.jobs[long].ranks.isdisjoint(old.lease.ranks)
-    assert s.bursts[0].state.value != "online"
+    assert s.bursts[0].state.value == "online"
+    brief = s.submit_lent(1, duration=HOUR)
+    s.tick(2)
+    assert s.lead.jobs[brief].ranks == {*old.lease.ranks}
+
+
+def test_a_job_that_nothing_can_serve_ends_no_burst_that_has_nodes_for_a_part():
+    s = old_burst(20)
+    s.submit_lent(30, duration=10 * HOUR)
+    s.tick(5)
+    assert s.state().value == "online"
 
 
 def test_a_job_that_no_lease_is_long_enough_for_ends_no_idle_burst():

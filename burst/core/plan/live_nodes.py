@@ -214,21 +214,21 @@ class LiveNodes:
         context.table.prolong(live.pool.whole, demand.end(context.now))
 
     def _make_way(self, demand: Demand, live: LiveBurst) -> None:
-        """End an idle burst that would do for a job, or a part of it, but not so long.
+        """End an idle burst that would do for a job, but not for so long.
 
-        Flux might start the job there, and on others; and it may need the rank slot.
+        The job may need the rank slot. One that has nodes for a part of it only serves
+        others meanwhile: Flux starts the job on its own bursts (`Confinement`).
         """
         unused = live.idle and live.burst not in self._given
         run_times = self._eligible.run_times
         longest = run_times.longest_offered(demand.preferences)
         served = run_times.needed(demand) <= longest
-        admitted = self._context.admitted(demand)
         lasting = msgspec.structs.replace(live.source, lasts=math.inf)
         share = Portion(self._joined(demand, [(live, [])]))
         if (
             unused
             and served
-            and live.pool.idle(demand.request, admitted)
             and self._eligible.why_not(demand, lasting, share) is None
+            and live.pool.take(demand.request, self._context.admitted(demand))
         ):
             self.ending.add(live.burst)
