@@ -65,6 +65,21 @@ def test_a_job_is_given_a_burst_with_its_tag() -> None:
     assert records.bursts[own].lease.tag == OURS
 
 
+def test_nobody_waits_for_its_end_for_longer_than_for_any_that_is_not_known() -> None:
+    sim = Sim(deadlines={"reservation": "10m"})
+    own = request(sim, OURS)
+    sim.until(lambda: online(sim))
+    all_nodes = sim.submit_lent(8)
+    behind = sim.submit_lent(4)
+    sim.tick(2)
+    assert "at an unknown time" in str(sim.lead.memos[all_nodes]["why"])
+    assert behind not in sim.lead.running()
+    sim.tick(seconds=600.0)
+    sim.until(lambda: behind in sim.lead.running())
+    assert not ran_on(sim, behind) & set(sim.records.bursts[own].lease.ranks)
+    assert sim.records.bursts[own].state is State.ONLINE
+
+
 @pytest.mark.parametrize(
     ("tag", "userid"), [("sweep/b", 100), ("sweep/a", 101), ("", 100)]
 )

@@ -10,11 +10,12 @@ import msgspec
 
 from burst.core.plan.slots import RankSlot, ends_with_lease, slot_holders
 from burst.core.records import RecordsView
-from burst.model.burst import Burst, BurstId
+from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
 _MINUTE_S = 60.0
+_ENDING = (State.DRAIN, State.REAP)
 
 
 class LeasableRanks(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,11 +112,15 @@ def burst_end(burst: Burst, lead: LeadView) -> float:
     """Return when the jobs of a live burst have ended at the latest.
 
     By their time limits and the end of its lease, in seconds since the epoch; 0 where
-    none runs, math.inf where nothing tells.
+    none runs, math.inf where nothing tells: as of one with a tag, which stays until
+    somebody takes it down.
     """
     end = max((_job_end(job, lead) for job in burst.jobs), default=0.0)
-    if not burst.jobs and not lead.allocated.isdisjoint(burst.lease.ranks):
-        end = math.inf  # Flux started a job there that no burst was made for
+    # Flux started a job there that no burst was made for.
+    used = not burst.jobs and not lead.allocated.isdisjoint(burst.lease.ranks)
+    stays = burst.lease.tag is not None and burst.state not in _ENDING
+    if used or stays:
+        end = math.inf
     return min(end, burst.lease.end or math.inf)
 
 
