@@ -174,6 +174,16 @@ def test_each_job_is_promised_other_ranks_and_those_of_one_before_after_it():
     assert made.promises[2].ranks == made.promises[0].ranks
 
 
+def test_free_ranks_that_a_job_ahead_is_promised_are_waited_for_too():
+    busy = {"burst_1": T0 + HOUR, "burst_2": T0 + 3 * HOUR}
+    made = planned(demand(1, 6, HOUR), demand(2, 2, 2 * HOUR), busy=busy)
+    starts = {each.job: (each.start, slots_of(each)) for each in made.promises}
+    assert starts == {
+        1: (T0 + HOUR, {"burst-0", "burst-1"}),
+        2: (T0 + 2 * HOUR, {"burst-0"}),
+    }
+
+
 def test_so_many_jobs_are_promised_something():
     jobs = [demand(n, 10, 60.0) for n in range(1, MOST + 5)]
     made = planned(*jobs, busy={"burst_0": T0 + 9})

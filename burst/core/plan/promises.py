@@ -138,7 +138,9 @@ class Promises:
         sizes = tuple(pieces.values())
         asked = FurtherUse.new(key, sizes, demand.userid, until)
         room = context.usage.when(asked, self._late(demand), own)
-        if room is None or (context.table.are_free(place.ranks) and not room.gone):
+        # Where none has the ranks, they may be promised to a job ahead.
+        now = not place.start and context.table.are_free(place.ranks)
+        if room is None or (now and not room.gone):
             return None
         place = place._replace(
             start=max(room.start, place.start),
