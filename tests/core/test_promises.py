@@ -184,6 +184,21 @@ def test_free_ranks_that_a_job_ahead_is_promised_are_waited_for_too():
     }
 
 
+def test_what_is_lent_of_a_job_that_waits_for_no_known_time_is_no_other_jobs():
+    """One job waits for all slots, one ahead of it for a rank that is free at once."""
+    kw = {
+        "busy": {"burst_0": 0.0, "burst_1": math.inf, "burst_2": 0.0},
+        "users": {"burst_0": 2},
+        "rooms": [room("burst-0", user=2)],
+    }
+    made = planned(demand(1, 1), demand(2, 6), demand(3, 1, user=2), **kw)
+    assert [(each.job, each.known) for each in made.promises] == [(1, True), (2, False)]
+    assert made.assignments == {}
+    # Where the other waits for all of them alone, they are lent.
+    made = planned(demand(2, 10), demand(3, 1, user=2), **kw)
+    assert made.assignments == {3: "burst-0-aaaaaa"}
+
+
 def test_so_many_jobs_are_promised_something():
     jobs = [demand(n, 10, 60.0) for n in range(1, MOST + 5)]
     made = planned(*jobs, busy={"burst_0": T0 + 9})

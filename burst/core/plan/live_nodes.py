@@ -29,13 +29,19 @@ class _Passing(msgspec.Struct):
 
     job: JobId
     bursts: Set[BurstId]
+    until: float
+    """When it waits for them no longer."""
     nodes: int
     """As many as it needs."""
     given: int
 
-    def lets(self, burst: BurstId, nodes: int) -> bool:
-        """Tell whether a burst that the job waits for may give so many to another."""
-        return burst in self.bursts and self.given + nodes <= self.nodes
+    def lets(self, burst: BurstId, nodes: int, needed: float) -> bool:
+        """Tell whether a burst that the job waits for may give so many to another.
+
+        Not one that is needed, from that time on, for another job ahead as well.
+        """
+        mine = burst in self.bursts and needed >= self.until
+        return mine and self.given + nodes <= self.nodes
 
 
 class LiveNodes:
@@ -142,11 +148,16 @@ class LiveNodes:
         passing = self._passing
         return {passing.job: passing.given} if passing and passing.given else {}
 
-    def let_pass(self, demand: Demand, bursts: Set[BurstId], nodes: int) -> None:
-        """Let jobs behind one use nodes of bursts that it waits for, up to so many."""
+    def let_pass(
+        self, demand: Demand, bursts: Set[BurstId], until: float, nodes: int
+    ) -> None:
+        """Let jobs behind one use nodes of bursts that it waits for, up to so many.
+
+        `until` is for how long it waits.
+        """
         assert demand.job is not None
         given = self._context.overtaken.get(demand.job, 0)
-        self._passing = _Passing(demand.job, bursts, nodes, given)
+        self._passing = _Passing(demand.job, bursts, until, nodes, given)
 
     def wait_for(
         self, demand: Demand, bursts: Set[BurstId], start: float, *, combines: bool
@@ -193,14 +204,18 @@ class LiveNodes:
 
     def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a job ends before a burst is needed for a job ahead."""
+        return demand.end(self._context.now) <= self._needed(live)
+
+    def _needed(self, live: LiveBurst) -> float:
+        """Return when a burst is needed for a job ahead; math.inf for never."""
         kept = self._context.table.kept_from(live.pool.whole)
-        due = self._due.get(live.burst, math.inf)
-        return demand.end(self._context.now) <= min(kept, due)
+        return min(kept, self._due.get(live.burst, math.inf))
 
     def _passes(self, demand: Demand, live: LiveBurst) -> bool:
-        passing = self._passing
+        if self._passing is None:
+            return False
         nodes = nodes_needed(demand.request, live.pool.shape)
-        return passing is not None and passing.lets(live.burst, nodes)
+        return self._passing.lets(live.burst, nodes, self._needed(live))
 
     def _join(self, demand: Demand, live: LiveBurst, nodes: int) -> None:
         """Count a job that a live burst gives nodes to, also against its user."""

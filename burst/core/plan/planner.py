@@ -120,9 +120,9 @@ class _Planner:
             self._refused.give_up(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
-        if not kept.place.known:
-            self._live.let_pass(demand, kept.gone, len(kept.place.ranks))
         start, combines = kept.promise.start, spread and _may_combine(demand)
+        if not kept.place.known:
+            self._live.let_pass(demand, kept.gone, start, len(kept.place.ranks))
         return self._live.wait_for(demand, kept.gone, start, combines=combines)
 
     def _reuse(self, demand: Demand) -> bool:
