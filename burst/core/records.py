@@ -11,7 +11,7 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
-from burst.core.provider_health import Health
+from burst.core.provider_health import FailureKind, Health, row_key
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
@@ -288,11 +288,11 @@ class Transaction:
 
     def explain_cooldown(self, burst: Burst, why: str) -> None:
         """Note why the offer of a burst that failed was set aside just now."""
-        replace, offer = msgspec.structs.replace, burst.lease.offer
+        kind, offer = FailureKind.OFFER, burst.lease.offer
         health = self.health_of(burst.lease.provider)
-        noted = replace(health.offers[offer], why=cut(why, cooldowns.LONGEST_WHY))
-        health = replace(health, offers={**health.offers, offer: noted})
-        self.set_health(burst.lease.provider, health)
+        row = health.rows[row_key(kind, offer)]
+        row = msgspec.structs.replace(row, why=cut(why, cooldowns.LONGEST_WHY))
+        self.set_health(burst.lease.provider, health.noting(kind, offer, row))
 
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool

@@ -416,7 +416,7 @@ def test_limits_and_health_are_reasons_too():
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_NODES)]
     made = plan(demand(1, whole(2)), limits={"max_nodes_per_user": 1})
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
-    aside = {"local": Health(offers={"small": FailureRecord(1, T0 + 9)})}
+    aside = {"local": Health(rows={"offer/small": FailureRecord(1, T0 + 9)})}
     made = plan(demand(1, whole(2)), health=aside)
     assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from burst.core.cooldowns import spec_key
 from burst.core.plan.offers import ProviderOffer
 from burst.core.provider_health import (
+    FailureKind,
     FailureRecord,
     Health,
     cooldown_facts,
@@ -47,7 +48,7 @@ def running_trials(
         held = health.get(lease.provider, Health())
         if held.on_trial(now):
             found.add(lease.provider)
-        aside = held.offers.get(lease.offer)
+        aside = held.row(FailureKind.OFFER, lease.offer)
         if aside and aside.until <= now and lease.nodes >= aside.nodes:
             found.add(f"{lease.provider}/{lease.offer}")
     return frozenset(found)
@@ -127,7 +128,8 @@ class Failures:
 
     def _aside(self, candidate: ProviderOffer) -> FailureRecord | None:
         held = self._health.get(candidate.provider)
-        return held.offers.get(candidate.offer.name) if held is not None else None
+        name = candidate.offer.name
+        return held.row(FailureKind.OFFER, name) if held is not None else None
 
     def _stands(self, candidate: ProviderOffer, aside: FailureRecord) -> bool:
         """Tell whether bursts as large as the one that failed wait for something."""
@@ -152,9 +154,9 @@ class Failures:
     def _why_not_spec(
         self, candidate: ProviderOffer, key: str
     ) -> OfferRejection | None:
-        specs = self._health[candidate.provider].specs
+        held = self._health[candidate.provider]
         for each in (spec_key(candidate.offer.name), key):
-            spec = specs.get(each)
+            spec = held.row(FailureKind.SPEC, each)
             if spec and spec.until > self._now:
                 provider = candidate.provider
                 facts = {"why": spec.why, "provider": provider, "until": spec.until}
