@@ -350,8 +350,7 @@ class Reason(enum.Enum):
         "costs {price} for a node and hour {source}; the job pays {most} at the most"
     )
     RULE_PRICE = _never_offered(
-        "costs {price} for a node and hour {source}; rule {rule}, or the job, allows"
-        " {most}"
+        "costs {price} for a node and hour {source}; rule {rule} allows {most}"
     )
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)

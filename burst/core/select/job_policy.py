@@ -271,11 +271,10 @@ def forecast_due(world: World, settings: Settings, now: float) -> float:
 
 def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
     """Return preferences of a user, narrowed by a rule."""
-    prices = [price for price in (wish.max_price, rule.max_price) if price is not None]
     return msgspec.structs.replace(
         wish,
         allowed=rule.providers,
-        max_price=min(prices, default=None),
+        allowed_price=rule.max_price,
         rule=rule.name,
     )
 
