@@ -16,12 +16,11 @@ from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobView
 from burst.model.ranks import format_idset, parse_idset
 from burst.provider import BurstStatus, Failure
 
 _MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
-_RUNS = (JobState.RUN, JobState.CLEANUP)
 
 
 def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
@@ -44,7 +43,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())
-        if jobs[job].state in _RUNS and _was_there(jobs[job], ranks)
+        if jobs[job].state in ALLOCATED and _was_there(jobs[job], ranks)
     ]
     if running:
         why = f"burst {burst.id}: {note}"

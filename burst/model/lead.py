@@ -134,6 +134,8 @@ class JobState(enum.Enum):
 
 
 PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
+ALLOCATED = (JobState.RUN, JobState.CLEANUP)
+"""States of a job that has an allocation."""
 """States of jobs that have not started, as `flux jobs` counts them."""
 
 
