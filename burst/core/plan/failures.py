@@ -68,6 +68,8 @@ class Failures:
         self._running = running_trials(health, coming, now)
         self._begun: set[str] = set()
         """Providers and keys of offers of which this plan makes the trial."""
+        self._unavailable: dict[str, OfferRejection | None] = {}
+        """Of each offer by its key, as it is asked for each job."""
 
     def why_not(
         self, candidate: ProviderOffer, slot: str = "", nodes: int = 0, before: int = 0
@@ -81,9 +83,11 @@ class Failures:
         held = self._health.get(provider)
         if held is None:
             return None
-        why = why_unavailable(provider, candidate.offer.name, held, self._now)
-        if why:
-            return OfferRejection(key, *why)
+        if key not in self._unavailable:
+            why = why_unavailable(provider, candidate.offer.name, held, self._now)
+            self._unavailable[key] = OfferRejection(key, *why) if why else None
+        if unavailable := self._unavailable[key]:
+            return unavailable
         trials = self._running | self._begun
         if not before and provider in trials and held.on_trial(self._now):
             return _on_trial(candidate, f"provider {provider}")
