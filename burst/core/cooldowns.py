@@ -11,6 +11,7 @@ import msgspec
 from burst.config import LimitSettings, ProviderTable
 from burst.core.provider_health import (
     MOST_TIMES,
+    FailureKind,
     FailureRecord,
     Health,
     failures_by_now,
@@ -39,14 +40,14 @@ def cool_down(
     a smaller size, and after so long that a pause as long as any would be over; they
     are not counted for what was asked for before the offer was set aside.
     """
-    known = health.offers.get(offer)
+    known = health.row(FailureKind.OFFER, offer)
     if known is not None and nodes < known.nodes:
         known = None
     if known is not None and known.covers(nodes, now):
         nodes = known.nodes
     failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
     entry = FailureRecord(failures, now + _pause(limits.cooldown, failures), nodes)
-    return msgspec.structs.replace(health, offers={**health.offers, offer: entry})
+    return health.noting(FailureKind.OFFER, offer, entry)
 
 
 def pause_reclaimed(
@@ -58,12 +59,12 @@ def pause_reclaimed(
     asking again at once is paid for in vain. It counts as no failure, so the pause does
     not grow.
     """
-    known = health.offers.get(lease.offer, FailureRecord(0))
+    known = health.row(FailureKind.OFFER, lease.offer) or FailureRecord(0)
     until = now + limits.cooldown
     if known.until >= until and known.nodes <= lease.nodes:
         return health
     entry = FailureRecord(known.failures, until, lease.nodes)
-    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+    return health.noting(FailureKind.OFFER, lease.offer, entry)
 
 
 def count_drained(
@@ -74,11 +75,11 @@ def count_drained(
     The second in a row, and each after it, sets the offer aside; twice as long each
     time. A burst that is online does not make that forgotten: only then can it fail so.
     """
-    known = health.drained.get(offer)
+    known = health.row(FailureKind.DRAINED, offer)
     failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
     until = now + _pause(limits.cooldown, failures - 1) if failures > 1 else 0.0
     entry = FailureRecord(failures, until, why=why, at=now)
-    return msgspec.structs.replace(health, drained={**health.drained, offer: entry})
+    return health.noting(FailureKind.DRAINED, offer, entry)
 
 
 def forgive(health: Health, lease: Lease) -> Health:
@@ -88,13 +89,11 @@ def forgive(health: Health, lease: Lease) -> Health:
     trial of the provider.
     """
     own = (spec_key(lease.offer, lease.slot, lease.nodes), spec_key(lease.offer))
-    offers = {
-        name: aside
-        for name, aside in health.offers.items()
-        if name != lease.offer or aside.nodes > lease.nodes
-    }
-    specs = {name: spec for name, spec in health.specs.items() if name not in own}
-    return msgspec.structs.replace(health, offers=offers, specs=specs, trial=False)
+    health = health.without(FailureKind.SPEC, *own)
+    aside = health.row(FailureKind.OFFER, lease.offer)
+    if aside is not None and aside.nodes <= lease.nodes:
+        health = health.without(FailureKind.OFFER, lease.offer)
+    return msgspec.structs.replace(health, trial=False)
 
 
 def regain_capacity(health: Health, lease: Lease, now: float) -> Health:
@@ -103,11 +102,11 @@ def regain_capacity(health: Health, lease: Lease, now: float) -> Health:
     What that had can be had besides what could be had before. What is larger still
     waits for the end of the cooldown.
     """
-    known = health.offers.get(lease.offer)
+    known = health.row(FailureKind.OFFER, lease.offer)
     if known is None or not known.nodes or known.until <= now:
         return health
     entry = msgspec.structs.replace(known, nodes=known.nodes + lease.nodes)
-    return msgspec.structs.replace(health, offers={**health.offers, lease.offer: entry})
+    return health.noting(FailureKind.OFFER, lease.offer, entry)
 
 
 def spec_key(offer: str, slot: str = "", nodes: int = 0) -> str:
@@ -124,7 +123,7 @@ def refused_specs(health: Health, offer: str) -> list[dict[str, Any]]:
     `until`, in seconds since the epoch, may be over. Without slot and size, none is.
     """
     found = []
-    for key, spec in health.specs.items():
+    for key, spec in health.rows_of(FailureKind.SPEC).items():
         name, slot, nodes = key.rsplit("/", 2)
         if name == offer:
             told = {"slot": slot, "nodes": int(nodes), "until": spec.until}
@@ -174,11 +173,12 @@ def forget_other_table(health: Health, table: ProviderTable) -> Health:
 def _refuse(
     health: Health, key: str, why: str, limits: LimitSettings, now: float
 ) -> Health:
-    known = health.specs.get(key)
+    known = health.row(FailureKind.SPEC, key)
     entry = refused_again(known, cut(why, LONGEST_RULE), limits, now)
-    others = [(name, spec) for name, spec in health.specs.items() if name != key]
-    specs = dict([*others, (key, entry)][-_MOST_SPECS:])
-    return msgspec.structs.replace(health, specs=specs)
+    others = health.without(FailureKind.SPEC, key)
+    oldest = [*others.rows_of(FailureKind.SPEC)][: 1 - _MOST_SPECS]
+    others = others.without(FailureKind.SPEC, *oldest)
+    return others.noting(FailureKind.SPEC, key, entry)
 
 
 def _pause(first: float, failures: int) -> float:

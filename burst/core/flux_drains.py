@@ -15,6 +15,7 @@ from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
 from burst.core.observation import ranks_of
 from burst.core.plan.slots import slot_holders
+from burst.core.provider_health import FailureKind
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
@@ -70,12 +71,11 @@ def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
     """Forget such bursts of an offer as soon as a job has begun on a later one."""
     provider, offer = burst.lease.provider, burst.lease.offer
     health = tx.health_of(provider)
-    counted = health.drained.get(offer)
+    counted = health.row(FailureKind.DRAINED, offer)
     if counted is None or burst.lease.created < counted.at:
         return
     if any(job in lead.jobs and lead.jobs[job].t_start for job in burst.jobs):
-        others = {name: kept for name, kept in health.drained.items() if name != offer}
-        tx.set_health(provider, msgspec.structs.replace(health, drained=others))
+        tx.set_health(provider, health.without(FailureKind.DRAINED, offer))
 
 
 def undrain_free_ranks(tx: Transaction, world: World) -> None:

@@ -21,7 +21,7 @@ from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import PENDING, JobState, JobView
+from burst.model.lead import ALLOCATED, PENDING, JobState, JobView
 from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason
 
@@ -141,7 +141,7 @@ def _decide_other(job: ActiveJob, world: World) -> Decision:
 
 
 def _decide_started(job: JobView, world: World) -> Decision | None:
-    if job.state in {JobState.RUN, JobState.CLEANUP}:
+    if job.state in ALLOCATED:
         hosts = format_hostlist(
             world.identity.hosts[rank] for rank in sorted(job.ranks)
         )

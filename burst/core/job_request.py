@@ -39,14 +39,8 @@ def request_for_job(
         )
     _check(view, hold)
     if hold is None:
-        urgency = view.urgency
         # It has waited since it was submitted, and goes on waiting.
-        hold = Hold(
-            urgency=urgency,
-            state=HoldState.RELEASED,
-            since=view.t_submit,
-            expected_urgency=urgency,
-        )
+        hold = Hold.released(view.urgency, view.t_submit)
     tx.holds[job] = msgspec.structs.replace(hold, requested=True)
     return TickResult(records=tx.result(), events=(), actions=(), decisions={})
 

@@ -32,7 +32,7 @@ from burst.core.observation import (
 from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.reclaim import is_restored, record_reclaim
-from burst.core.records import UNNEEDED, Transaction
+from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.world import World
 from burst.core.worth.keeping import kept_idle
 from burst.model.burst import LEAD_MOVED, RECLAIMED, WITH_LEAD, Burst, Result, State
@@ -52,7 +52,6 @@ _OLD_ADDRESS = (
     "it was made with an address of the lead that followers do not reach; it is"
 )
 _ENDED_WITH_LEAD = "its followers ended as the lead did"
-_COMES_UP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def _has_lost_its_lead(burst: Burst, world: World) -> bool:
@@ -115,7 +114,7 @@ class JoinedBehaviour:
     ) -> None:
         """Provision a new burst; drain one that is online and not needed any more."""
         changed = len(ranks_of(burst, world)) < burst.lease.nodes
-        if burst.state in _COMES_UP and changed:
+        if burst.state in ASSIGNABLE and changed:
             # Its followers have the ranks that the lead had for them before.
             tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
         elif _has_old_address(burst, world):

@@ -30,7 +30,7 @@ from burst.provider import Phase
 
 _HostsByCause = Mapping[str, Sequence[str]]
 
-LATE_S = 60.0
+_LATE_S = 60.0
 """The lead may see that a job failed so many seconds before its provider says why."""
 
 
@@ -146,11 +146,14 @@ def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
         )
-    if times is None or times.started is None or times.result == "completed":
+    if times is None or not ran_until(times, at):
         return ""
-    over = times.finished is not None and times.finished < at - LATE_S
-    return "" if over or times.started > at else f"burst {burst.id}: {_note(event)}"
+    return f"burst {burst.id}: {event.context['note']}"
 
 
-def _note(event: Event) -> str:
-    return str(event.context["note"])
+def ran_until(times: JobTimes, at: float) -> bool:
+    """Tell whether a job ran when nodes were taken, and did not complete."""
+    if times.started is None or times.result == "completed":
+        return False
+    over = times.finished is not None and times.finished < at - _LATE_S
+    return times.started <= at and not over

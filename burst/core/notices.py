@@ -15,6 +15,7 @@ import msgspec
 
 from burst.core.orphans import SURE_AFTER, Orphan
 from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.provider_health import FailureKind
 from burst.core.records import Records
 from burst.core.world import StoreTrouble, World
 from burst.core.worth.budget import BudgetState
@@ -125,7 +126,7 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                 " bursts for a while",
                 advice=f"burst status says why; burst enable {name} ends the pause",
             )
-        for offer, aside in health.offers.items():
+        for offer, aside in health.rows_of(FailureKind.OFFER).items():
             if aside.failures >= REPEATED and not aside.nodes and aside.until > now:
                 yield Notice(
                     id=f"failing/{name}/{offer}",
@@ -135,7 +136,7 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                     advice="burst status -a lists them, burst explain BURST says why",
                     kept_until=aside.until,
                 )
-        for offer, drained in health.drained.items():
+        for offer, drained in health.rows_of(FailureKind.DRAINED).items():
             if drained.until > now:
                 yield Notice(
                     id=f"drained/{name}/{offer}",

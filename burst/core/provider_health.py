@@ -76,14 +76,23 @@ class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """For which burst, if it is one on record: its call is in `World.calls`."""
 
 
-class FailureRecord(msgspec.Struct, frozen=True):
-    """What failed, and until when it is not tried: one row of `Health`.
+class FailureKind(enum.StrEnum):
+    """What a row of `Health` is about, and so what its key is followed by."""
 
-    A method of a provider that it refused for its credentials, quota or settings; an
-    offer that had no capacity, or whose bursts did not come up; an offer of whose
-    bursts Flux drained nodes before any job had begun there; a kind of burst that the
-    provider refused.
-    """
+    METHOD = "method"
+    """A method that its provider refused for its credentials, quota or settings, until
+    that method works again: the value of `Verb`."""
+    OFFER = "offer"
+    """An offer that had no capacity, or whose bursts did not come up: its name."""
+    DRAINED = "drained"
+    """An offer of whose bursts Flux drained nodes before any job had begun there: its
+    name."""
+    SPEC = "spec"
+    """A kind of burst that the provider refused: `burst.core.cooldowns.spec_key`."""
+
+
+class FailureRecord(msgspec.Struct, frozen=True):
+    """What failed, and until when it is not tried: one row of `Health`."""
 
     failures: int = 1
     """How often in a row; 0 if the cloud took nodes back while they came up."""
@@ -116,25 +125,16 @@ def failures_by_now(known: FailureRecord | None, now: float, forgotten: float) -
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The table of what failed at a provider; kept in the store.
+    """The table of what failed at a provider; kept in the store."""
 
-    Each row is under what it is about.
-    """
-
-    refused: Mapping[str, FailureRecord] = {}
-    """By the method that was refused, until that method works again."""
+    rows: Mapping[str, FailureRecord] = {}
+    """By `row_key`: what each is about."""
     failed: Mapping[str, int] = {}
     """Unexpected failures in a row, by method."""
     until: float = 0.0
     """The breaker is open until then."""
-    offers: Mapping[str, FailureRecord] = {}
-    """Those that had no capacity, or whose bursts did not come up."""
-    specs: Mapping[str, FailureRecord] = {}
-    """By `burst.core.cooldowns.spec_key`."""
     table: str = ""
     """A digest of the provider's table, on which all of this rests."""
-    drained: Mapping[str, FailureRecord] = {}
-    """Offers of whose bursts Flux drained nodes before any job had begun there."""
     trial: bool = False
     """Whether it was disabled or paused, has made a burst since, and none of its bursts
     has come online yet: it gets one at a time."""
@@ -144,21 +144,47 @@ class Health(msgspec.Struct, frozen=True):
         """Whether there is nothing to keep."""
         return msgspec.structs.replace(self, table="") == Health()
 
+    def row(self, kind: FailureKind, what: str) -> FailureRecord | None:
+        """Return the row about a method, an offer or a kind of bursts, if any."""
+        return self.rows.get(row_key(kind, what))
+
+    def rows_of(self, kind: FailureKind) -> dict[str, FailureRecord]:
+        """Return the rows of a kind by what they are about, the oldest first."""
+        begin = row_key(kind, "")
+        return {
+            key.removeprefix(begin): row
+            for key, row in self.rows.items()
+            if key.startswith(begin)
+        }
+
+    def noting(self, kind: FailureKind, what: str, row: FailureRecord) -> Health:
+        """Return it with this row, in place of the one about the same, if any."""
+        rows = {**self.rows, row_key(kind, what): row}
+        return msgspec.structs.replace(self, rows=rows)
+
+    def without(self, kind: FailureKind, *whats: str) -> Health:
+        """Return it without the rows about these."""
+        gone = {row_key(kind, what) for what in whats}
+        rows = {key: row for key, row in self.rows.items() if key not in gone}
+        return msgspec.structs.replace(self, rows=rows)
+
     @property
     def disabled(self) -> str:
         """Why it is disabled; empty while it is not."""
-        return next((call.why for call in self.refused.values()), "")
+        refused = self.rows_of(FailureKind.METHOD).values()
+        return next((row.why for row in refused), "")
 
     @property
     def tried_at(self) -> float:
         """When one burst tries whether a disabled provider works again.
 
         math.inf where that shows without one: `offers` and `observe` are called
-        all the time.
+        all the time. 0 where it is not disabled.
         """
-        if {Verb.OFFERS.value, Verb.OBSERVE.value} & self.refused.keys():
+        refused = self.rows_of(FailureKind.METHOD)
+        if {Verb.OFFERS.value, Verb.OBSERVE.value} & refused.keys():
             return math.inf
-        return max((call.until for call in self.refused.values()), default=0.0)
+        return max((row.until for row in refused.values()), default=0.0)
 
     def set_aside_until(self, offer: str) -> float | None:
         """Return until when an offer is not tried; None where nothing is noted of it.
@@ -173,15 +199,20 @@ class Health(msgspec.Struct, frozen=True):
         return why if until else ""
 
     def _set_aside(self, offer: str) -> tuple[float, str]:
-        known = (self.offers.get(offer), self.drained.get(offer))
-        found = [(held.until, held.why) for held in known if held is not None]
+        kinds = (FailureKind.OFFER, FailureKind.DRAINED)
+        known = (self.row(kind, offer) for kind in kinds)
+        found = [(row.until, row.why) for row in known if row is not None]
         return max(found, default=(0.0, ""))
 
     def on_trial(self, now: float) -> bool:
         """Tell whether it may have one burst, which shows whether it works again."""
-        tried_at = max(self.until, self.tried_at)
-        held = bool(self.refused or self.until)
-        return tried_at <= now if held else self.trial
+        held = bool(self.rows_of(FailureKind.METHOD) or self.until)
+        return max(self.until, self.tried_at) <= now if held else self.trial
+
+
+def row_key(kind: FailureKind, what: str) -> str:
+    """Return the key of the row about a method, an offer or a kind of bursts."""
+    return f"{kind}/{what}"
 
 
 def after_answer(
@@ -202,7 +233,7 @@ def after_answer(
     name = verb.value
     if verb is Verb.PROVISION and outcome is Outcome.OK:
         # That its API takes a burst does not show yet that the burst comes online.
-        tried = bool(health.until) or name in health.refused
+        tried = bool(health.until or health.row(FailureKind.METHOD, name))
         health = replace(health, trial=health.trial or tried)
     if outcome in (*WORKS, Outcome.CAPACITY, Outcome.SPEC):
         failed = {key: count for key, count in health.failed.items() if key != name}
@@ -212,8 +243,9 @@ def after_answer(
     if outcome in WORKS:
         return _lift_refusal(health, name, now)
     if outcome is Outcome.REFUSED:
-        call = refused_again(health.refused.get(name), cut(answer.note), limits, now)
-        return replace(health, refused={**health.refused, name: call})
+        known = health.row(FailureKind.METHOD, name)
+        row = refused_again(known, cut(answer.note), limits, now)
+        return health.noting(FailureKind.METHOD, name, row)
     if outcome is Outcome.UNEXPECTED:
         count = health.failed.get(name, 0) + 1
         until = now + limits.breaker_pause if count >= limits.breaker else health.until
@@ -236,15 +268,15 @@ def _lift_refusal(health: Health, name: str, now: float) -> Health:
     Where that was refused before, something was mended: a role, a namespace, a key. So
     other methods that were refused are tried now.
     """
-    if name not in health.refused:
+    refused = health.rows_of(FailureKind.METHOD)
+    if name not in refused:
         return health
-    replace = msgspec.structs.replace
-    refused = {
-        key: replace(call, until=min(call.until, now))
-        for key, call in health.refused.items()
-        if key != name
-    }
-    return replace(health, refused=refused)
+    health = health.without(FailureKind.METHOD, name)
+    for other in refused.keys() - {name}:
+        row = refused[other]
+        tried = msgspec.structs.replace(row, until=min(row.until, now))
+        health = health.noting(FailureKind.METHOD, other, tried)
+    return health
 
 
 def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> float:
@@ -267,31 +299,25 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     A time that was written by a clock far ahead would keep bursts away for ever.
     """
     replace = msgspec.structs.replace
-
-    def bound(
-        rows: Mapping[str, FailureRecord], latest: float
-    ) -> dict[str, FailureRecord]:
-        return {
-            what: replace(row, at=min(row.at, now), until=min(row.until, latest))
-            for what, row in rows.items()
-        }
-
-    refused, aside = now + limits.refused_retry, now + limits.cooldown * MOST_TIMES
-    return replace(
-        health,
-        until=min(health.until, now + limits.breaker_pause),
-        refused=bound(health.refused, refused),
-        offers=bound(health.offers, aside),
-        drained=bound(health.drained, aside),
-        specs=bound(health.specs, refused),
-    )
+    cooled = now + limits.cooldown * MOST_TIMES
+    latest = dict.fromkeys(FailureKind, now + limits.refused_retry)
+    latest |= {FailureKind.OFFER: cooled, FailureKind.DRAINED: cooled}
+    rows = {
+        row_key(kind, what): replace(
+            row, at=min(row.at, now), until=min(row.until, latest[kind])
+        )
+        for kind in FailureKind
+        for what, row in health.rows_of(kind).items()
+    }
+    until = min(health.until, now + limits.breaker_pause)
+    return replace(health, until=until, rows=rows)
 
 
 def why_unavailable(
     provider: str, offer: str, health: Health, now: float
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why an offer cannot be taken now, None if it can."""
-    if health.refused and health.tried_at > now:
+    if health.tried_at > now:
         return Reason.DISABLED, {"provider": provider, "why": health.disabled}
     if health.until > now:
         return Reason.BREAKER, {
@@ -299,10 +325,10 @@ def why_unavailable(
             "failures": max(health.failed.values(), default=0),
             "until": health.until,
         }
-    aside = health.offers.get(offer)
+    aside = health.row(FailureKind.OFFER, offer)
     if aside is not None and aside.covers(1, now):
         return Reason.OFFER_COOLDOWN, cooldown_facts(provider, aside)
-    drained = health.drained.get(offer)
+    drained = health.row(FailureKind.DRAINED, offer)
     if drained is not None and drained.until > now:
         return Reason.OFFER_DRAINED, {
             "provider": provider,
@@ -327,6 +353,6 @@ def cooldown_facts(provider: str, aside: FailureRecord) -> dict[str, object]:
 
 def expiry_times(health: Health) -> list[float]:
     """Return the times at which pauses of a provider end."""
-    rows = (health.offers, health.drained, health.specs)
-    ends = [row.until for each in rows for row in each.values()]
+    others = health.without(FailureKind.METHOD, *(verb.value for verb in Verb))
+    ends = (row.until for row in others.rows.values())
     return [health.until, health.tried_at, *ends]

@@ -10,18 +10,17 @@ starts the followers elsewhere it goes on, else it ends as reclaimed.
 from __future__ import annotations
 
 from burst.core.actions import TellJobs
-from burst.core.losses import LATE_S
+from burst.core.losses import ran_until
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobView
 from burst.model.ranks import format_idset, parse_idset
 from burst.provider import BurstStatus, Failure
 
 _MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
-_RUNS = (JobState.RUN, JobState.CLEANUP)
 
 
 def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
@@ -44,7 +43,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())
-        if jobs[job].state in _RUNS and _was_there(jobs[job], ranks)
+        if jobs[job].state in ALLOCATED and _was_there(jobs[job], ranks)
     ]
     if running:
         why = f"burst {burst.id}: {note}"
@@ -66,16 +65,13 @@ def reclaim_of(burst: Burst, job: JobId, view: JobView | None = None) -> str:
     """
     times = dict(burst.sums.recent).get(job) or burst.times.get(job)
     found = [event for event in burst.events if event.name == "reclaimed"]
-    if times is None or times.started is None or not found:
+    if times is None or not found:
         return ""
     at, note = found[-1].timestamp, found[-1].context["note"]
     ranks = parse_idset(found[-1].context.get("ranks", ""))
     if view is not None and not _was_there(view, ranks):
         return ""
-    over = times.finished is not None and times.finished < at - LATE_S
-    if times.result == "completed" or over or times.started > at:
-        return ""
-    return f"burst {burst.id}: {note}"
+    return f"burst {burst.id}: {note}" if ran_until(times, at) else ""
 
 
 def _ranks(burst: Burst, status: BurstStatus) -> frozenset[int]:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from burst.config import LimitSettings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
-from burst.core.provider_health import Health
+from burst.core.provider_health import FailureKind, Health, row_key
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
@@ -38,59 +38,13 @@ UNNEEDED = "no job needs it any more"
 """Why a burst is taken down that was made for jobs and has none."""
 
 
-class RecordsView(Protocol):
-    """Records to be read: those of a tick before, or those that a tick is changing."""
-
-    @property
-    def bursts(self) -> Mapping[BurstId, Burst]:
-        """Live bursts, and the last that ended."""
-
-    @property
-    def holds(self) -> Mapping[JobId, Hold]:
-        """What was done to the urgency of each job."""
-
-    @property
-    def health(self) -> Mapping[str, Health]:
-        """By provider; only those that have something against them."""
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        """Keys of records that cannot be read, and why."""
-
-    @property
-    def entries(self) -> Mapping[BurstId, Entry]:
-        """What is reserved for each burst of which something may still be paid."""
-
-    @property
-    def periods(self) -> Mapping[str, Period]:
-        """What was settled, by day or month."""
-
-    @property
-    def settled(self) -> Mapping[BurstId, SettledBurst]:
-        """The bursts that were settled last."""
-
-    @property
-    def times(self) -> Mapping[str, ProviderTimes]:
-        """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
-
-    @property
-    def packages(self) -> Mapping[str, Mapping[str, Any]]:
-        """What packages keep with ours, by kind and name (`burst.extensions`)."""
-
-    @property
-    def live(self) -> list[Burst]:
-        """Bursts of which something may exist."""
-
-    @property
-    def unread_leases(self) -> list[str]:
-        """Keys of unreadable records that may lease a rank slot."""
-
-
 class Records(msgspec.Struct, frozen=True, kw_only=True):
     """All that is kept in the store, as values."""
 
     bursts: Mapping[BurstId, Burst] = {}
+    """Live bursts, and the last that ended."""
     holds: Mapping[JobId, Hold] = {}
+    """What was done to the urgency of each job."""
     health: Mapping[str, Health] = {}
     """By provider; only those that have something against them."""
     outputs: Mapping[BurstId, str] = {}
@@ -288,11 +242,11 @@ class Transaction:
 
     def explain_cooldown(self, burst: Burst, why: str) -> None:
         """Note why the offer of a burst that failed was set aside just now."""
-        replace, offer = msgspec.structs.replace, burst.lease.offer
+        kind, offer = FailureKind.OFFER, burst.lease.offer
         health = self.health_of(burst.lease.provider)
-        noted = replace(health.offers[offer], why=cut(why, cooldowns.LONGEST_WHY))
-        health = replace(health, offers={**health.offers, offer: noted})
-        self.set_health(burst.lease.provider, health)
+        row = health.rows[row_key(kind, offer)]
+        row = msgspec.structs.replace(row, why=cut(why, cooldowns.LONGEST_WHY))
+        self.set_health(burst.lease.provider, health.noting(kind, offer, row))
 
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
@@ -346,6 +300,10 @@ class Transaction:
                 for job in burst.jobs:
                     found.setdefault(job, []).append(burst)
         return found
+
+
+RecordsView = Records | Transaction
+"""Records to be read: those of a tick before, or those that a tick is changing."""
 
 
 def _unread_leases(unreadable: Iterable[str]) -> list[str]:

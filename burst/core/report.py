@@ -31,13 +31,13 @@ from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
 from burst.core.provider_health import Health, Outcome
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
-from burst.core.timeline import RUNS, begin_time, state_times, timeline
+from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import LastCall, ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.model.lead import LeadView
+from burst.model.lead import ALLOCATED, LeadView
 from burst.model.ranks import format_hostlist, format_idset
 
 Row = dict[str, Any]
@@ -187,7 +187,7 @@ def _running(world: World) -> JobsByRank:
     """Return which jobs have an allocation on which rank."""
     found: dict[int, set[JobId]] = defaultdict(set)
     for job in world.lead.jobs.values() if world.lead else ():
-        for rank in job.ranks if job.state in RUNS else ():
+        for rank in job.ranks if job.state in ALLOCATED else ():
             found[rank].add(job.id)
     return found
 

@@ -22,7 +22,7 @@ from burst.model.burst import Burst, State
 from burst.model.event import cut
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobState, JobView
 
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 
@@ -163,7 +163,7 @@ def _record_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) 
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]
         return
-    if view.state in (JobState.RUN, JobState.CLEANUP):
+    if view.state in ALLOCATED:
         if hold.state is not HoldState.RELEASED:
             tx.set_hold_state(job, HoldState.RELEASED)
         return

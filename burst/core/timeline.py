@@ -10,7 +10,7 @@ from burst.core.lifecycle import EDGES
 from burst.model.burst import Burst, JobTimes, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobView
 
 # Stages of a burst in the order in which they come, and the event that each begins
 # with. Of several such events the first counts.
@@ -34,10 +34,6 @@ _OF_JOBS = {
     "job-start": "started",
     "job-finish": "finished",
 }
-
-
-RUNS = (JobState.RUN, JobState.CLEANUP)
-"""States of a job that has an allocation."""
 
 
 def timeline(burst: Burst) -> dict[str, float]:
@@ -94,7 +90,7 @@ def was_assigned(burst: Burst, job: JobId) -> bool:
 
 def has_nodes_of(burst: Burst, job: JobView) -> bool:
     """Tell whether a job runs on a burst, as one does that it was not made for."""
-    return job.state in RUNS and not job.ranks.isdisjoint(burst.lease.ranks)
+    return job.state in ALLOCATED and not job.ranks.isdisjoint(burst.lease.ranks)
 
 
 def _first(burst: Burst, name: str) -> float | None:

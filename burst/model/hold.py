@@ -84,6 +84,16 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ours = bool(self.raised_to) and urgency in (self.urgency, self.raised_to)
         return ours and now - self.raised_since < RAISED_FOR
 
+    @classmethod
+    def released(cls, urgency: int, since: float) -> Hold:
+        """Return the record of a job that was never held, or not since then."""
+        return cls(
+            urgency=urgency,
+            state=HoldState.RELEASED,
+            since=since,
+            expected_urgency=urgency,
+        )
+
     def then(self, state: HoldState, now: float) -> Hold:
         """Return the record after a step."""
         return msgspec.structs.replace(self, state=state, since=now)

@@ -135,6 +135,8 @@ class JobState(enum.Enum):
 
 PENDING = (JobState.DEPEND, JobState.PRIORITY, JobState.SCHED)
 """States of jobs that have not started, as `flux jobs` counts them."""
+ALLOCATED = (JobState.RUN, JobState.CLEANUP)
+"""States of a job that has an allocation."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):

@@ -353,7 +353,7 @@ class Reason(enum.Enum):
         "costs {price} per node-hour {source}; the job pays at most {most}"
     )
     RULE_PRICE = _never_offered(
-        "costs {price} per node-hour {source}; rule {rule}, or the job, allows {most}"
+        "costs {price} per node-hour {source}; rule {rule} allows {most}"
     )
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)

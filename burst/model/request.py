@@ -89,6 +89,9 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     (`flux submit --burst`, without `--burst-policy=auto`)."""
     allowed: tuple[str, ...] = ()
     """Providers that the site's rule allows; empty for any. Never read of a jobspec."""
+    allowed_price: float | None = None
+    """Per node-hour, the most that the site's rule allows. Never read of a
+    jobspec."""
     rule: str = ""
     """Name of the site's rule that narrowed what the user says; empty if none did."""
     offer: str = ""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from burst import log
-from burst.core.provider_health import Health, Outcome, Verb, pause_after
+from burst.core.provider_health import FailureKind, Health, Outcome, Verb, pause_after
 from burst.runtime.executor import CallResult
 
 # While a burst is made or deleted its provider is called after this many seconds, then
@@ -34,7 +34,8 @@ class PollSchedule:
         A provider that refused is called at once after `burst enable`, which `health`
         shows.
         """
-        held, self._held = self._held, self.verb.value in health.refused
+        refused = health.row(FailureKind.METHOD, self.verb.value)
+        held, self._held = self._held, refused is not None
         if held and not self._held and self._failures:
             return now
         if self._failures:

@@ -10,7 +10,13 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.lifecycle import quarantine, restore
-from burst.core.provider_health import Health, bound_times
+from burst.core.provider_health import (
+    FailureKind,
+    FailureRecord,
+    Health,
+    bound_times,
+    row_key,
+)
 from burst.core.records import Records
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
@@ -84,7 +90,7 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
         case "hold":
             return _hold_until(now, decode_hold(text))
         case "provider":
-            health = msgspec.json.decode(text, type=Health)
+            health = _read_health(text)
             return bound_times(health, limits, now) if limits else health
         case "entry":
             return _read_entry(text, now)
@@ -92,6 +98,41 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
             return text
         case _:
             return msgspec.json.decode(text, type=_AS_WRITTEN[kind])
+
+
+class _StoredHealth(Health, frozen=True):
+    """What is held against a provider, also as older versions wrote it.
+
+    They kept the rows of each kind in a map of its own.
+    """
+
+    refused: Mapping[str, FailureRecord] = {}
+    offers: Mapping[str, FailureRecord] = {}
+    specs: Mapping[str, FailureRecord] = {}
+    drained: Mapping[str, FailureRecord] = {}
+
+
+def _read_health(text: str) -> Health:
+    """Return what is held against a provider. Raises ValueError."""
+    stored = msgspec.json.decode(text, type=_StoredHealth)
+    older = {
+        FailureKind.METHOD: stored.refused,
+        FailureKind.OFFER: stored.offers,
+        FailureKind.SPEC: stored.specs,
+        FailureKind.DRAINED: stored.drained,
+    }
+    moved = {
+        row_key(kind, what): row
+        for kind, rows in older.items()
+        for what, row in rows.items()
+    }
+    return Health(
+        rows={**moved, **stored.rows},
+        failed=stored.failed,
+        until=stored.until,
+        table=stored.table,
+        trial=stored.trial,
+    )
 
 
 def _read_of_package(kind: str, text: str) -> object:

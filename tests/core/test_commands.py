@@ -177,7 +177,9 @@ def test_letting_nothing_go_asks_nothing_of_the_lead():
 
 def test_a_provider_is_enabled_by_forgetting():
     records = Records(
-        health={"local": Health(refused={"reap": FailureRecord(1, T0, why="quota")})}
+        health={
+            "local": Health(rows={"method/reap": FailureRecord(1, T0, why="quota")})
+        }
     )
 
     assert commands.enable_provider(records, "local", NOW).records.health == {}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from burst.core import cooldowns
-from burst.core.provider_health import FailureRecord, Health
+from burst.core.provider_health import FailureKind, FailureRecord, Health
 from burst.errors import InsufficientCapacity
 from burst.model.burst import State
 from burst.model.lead import JobState
@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 
 def aside(nodes, until=T0 + 9):
-    return {"local": Health(offers={"small": FailureRecord(1, until, nodes)})}
+    return {"local": Health(rows={"offer/small": FailureRecord(1, until, nodes)})}
 
 
 def refused_for_one(**tables):
@@ -124,8 +124,8 @@ def test_offers_that_lack_it_too_are_set_aside_with_the_one_that_was_asked():
     sim.lead.submit(whole(4), userid=1)
     sim.until(lambda: bool(sim.bursts) and not sim.bursts[0].live)
 
-    health = sim.records.health["local"].offers
-    assert {name: (each.nodes, each.failures) for name, each in health.items()} == {
+    aside = sim.records.health["local"].rows_of(FailureKind.OFFER)
+    assert {name: (each.nodes, each.failures) for name, each in aside.items()} == {
         sim.bursts[0].lease.offer: (4, 1),
         "large": (4, 1),
         "huge": (4, 1),
@@ -146,7 +146,7 @@ def test_capacity_that_a_burst_gives_back_is_asked_for_at_once():
 def test_a_larger_burst_waits_though_capacity_was_given_back():
     lease = msgspec.structs.replace(LEASE, offer="small")
     later = cooldowns.regain_capacity(aside(4)["local"], lease, T0)
-    assert later.offers["small"] == FailureRecord(1, T0 + 9, 4 + lease.nodes)
+    assert later.rows["offer/small"] == FailureRecord(1, T0 + 9, 4 + lease.nodes)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
     [
         Health(),
         *(
-            Health(offers={"small": each})
+            Health(rows={"offer/small": each})
             for each in (FailureRecord(1, T0 + 9, 0), FailureRecord(1, T0, 4))
         ),
     ],

@@ -133,18 +133,22 @@ JOINS = Burst(
         (2, {}, None),
         (9, {}, Reason.FEW_NODES),
         (2, {"health": Health(trial=True)}, Reason.ON_TRIAL),
-        (2, {"health": Health(offers={"small": COOLED})}, Reason.ON_TRIAL),
+        (2, {"health": Health(rows={"offer/small": COOLED})}, Reason.ON_TRIAL),
         (
             2,
-            {"health": Health(offers={"small": COOLED}), "coming": [JOINS]},
+            {"health": Health(rows={"offer/small": COOLED}), "coming": [JOINS]},
             Reason.ON_TRIAL,
         ),
         (
             2,
-            {"health": Health(offers={"small": FailureRecord(1, T0 + 9, 2)})},
+            {"health": Health(rows={"offer/small": FailureRecord(1, T0 + 9, 2)})},
             Reason.OFFER_COOLDOWN,
         ),
-        (1, {"health": Health(offers={"small": FailureRecord(1, T0 + 9, 2)})}, None),
+        (
+            1,
+            {"health": Health(rows={"offer/small": FailureRecord(1, T0 + 9, 2)})},
+            None,
+        ),
         (2, {"max_nodes": 1}, Reason.LIMIT_NODES),
     ],
 )

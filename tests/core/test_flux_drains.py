@@ -128,7 +128,7 @@ def test_a_job_that_began_on_an_earlier_burst_proves_nothing(s):
     old = begin(s)
     s.lead.change(old, t_start=s.now)
     fail_prolog(s)
-    assert s.records.health["local"].drained["nodes"].failures == 1
+    assert s.records.health["local"].rows["drained/nodes"].failures == 1
     s.lead.finish(old)
 
 
@@ -156,14 +156,14 @@ def test_a_drain_of_a_slot_that_is_declared_no_more_is_undone_too(unreadable):
 
 def test_the_pause_grows_and_is_forgotten_in_the_end():
     health = cooldowns.count_drained(Health(), "o", "why", LIMITS, T0)
-    assert health.drained["o"].until == 0.0
+    assert health.rows["drained/o"].until == 0.0
     assert why_unavailable("p", "o", health, T0) is None
     now = T0
     for failures, pause in ((2, 100.0), (3, 200.0), (4, 400.0)):
         # Others that were made before it was set aside do not count.
         for _ in range(2):
             health = cooldowns.count_drained(health, "o", "why", LIMITS, now)
-            known = health.drained["o"]
+            known = health.rows["drained/o"]
             assert (known.failures, known.until) == (failures, now + pause)
         now = known.until
     now -= 400.0
@@ -173,13 +173,14 @@ def test_the_pause_grows_and_is_forgotten_in_the_end():
     assert now + 400.0 in expiry_times(health)
     late = now + 400.0 + 16 * 100.0 + 1.0
     again = cooldowns.count_drained(health, "o", "why", LIMITS, late)
-    assert again.drained["o"].failures == 1
+    assert again.rows["drained/o"].failures == 1
 
 
 def test_a_clock_far_ahead_keeps_no_offer_away_for_ever():
     far = FailureRecord(failures=2, at=T0 + 1e9, until=T0 + 1e9, why="why")
-    bound = bound_times(Health(drained={"o": far}), LIMITS, T0).drained["o"]
-    assert (bound.at, bound.until) == (T0, T0 + 1600.0)
+    bound = bound_times(Health(rows={"drained/o": far}), LIMITS, T0)
+    row = bound.rows["drained/o"]
+    assert (row.at, row.until) == (T0, T0 + 1600.0)
 
 
 def test_until_when_an_offer_is_set_aside():
@@ -187,9 +188,9 @@ def test_until_when_an_offer_is_set_aside():
     once = FailureRecord(failures=1, at=T0, until=0.0, why="why")
     offer = FailureRecord(failures=1, until=T0 + 5)
     assert Health().set_aside_until("o") is None
-    assert Health(drained={"o": once}).set_aside_until("o") is None
-    assert Health(offers={"o": offer}).set_aside_until("o") == T0 + 5
-    both = Health(offers={"o": offer}, drained={"o": drained})
+    assert Health(rows={"drained/o": once}).set_aside_until("o") is None
+    assert Health(rows={"offer/o": offer}).set_aside_until("o") == T0 + 5
+    both = Health(rows={"offer/o": offer, "drained/o": drained})
     assert both.set_aside_until("o") == T0 + 9
     assert both.set_aside_why("o") == "why"
-    assert Health(drained={"o": once}).set_aside_why("o") == ""
+    assert Health(rows={"drained/o": once}).set_aside_why("o") == ""

@@ -91,7 +91,7 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     sim.until(over(sim))
     assert sim.burst.exception == "capacity"
     health = sim.records.health["local"]
-    assert health.offers["nodes"].failures == 1
+    assert health.rows["offer/nodes"].failures == 1
 
 
 def test_vanished_it_is_not_run_again(sim):

@@ -44,10 +44,10 @@ def test_a_store_that_refuses_the_records_is_told_once_it_lasts() -> None:
 
 def test_of_a_daemon_that_is_well_nothing_is_told() -> None:
     well = Health(
-        offers={
-            "a": FailureRecord(2, NOW + 9),
-            "b": FailureRecord(9, NOW + 9, nodes=4),
-            "c": FailureRecord(9, NOW - 1),
+        rows={
+            "offer/a": FailureRecord(2, NOW + 9),
+            "offer/b": FailureRecord(9, NOW + 9, nodes=4),
+            "offer/c": FailureRecord(9, NOW - 1),
         }
     )
     burst = run(*WHOLE_WAY[:4])
@@ -56,10 +56,12 @@ def test_of_a_daemon_that_is_well_nothing_is_told() -> None:
 
 def test_providers_that_are_not_used() -> None:
     ill = Health(
-        refused={"offers": FailureRecord(why="no credentials")},
+        rows={
+            "method/offers": FailureRecord(why="no credentials"),
+            "offer/n2": FailureRecord(3, NOW + 9),
+        },
         failed={"observe": 4},
         until=NOW - 1,
-        offers={"n2": FailureRecord(3, NOW + 9)},
     )
     told = found(Records(health={"gke": ill}))
     assert [*told] == ["disabled/gke", "breaker/gke", "failing/gke/n2"]

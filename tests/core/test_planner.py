@@ -218,6 +218,17 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
     assert len(made.promises) == 1
 
 
+@pytest.mark.parametrize("spread", [True, False])
+def test_a_limit_is_told_though_no_free_slot_is_large_enough_either(spread):
+    jobs = demand(1, whole(3)), demand(2, whole(4))
+    made = plan(
+        *jobs, taken=["burst-1"], spread=spread, limits={"max_nodes_per_user": 5}
+    )
+    assert reasons(made, 2)[1] == [("local/small", Reason.LIMIT_USER)]
+    made = plan(*jobs, taken=["burst-1"], spread=spread)
+    assert reasons(made, 2)[1] == [("local/small", Reason.SLOTS_SMALL)]
+
+
 def test_jobs_that_a_node_cannot_hold_do_not_share():
     lead = identity("lead-0,burst-0-[0-1],x[0-1]")
     made = plan(demand(1, whole(1)), demand(2, slots(1, 5)), lead=lead)
@@ -415,7 +426,7 @@ def test_limits_and_health_are_reasons_too():
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_NODES)]
     made = plan(demand(1, whole(2)), limits={"max_nodes_per_user": 1})
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
-    aside = {"local": Health(offers={"small": FailureRecord(1, T0 + 9)})}
+    aside = {"local": Health(rows={"offer/small": FailureRecord(1, T0 + 9)})}
     made = plan(demand(1, whole(2)), health=aside)
     assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
 

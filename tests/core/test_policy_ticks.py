@@ -451,8 +451,7 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
     told = {r.offer: r.text() for r in made.decisions[ONE].refusals}
     assert told == {
         "near/small": "rule cheap allows far only",
-        "far/small": "costs 3.0 per node-hour as offered; rule cheap, or the job,"
-        " allows 2.0",
+        "far/small": "costs 3.0 per node-hour as offered; rule cheap allows 2.0",
     }
 
     wants = msgspec.structs.replace(
@@ -467,6 +466,27 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
     made = tick_once(seen(wants, offers=offers), **tables)
     (burst,) = made.records.bursts.values()
     assert burst.lease.provider == "near"
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [
+        (None, "rule cheap allows 2.0"),
+        (2.0, "rule cheap allows 2.0"),
+        (2.5, "rule cheap allows 2.0"),
+        (1.5, "the job pays 1.5 at the most"),
+    ],
+)
+def test_who_pays_less_than_an_offer_costs_is_named(
+    most: float | None, told: str
+) -> None:
+    wants = msgspec.structs.replace(
+        TWO_HOURS, preferences=BurstPreferences(max_price=most)
+    )
+    tables: dict[str, Any] = {"policy": [{"name": "cheap", "max_price": 2.0}]}
+    made = tick_once(seen(wants, offers={"local": [offer(price=3.0)]}), **tables)
+    (refusal,) = made.decisions[ONE].refusals
+    assert refusal.text() == f"costs 3.0 for a node and hour as offered; {told}"
 
 
 def test_a_rule_has_own_nodes_tried_first() -> None:

@@ -131,10 +131,10 @@ def test_after_a_while_one_burst_tries_whether_it_still_refuses(verb):
     assert refused.on_trial(100 + 60)
     assert reason(refused, 100 + 60) is None
     again = hear((verb, Outcome.REFUSED), health=refused, now=2000)
-    assert again.refused == {verb.value: FailureRecord(2, 2120, why="why")}
+    assert again.rows == {f"method/{verb.value}": FailureRecord(2, 2120, why="why")}
     # What had been asked for meanwhile is not counted.
     again = hear((verb, Outcome.REFUSED), health=again, now=2010)
-    assert again.refused == {verb.value: FailureRecord(2, 2130, why="why")}
+    assert again.rows == {f"method/{verb.value}": FailureRecord(2, 2130, why="why")}
     for now in range(4000, 40000, 4000):
         again = hear((verb, Outcome.REFUSED), health=again, now=now)
     assert again.tried_at == now + 1800
@@ -174,11 +174,11 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     health, until = Health(), []
     for now in (100.0, 200.0, 400.0):
         health = refuse_spec(health, LEASE, "no" * 1000, LIMITS, now)
-        ((key, spec),) = health.specs.items()
+        ((key, spec),) = health.rows.items()
         until.append(spec.until)
 
     assert until == [160, 320, 640]
-    assert key == f"{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
+    assert key == f"spec/{LEASE.offer}/{LEASE.slot}/{LEASE.nodes}"
     assert len(spec.why) == 600
     (told,) = refused_specs(health, LEASE.offer)
     assert (told["slot"], told["nodes"]) == (LEASE.slot, LEASE.nodes)
@@ -197,9 +197,9 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
 def test_an_offer_whose_nodes_a_rule_forbids_is_not_asked_for_in_any_size():
     health = refuse_offer(Health(), LEASE, "no root here", LIMITS, 100.0)
     health = refuse_offer(health, LEASE, "no root here", LIMITS, 160.0)
-    ((key, spec),) = health.specs.items()
+    ((key, spec),) = health.rows.items()
 
-    assert (key, spec.failures, spec.until) == (f"{LEASE.offer}//0", 2, 280)
+    assert (key, spec.failures, spec.until) == (f"spec/{LEASE.offer}//0", 2, 280)
     assert forgive(health, LEASE).is_default
     for own in ({"isolated": Isolated(kind="service")}, {"image": "mine:1"}):
         lease = msgspec.structs.replace(LEASE, **own)
@@ -211,7 +211,7 @@ def test_a_refused_spec_is_tried_again_once_its_provider_has_another_table():
     table = ProviderTable(type="kube", options={"image": "a", "user": 1})
     held = refuse_spec(Health(), LEASE, "no", LIMITS, 100.0)
     noted = forget_other_table(held, table)
-    assert noted.specs == held.specs
+    assert noted.rows == held.rows
     same = ProviderTable(type="kube", options={"user": 1, "image": "a"})
     assert forget_other_table(noted, same) == noted
     other = ProviderTable(type="kube", options={"image": "b", "user": 1})
@@ -225,8 +225,8 @@ def test_only_so_many_refused_specs_are_remembered():
         lease = msgspec.structs.replace(LEASE, offer=f"o{number}")
         health = refuse_spec(health, lease, "no", LIMITS, 100.0)
 
-    assert len(health.specs) == 100
-    assert next(iter(health.specs)).startswith("o50/")
+    assert len(health.rows) == 100
+    assert next(iter(health.rows)).startswith("spec/o50/")
 
 
 def test_an_offer_is_set_aside_for_longer_each_time():
@@ -235,12 +235,12 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     now = 0.0
     for _ in range(7):
         health = cool_down(health, "o", LIMITS, now)
-        lengths.append(health.offers["o"].until - now)
+        lengths.append(health.rows["offer/o"].until - now)
         # What was asked for before it was set aside says nothing more.
-        assert cool_down(health, "o", LIMITS, now + 9).offers["o"].failures == len(
+        assert cool_down(health, "o", LIMITS, now + 9).rows["offer/o"].failures == len(
             lengths
         )
-        now = health.offers["o"].until
+        now = health.rows["offer/o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
     why = "did not come up"
@@ -252,14 +252,14 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     assert why_unavailable("p", "other", health, 0.0) is None
     lease = msgspec.structs.replace(LEASE, offer="o")
     assert forgive(health, lease).is_default
-    assert health.offers["o"] == FailureRecord(7, now)
+    assert health.rows["offer/o"] == FailureRecord(7, now)
 
 
 def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     health = Health()
     for now in (0.0, 600.0, 1800.0):
         health = cool_down(health, "o", LIMITS, now, 4)
-    assert health.offers["o"] == FailureRecord(3, 4200.0, 4)
+    assert health.rows["offer/o"] == FailureRecord(3, 4200.0, 4)
     assert why_unavailable("p", "o", health, 1800.0) is None
 
     # A larger one that was asked for earlier is no further failure.
@@ -267,26 +267,26 @@ def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     # A smaller one is a failure of its own; any other is one of all sizes.
     for nodes in (2, 1, 0):
         health = cool_down(health, "o", LIMITS, 1900.0, nodes)
-        assert health.offers["o"] == FailureRecord(1, 2500.0, nodes)
+        assert health.rows["offer/o"] == FailureRecord(1, 2500.0, nodes)
     assert why_unavailable("p", "o", health, 2000.0)
     # Afterwards what is refused is known of that size only.
     health = cool_down(health, "o", LIMITS, 2500.0, 4)
-    assert health.offers["o"] == FailureRecord(2, 3700.0, 4)
+    assert health.rows["offer/o"] == FailureRecord(2, 3700.0, 4)
     # What came up tells nothing of larger ones.
     for nodes, known in ((3, True), (4, False)):
         names = tuple(f"h{number}" for number in range(nodes))
         lease = msgspec.structs.replace(LEASE, offer="o", hosts=names)
-        assert bool(forgive(health, lease).offers) is known
+        assert bool(forgive(health, lease).rows) is known
     # What failed long ago does not count.
     health = cool_down(health, "o", LIMITS, 3700.0 + 9601.0, 4)
-    assert health.offers["o"].failures == 1
+    assert health.rows["offer/o"].failures == 1
 
 
 def test_a_record_without_a_size_is_of_bursts_of_any_size():
-    text = '{"offers":{"o":{"failures":2,"until":700.0}}}'
+    text = '{"rows":{"offer/o":{"failures":2,"until":700.0}}}'
     health = msgspec.json.decode(text, type=Health)
 
-    assert health.offers["o"] == FailureRecord(2, 700.0, 0)
+    assert health.rows["offer/o"] == FailureRecord(2, 700.0, 0)
     assert why_unavailable("p", "o", health, 100.0)
 
 
@@ -300,9 +300,10 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     found = bound_times(health, LIMITS, 100.0)
 
     assert found.until == 400.0
-    assert found.refused["reap"] == FailureRecord(1, 1900.0, why="why")
-    assert found.offers["o"] == FailureRecord(1, 9700.0, 4)
-    assert [spec.until for spec in found.specs.values()] == [1900.0]
+    assert found.rows["method/reap"] == FailureRecord(1, 1900.0, why="why")
+    assert found.rows["offer/o"] == FailureRecord(1, 9700.0, 4)
+    (told,) = refused_specs(found, LEASE.offer)
+    assert told["until"] == 1900.0
     assert found.on_trial(1900.0)
     # What is not longer than such a pause stays as it is.
     assert bound_times(health, LIMITS, far) == health

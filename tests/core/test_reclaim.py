@@ -162,7 +162,7 @@ def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     sim.until(lambda: sim.burst.exception != "", ticks=50)
 
     assert sim.burst.exception == "reclaimed"
-    entry = sim.records.health["local"].offers["nodes"]
+    entry = sim.records.health["local"].rows["offer/nodes"]
     assert (entry.failures, entry.nodes) == (0, 4)
     sim.until(lambda: not sim.burst.live)
     sim.tick(2)
@@ -191,7 +191,7 @@ def test_a_burst_of_which_the_provider_says_that_it_was_reclaimed_ends_at_once(s
     assert sim.burst.exception == "reclaimed"
     sim.tick(20)
     assert len(sim.bursts) == 1
-    entry = sim.records.health["local"].offers["nodes"]
+    entry = sim.records.health["local"].rows["offer/nodes"]
     assert entry.failures == 0
 
 
@@ -210,12 +210,12 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():
-    before = Health(offers={"o": FailureRecord(2, 50.0, 4)})
+    before = Health(rows={"offer/o": FailureRecord(2, 50.0, 4)})
     lease = msgspec.structs.replace(LEASE, offer="o", hosts=("a", "b"))
     after = pause_reclaimed(before, lease, LIMITS, 100.0)
-    assert after.offers["o"] == FailureRecord(2, 700.0, 2)
+    assert after.rows["offer/o"] == FailureRecord(2, 700.0, 2)
     assert pause_reclaimed(after, lease, LIMITS, 100.0) == after
-    larger = Health(offers={"o": FailureRecord(2, 9000.0, 0)})
+    larger = Health(rows={"offer/o": FailureRecord(2, 9000.0, 0)})
     assert pause_reclaimed(larger, lease, LIMITS, 100.0) == larger
 
 

@@ -278,18 +278,20 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
         (
             {
                 "local": Health(
-                    refused={"provision": FailureRecord(1, T0 + 9, why="quota")}
+                    rows={"method/provision": FailureRecord(1, T0 + 9, why="quota")}
                 )
             },
             T0 + 9,
         ),
         ({"local": Health(failed={"provision": 3}, until=T0 + 5)}, T0 + 5),
-        ({"local": Health(offers={"a": FailureRecord(1, T0 + 7)})}, T0 + 7),
-        ({"local": Health(offers={"a": FailureRecord(1, T0 - 7)})}, math.inf),
+        ({"local": Health(rows={"offer/a": FailureRecord(1, T0 + 7)})}, T0 + 7),
+        ({"local": Health(rows={"offer/a": FailureRecord(1, T0 - 7)})}, math.inf),
         (
             {
-                "local": Health(until=T0 + 9, offers={"a": FailureRecord(1, T0 + 8)}),
-                "gke": Health(offers={"b": FailureRecord(1, T0 + 10)}),
+                "local": Health(
+                    until=T0 + 9, rows={"offer/a": FailureRecord(1, T0 + 8)}
+                ),
+                "gke": Health(rows={"offer/b": FailureRecord(1, T0 + 10)}),
             },
             T0 + 8,
         ),

@@ -362,8 +362,8 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
     "held",
     [
         Health(trial=True),
-        Health(offers={"small": FailureRecord(1, NOW - 9, 2)}),
-        Health(offers={"small": FailureRecord(1, NOW + 9, 2)}),
+        Health(rows={"offer/small": FailureRecord(1, NOW - 9, 2)}),
+        Health(rows={"offer/small": FailureRecord(1, NOW + 9, 2)}),
     ],
 )
 def test_what_had_failed_is_tried_by_a_new_burst(held):

@@ -328,9 +328,9 @@ def test_a_growth_that_is_refused_is_given_back_and_all_else_goes_on(outcome):
     assert site.burst.leaving == (4, 5)
     assert site.burst.expected == {2, 3}
     assert site.note("shrink") == "there are none"
-    aside = site.records.health["local"].offers["small"]
+    aside = site.records.health["local"].rows["offer/small"]
     assert aside.nodes == 2
-    assert not site.records.health["local"].refused
+    assert not site.records.health["local"].disabled
     site.tick()
     site.tick()
     assert site.last == "shrink-start"
@@ -427,7 +427,7 @@ def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late
     assert ("the lead was started again" in site.note("shrink")) == anew
     assert site.burst.growth_failed != anew
     health = site.records.health.get("local", Health())
-    assert ("small" in health.offers) != anew
+    assert ("offer/small" in health.rows) != anew
 
 
 def test_a_growth_towards_an_address_that_is_none_any_more_is_given_back():
@@ -680,12 +680,12 @@ def test_limits_and_budgets_hold_for_a_growth(tables, why):
     ("health", "why"),
     [
         (
-            Health(refused={"observe": FailureRecord(1, NOW + 9, why="no rights")}),
+            Health(rows={"method/observe": FailureRecord(1, NOW + 9, why="no rights")}),
             "no rights",
         ),
         (Health(trial=True), "one burst tries whether"),
-        (Health(offers={"small": FailureRecord(1, NOW + 9, 2)}), "no capacity"),
-        (Health(offers={"small": FailureRecord(1, NOW - 9, 2)}), "one burst tries"),
+        (Health(rows={"offer/small": FailureRecord(1, NOW + 9, 2)}), "no capacity"),
+        (Health(rows={"offer/small": FailureRecord(1, NOW - 9, 2)}), "one burst tries"),
     ],
 )
 def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):

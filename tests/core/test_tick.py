@@ -117,7 +117,7 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     made = tick_once(answered, recorded(odd))
 
     assert made.records.bursts == {ID: odd}
-    assert made.records.health["local"].offers["small"].failures == 1
+    assert made.records.health["local"].rows["offer/small"].failures == 1
 
 
 def test_an_event_that_quarantines_stops_the_way_to_online():

@@ -122,7 +122,7 @@ def test_isolated_bursts_are_trials_too():
         sim.lead.submit(whole(3), userid=user)
     sim.until(lambda: bool(sim.bursts) and not sim.live, ticks=100)
     before = len(sim.bursts)
-    assert sim.records.health["local"].offers
+    assert sim.records.health["local"].rows
     for user in (3, 4):
         sim.lead.submit(whole(3), userid=user)
     sim.until(lambda: bool(sim.live), ticks=1000)
@@ -147,7 +147,7 @@ def test_a_burst_of_which_a_part_is_kept_ends_the_trial():
 
 
 def cooled(nodes):
-    return {"local": Health(offers={"small": FailureRecord(1, T0, nodes)})}
+    return {"local": Health(rows={"offer/small": FailureRecord(1, T0, nodes)})}
 
 
 def trial_of(nodes):
@@ -201,10 +201,10 @@ def test_a_trial_may_grow_and_no_other_burst_may_grow_to_be_one():
 
 def test_what_is_refused_in_one_slot_is_made_in_another():
     refused = FailureRecord(1, T0 + 9, why="no label")
-    held = {"local": Health(specs={"small/burst-0/4": refused})}
+    held = {"local": Health(rows={"spec/small/burst-0/4": refused})}
     made = plan(demand(1, whole(4)), health=held)
     assert leases(made) == [("burst-1", "local", 4, [1])]
 
-    held = {"local": Health(specs={"small//0": refused})}
+    held = {"local": Health(rows={"spec/small//0": refused})}
     made = plan(demand(1, whole(4)), health=held)
     assert reasons(made, 1)[1] == [("local/small", Reason.SPEC_REFUSED)]

@@ -56,7 +56,7 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
     other = ReadFailure("no route", "ask the network's people")
     broken = provider(offers=denied, statuses=denied, findings=other)
     health = Health(
-        refused={"offers": FailureRecord(why="invalid key; give it another")}
+        rows={"method/offers": FailureRecord(why="invalid key; give it another")}
     )
     assert [finding.what for finding in check_provider(broken, health)] == [
         "its offers cannot be read: invalid key",
@@ -76,7 +76,7 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         ),
         (
             {},
-            {"refused": {"observe": FailureRecord(why="403")}},
+            {"rows": {"method/observe": FailureRecord(why="403")}},
             [WRONG, OK],
             "disabled: 403 -> when the cause is fixed: burst enable here",
         ),
@@ -102,13 +102,17 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
         (
             {},
-            {"specs": {"big/burst-0/2": FailureRecord(1, 9.0, why="no team label")}},
+            {
+                "rows": {
+                    "spec/big/burst-0/2": FailureRecord(1, 9.0, why="no team label")
+                }
+            },
             [OK, NOTE],
             "bursts of big of size 2 were refused: no team label -> they are tried",
         ),
         (
             {},
-            {"specs": {"big//0": FailureRecord(1, 9.0, why="no root")}},
+            {"rows": {"spec/big//0": FailureRecord(1, 9.0, why="no root")}},
             [OK, NOTE],
             "bursts of big were refused: no root",
         ),

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from burst.core.orphans import Orphan
-from burst.core.provider_health import FailureRecord, Health, Verb
+from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.grades import ALL, Grade
 from burst.core.worth.periods import sum_of
 from burst.http.metrics.catalog import CATALOG, PREFIX
@@ -238,8 +238,11 @@ def test_health_of_providers() -> None:
     records, now = sim.engine.snapshot.records, sim.engine.snapshot.now
     ill = Health(
         until=now + 5,
-        refused={Verb.OFFERS.value: FailureRecord(why="quota")},
-        offers={"node": FailureRecord(1, now + 9), "other": FailureRecord(1, now - 9)},
+        rows={
+            "method/offers": FailureRecord(why="quota"),
+            "offer/node": FailureRecord(1, now + 9),
+            "drained/other": FailureRecord(1, now - 9),
+        },
     )
     changed(sim, records=msgspec.structs.replace(records, health={"local": ill}))
     for name in ("breaker_open", "disabled"):

@@ -39,7 +39,7 @@ from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.provider_health import FailureRecord
+from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick
 from burst.core.worth.accounts import budgets_at
 from burst.errors import RecordUnreadable
@@ -559,7 +559,8 @@ class Invariants:
         world, coming = self.world, coming_bursts(self.world.live)
         for name in running_trials(world.records.health, coming, world.now):
             provider, _, offer = name.partition("/")
-            aside = world.records.health[provider].offers.get(offer, FailureRecord(0))
+            row = world.records.health[provider].row(FailureKind.OFFER, offer)
+            aside = row or FailureRecord(0)
             tries = [
                 burst
                 for burst in coming

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burst.core.provider_health import FailureRecord, Health
+from burst.core.provider_health import FailureKind, FailureRecord, Health
 from burst.core.timeline import timeline
 from burst.model.burst import Burst, BurstId, State
 from burst.model.reason import Reason
@@ -92,4 +92,4 @@ class Scarcity:
 
     def _aside(self, name: str) -> FailureRecord:
         health: Health = self._world.records.health.get(name, Health())
-        return health.offers.get(OFFER, FailureRecord(0))
+        return health.row(FailureKind.OFFER, OFFER) or FailureRecord(0)

@@ -49,7 +49,7 @@ def test_the_rules_of_a_file() -> None:
     def asks(**changes: object) -> tuple[float, float, float | None]:
         fields = {name: getattr(JOB, name) for name in JOB.__struct_fields__}
         found = policy.asks(TraceJob(**(fields | changes)), 20.0)
-        return found.worth, found.wait, found.preferences.max_price
+        return found.worth, found.wait, found.preferences.allowed_price
 
     assert asks() == (0.1, 90.0, None)
     assert asks(userid=8) == (3.0, 0.0, None)

@@ -289,7 +289,7 @@ def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
 
     health = s.engine.snapshot.records.health["local"]
     assert not health.disabled
-    assert not health.offers
+    assert [key.partition("/")[0] for key in health.rows] == ["spec"]
     refused, other = s.bursts
     assert (refused.result, refused.exception) == (Result.FAILED, "spec")
     (why,) = [e.context["note"] for e in refused.events if e.name == "exception"]
@@ -450,7 +450,7 @@ def test_a_refusal_by_rule_is_of_the_offer_and_another_of_that_burst(by_rule, ke
     s.lead.submit(whole(4))
     s.until(lambda: bool(s.bursts) and not s.bursts[0].live)
 
-    (found,) = s.engine.snapshot.records.health["local"].specs
+    (found,) = s.engine.snapshot.records.health["local"].rows
     assert found.endswith(key)
 
 
@@ -467,8 +467,8 @@ def test_a_burst_that_its_place_forbids_is_refused_and_none_like_it_is_made():
     assert context["type"] == "spec"
     assert context["note"] == "no host ports here"
     health = s.engine.snapshot.records.health["local"]
-    assert not health.offers
-    (refused,) = health.specs.values()
+    ((key, refused),) = health.rows.items()
+    assert key.startswith("spec/")
     assert refused.why == "no host ports here"
     assert len(s.bursts) == 1
 
@@ -592,7 +592,7 @@ def test_an_answer_is_concluded_once_though_the_store_was_full():
     s.until(s.in_state(State.INACTIVE))
 
     health = s.engine.snapshot.records.health["local"]
-    assert health.offers["nodes"].failures == 1
+    assert health.rows["offer/nodes"].failures == 1
 
 
 def test_a_lie_about_deletion_is_seen():

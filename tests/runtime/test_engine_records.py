@@ -115,7 +115,7 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     def command(records, _, __, ___):
         event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
         spoilt = apply(records.bursts[known.id], event)
-        health = {"local": Health(refused={"reap": FailureRecord(why=HUGE)})}
+        health = {"local": Health(rows={"method/reap": FailureRecord(why=HUGE)})}
         made = decided(records, spoilt)
         after = msgspec.structs.replace(
             made.records, health=health, outputs={known.id: HUGE}
@@ -159,7 +159,7 @@ def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
     sim = Sim(limits={"refused_retry": "10m"})
     ahead = sim.now + 10 * 365 * 86400.0
     call = FailureRecord(1, ahead + 600.0, why="no quota")
-    text = msgspec.json.encode(Health(refused={"provision": call})).decode()
+    text = msgspec.json.encode(Health(rows={"method/provision": call})).decode()
     sim.lead.disk.records["provider/local"] = text
     sim.boot()
     sim.tick(2)

@@ -242,7 +242,7 @@ def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench.poll()
     bench.answer()
     refused = Records(
-        health={"local": Health(refused={"observe": FailureRecord(why="no")})}
+        health={"local": Health(rows={"method/observe": FailureRecord(why="no")})}
     )
     bench.now += 0.1
     bench.poll(refused)

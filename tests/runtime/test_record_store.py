@@ -15,7 +15,7 @@ from tests.lifecycles import LEASE, WHOLE_WAY, run
 RECORDS = Records(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},
     holds={JobId(7): hold(HoldState.HELD)},
-    health={"local": Health(offers={"small": FailureRecord(2, T0)})},
+    health={"local": Health(rows={"offer/small": FailureRecord(2, T0)})},
 )
 
 
@@ -47,15 +47,15 @@ def test_what_an_older_daemon_noted_of_failures_is_read():
         "table": "abc", "trial": true}"""
 
     assert RecordStore(store).load(T0).health["local"] == Health(
-        refused={
-            "reap": FailureRecord(why="no rights"),
-            "offers": FailureRecord(2, 8.0, why="no key"),
+        rows={
+            "method/reap": FailureRecord(why="no rights"),
+            "method/offers": FailureRecord(2, 8.0, why="no key"),
+            "offer/small": FailureRecord(0, 7.0, 4, "gone"),
+            "spec/small/burst-0/2": FailureRecord(3, 6.0, why="quota"),
+            "drained/big": FailureRecord(1, 0.0, why="fan", at=5.0),
         },
         failed={"observe": 2},
         until=9.0,
-        offers={"small": FailureRecord(0, 7.0, 4, "gone")},
-        specs={"small/burst-0/2": FailureRecord(3, 6.0, why="quota")},
-        drained={"big": FailureRecord(1, 0.0, why="fan", at=5.0)},
         table="abc",
         trial=True,
     )

@@ -15,7 +15,7 @@ from burst.model.burst import NOT_HELD, Burst, State
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import PENDING, JobState, JobView, LeadView
+from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
 SETTLED = 1.0
@@ -54,7 +54,7 @@ def _is_half_ended(burst: Burst, view: JobView) -> bool:
 
     It has left the state SCHED then, with no ranks, as no job has that Flux started.
     """
-    active = view.state in (JobState.RUN, JobState.CLEANUP)
+    active = view.state in ALLOCATED
     return active and not view.ranks and burst.exit_status is not None
 
 
@@ -124,7 +124,7 @@ def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
     hold, view = tx.holds.get(job), lead.jobs.get(job)
     if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
         return True
-    return view is not None and view.state in (JobState.RUN, JobState.CLEANUP)
+    return view is not None and view.state in ALLOCATED
 
 
 def _has_new_limit(burst: Burst, view: JobView | None) -> bool:

@@ -43,7 +43,6 @@ class IsolatedPlacement:
         self.usage = usage
         self._used_ids = used_ids
         self.facts = IsolatedFacts(identity, unreadable)
-        self.identity = identity
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
     def take(

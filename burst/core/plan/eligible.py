@@ -194,7 +194,7 @@ def burst_mode(
 
 def why_unwanted(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
     """Return why a job does not want nodes on such terms, None if it does."""
-    rule, key = preferences.rule, terms.key
+    key = terms.key
     if preferences.provider not in {"", terms.provider}:
         facts: dict[str, object] = {"preferred": preferences.provider}
         return OfferRejection(key, Reason.OTHER_PROVIDER, facts)
@@ -202,15 +202,22 @@ def why_unwanted(preferences: BurstPreferences, terms: Terms) -> OfferRejection 
         facts = {"preferred": preferences.offer}
         return OfferRejection(key, Reason.OTHER_OFFER, facts)
     if not preferences.takes(terms.provider):
-        facts = {"rule": rule, "allowed": ", ".join(preferences.allowed)}
+        facts = {"rule": preferences.rule, "allowed": ", ".join(preferences.allowed)}
         return OfferRejection(key, Reason.RULE_PROVIDER, facts)
-    most = preferences.max_price
-    if most is not None and terms.price > most:
-        source = PRICE_SOURCES[terms.priced_by]
-        facts = {"price": terms.price, "source": source, "most": most, "rule": rule}
-        why = Reason.RULE_PRICE if rule else Reason.PRICE_TOO_HIGH
-        return OfferRejection(key, why, facts)
-    return _why_of_no_use(preferences, terms)
+    return _too_dear(preferences, terms) or _why_of_no_use(preferences, terms)
+
+
+def _too_dear(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
+    """Return that a job or its rule pays less for a node: the one that pays least."""
+    most, allowed = preferences.max_price, preferences.allowed_price
+    by_rule = allowed is not None and (most is None or allowed <= most)
+    most = allowed if by_rule else most
+    if most is None or terms.price <= most:
+        return None
+    source, rule = PRICE_SOURCES[terms.priced_by], preferences.rule
+    facts = {"price": terms.price, "source": source, "most": most, "rule": rule}
+    why = Reason.RULE_PRICE if by_rule else Reason.PRICE_TOO_HIGH
+    return OfferRejection(terms.key, why, facts)
 
 
 def _why_of_no_use(

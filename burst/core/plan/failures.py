@@ -16,6 +16,7 @@ from types import MappingProxyType
 from burst.core.cooldowns import spec_key
 from burst.core.plan.offers import ProviderOffer
 from burst.core.provider_health import (
+    FailureKind,
     FailureRecord,
     Health,
     cooldown_facts,
@@ -47,7 +48,7 @@ def running_trials(
         held = health.get(lease.provider, Health())
         if held.on_trial(now):
             found.add(lease.provider)
-        aside = held.offers.get(lease.offer)
+        aside = held.row(FailureKind.OFFER, lease.offer)
         if aside and aside.until <= now and lease.nodes >= aside.nodes:
             found.add(f"{lease.provider}/{lease.offer}")
     return frozenset(found)
@@ -67,6 +68,8 @@ class Failures:
         self._running = running_trials(health, coming, now)
         self._begun: set[str] = set()
         """Providers and keys of offers of which this plan makes the trial."""
+        self._unavailable: dict[str, OfferRejection | None] = {}
+        """Of each offer by its key, as it is asked for each job."""
 
     def why_not(
         self, candidate: ProviderOffer, slot: str = "", nodes: int = 0, before: int = 0
@@ -80,9 +83,11 @@ class Failures:
         held = self._health.get(provider)
         if held is None:
             return None
-        why = why_unavailable(provider, candidate.offer.name, held, self._now)
-        if why:
-            return OfferRejection(key, *why)
+        if key not in self._unavailable:
+            why = why_unavailable(provider, candidate.offer.name, held, self._now)
+            self._unavailable[key] = OfferRejection(key, *why) if why else None
+        if unavailable := self._unavailable[key]:
+            return unavailable
         trials = self._running | self._begun
         if not before and provider in trials and held.on_trial(self._now):
             return _on_trial(candidate, f"provider {provider}")
@@ -127,7 +132,8 @@ class Failures:
 
     def _aside(self, candidate: ProviderOffer) -> FailureRecord | None:
         held = self._health.get(candidate.provider)
-        return held.offers.get(candidate.offer.name) if held is not None else None
+        name = candidate.offer.name
+        return held.row(FailureKind.OFFER, name) if held is not None else None
 
     def _stands(self, candidate: ProviderOffer, aside: FailureRecord) -> bool:
         """Tell whether bursts as large as the one that failed wait for something."""
@@ -152,9 +158,9 @@ class Failures:
     def _why_not_spec(
         self, candidate: ProviderOffer, key: str
     ) -> OfferRejection | None:
-        specs = self._health[candidate.provider].specs
+        held = self._health[candidate.provider]
         for each in (spec_key(candidate.offer.name), key):
-            spec = specs.get(each)
+            spec = held.row(FailureKind.SPEC, each)
             if spec and spec.until > self._now:
                 provider = candidate.provider
                 facts = {"why": spec.why, "provider": provider, "until": spec.until}

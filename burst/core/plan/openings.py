@@ -228,8 +228,20 @@ class Openings:
             return OfferRejection(key, Reason.LIMIT_BURST, facts)
         if drained := self._why_drained(key, asks, need, where):
             return drained
+        if refused := self._too_much(source, asks, need, where[1]):
+            return refused
         facts = {"most": self._context.table.largest(*where), "need": need}
         return OfferRejection(key, Reason.SLOTS_SMALL, facts)
+
+    def _too_much(
+        self, source: Source, asks: _Asks, need: int, want: RankNeed
+    ) -> OfferRejection | None:
+        """Return why a job may not have so many nodes, whatever slots come free."""
+        most, demand = self._context.most_of(source), asks.demand
+        sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
+        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.extra)
+        share = Portion(use, tuple(("", size) for size in sizes))
+        return self._eligible.why_not_so_much(source, share, demand)
 
     def _busy_or_promised(
         self, source: Source, asks: _Asks, want: RankNeed

@@ -86,10 +86,8 @@ class _GrowthFinder:
     def __init__(self, plan: Plan, context: GrowthContext) -> None:
         assert context.world.lead is not None
         self.found: list[Growth] = []
-        self._plan, self._tx, self._world = plan, context.tx, context.world
+        self._plan, self._context = plan, context
         self._lead: LeadView = context.world.lead
-        self._settings, self._constraints = context.settings, context.constraints
-        self._eligible = context.eligible
         # Worth and price were judged for the new burst, which costs as much.
         self._demands = {
             each.job: msgspec.structs.replace(each, live_worth=None)
@@ -115,7 +113,7 @@ class _GrowthFinder:
         for burst in self._bursts_of(job):
             if self._may_grow(burst, proposal, self._demands[job]):
                 more = self._ranks_for(burst, proposal, self._lead.jobs[job])
-                purchases = self._eligible.usage.purchases
+                purchases = self._context.eligible.usage.purchases
                 if more is not None and purchases.grow(burst.id, len(more.ranks)):
                     self._taken.difference_update(proposal.lease.ranks)
                     self._taken.update(more.ranks)
@@ -126,14 +124,14 @@ class _GrowthFinder:
     def _bursts_of(self, job: JobId) -> list[Burst]:
         """Return the live bursts of which the job has nodes."""
         given = self._plan.combined.get(job, ())
-        return [b for b in self._tx.live if b.id in given or job in b.jobs]
+        return [b for b in self._context.tx.live if b.id in given or job in b.jobs]
 
     def _may_grow(self, burst: Burst, proposal: Proposal, demand: Demand) -> bool:
-        lease, new = burst.lease, proposal.lease
+        lease, new, context = burst.lease, proposal.lease, self._context
         same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
             return False
-        may = may_be_resized(burst, self._world, self._settings)
+        may = may_be_resized(burst, context.world, context.settings)
         # Jobs of guests would fail on nodes that are for the owner's only.
         unlike = lease.guests and not new.guests
         if not may or burst.growth_failed or unlike:
@@ -146,18 +144,19 @@ class _GrowthFinder:
         }
         if not users.issubset(lease.userids) or set(lease.userids) != set(new.userids):
             return False
-        catalog = self._eligible.catalog
-        source = growing(burst, catalog, self._settings, self._tx.now)
+        eligible = context.eligible
+        source = growing(burst, eligible.catalog, context.settings, context.tx.now)
         portion = growth_portion(burst, new.nodes, charged=False)
-        return self._eligible.why_not(demand, source, portion) is None
+        return eligible.why_not(demand, source, portion) is None
 
     def _ranks_for(
         self, burst: Burst, proposal: Proposal, job: JobView
     ) -> FurtherRanks | None:
         """Return the ranks by which it may grow; None where there are too few."""
-        found = free_above(burst, self._world.slots, self._tx, self._lead)
+        context = self._context
+        found = free_above(burst, context.world.slots, context.tx, self._lead)
         assert job.request is not None
-        admitted = self._constraints.admitted_to(job.request)
+        admitted = context.constraints.admitted_to(job.request)
         taken = self._taken.difference(proposal.lease.ranks) | self._promised
         pairs = [
             (host, rank)

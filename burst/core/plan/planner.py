@@ -56,7 +56,7 @@ class _Planner:
         awaited: set[BurstId] = set()
         for demand, behind in zip(demands, least, strict=True):
             awaited |= self._place(demand, behind)
-        lead = self._isolated.identity
+        lead = self._isolated.facts.identity
         proposals = [each.propose(lead, context.now) for each in self._planned.made]
         proposals += self._isolated.propose(lead.owner, context.now)
         leases: dict[JobId | None, list[Lease]] = {}

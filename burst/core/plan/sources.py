@@ -43,11 +43,10 @@ class Source(msgspec.Struct, kw_only=True):
     bought: Commitment | None = None
     """What is reserved for a burst of the plan, where there are budgets."""
 
-    key: str = ""
-    """`provider/offer`, as people see it."""
-
-    def __post_init__(self) -> None:
-        self.key = self.terms.key
+    @property
+    def key(self) -> str:
+        """`provider/offer`, as people see it."""
+        return self.terms.key
 
     def joined_by(self, demand: Demand) -> int:
         """Return how many nodes count anew against a job's user with this source."""

@@ -179,15 +179,7 @@ def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | N
 
 
 def _remember(tx: Transaction, job: JobView, stood: str) -> None:
-    hold = tx.holds.get(job.id)
-    if hold is None:
-        urgency = job.urgency
-        hold = Hold(
-            urgency=urgency,
-            state=HoldState.RELEASED,
-            since=tx.now,
-            expected_urgency=urgency,
-        )
+    hold = tx.holds.get(job.id) or Hold.released(job.urgency, tx.now)
     tx.holds[job.id] = msgspec.structs.replace(
         hold, expired=tx.now, letting=0.0, stood=cut(stood, 200)
     )

@@ -21,7 +21,7 @@ from burst.model.accounting import (
 )
 from burst.model.burst import Burst
 from burst.model.decision import Decision
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobState, JobView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -123,7 +123,7 @@ class LimitsInUse:
 
 
 def _has_started(job: JobView) -> bool:
-    return job.state in (JobState.RUN, JobState.CLEANUP)
+    return job.state in ALLOCATED
 
 
 def _is_uncounted(job: JobView, read_at: float) -> bool:

@@ -6,6 +6,8 @@ Where there are none, and `[plan] worth` is 0, nothing here changes a decision.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from burst.config import PolicyRule, Settings
@@ -55,13 +57,9 @@ class JobPolicy:
         self._now = now
         self._rules: RuleSet | None
         self._found: dict[JobId, PolicyRule] = {}
-        self._narrowed: dict[
-            tuple[BurstPreferences, str | None, bool], BurstPreferences
-        ]
-        self._narrowed = {}
+        self._narrowed: dict[_Wish, BurstPreferences] = {}
         self._shapes = {slot.shape for slot in world.slots}
         self._nodes: dict[ResourceRequest, int] = {}
-        self._offers: tuple[ProviderOffer, ...] | None = None
         self._first: dict[BurstPreferences, ProviderOffer | None] = {}
         self._times = OnlineTimes(records.times)
         self._purchases: dict[tuple[str, int], Purchase] = {}
@@ -221,22 +219,23 @@ class JobPolicy:
         )
 
     def _first_offer(self, preferences: BurstPreferences) -> ProviderOffer | None:
-        """Return the offer that the planner would try first for a job."""
+        """Return the first offer, as the planner tries them, on terms that a job wants.
+
+        Whether it lasts long enough for the job is for the plan to find.
+        """
         if preferences not in self._first:
             wanted = (
                 each
-                for each in self._usable()
+                for each in self._usable
                 if not why_unwanted(preferences, each.terms)
             )
             self._first[preferences] = next(wanted, None)
         return self._first[preferences]
 
+    @cached_property
     def _usable(self) -> tuple[ProviderOffer, ...]:
-        if self._offers is None:
-            self._offers = read_catalog(
-                self._records, self._world, self._settings, self._now
-            ).offers
-        return self._offers
+        world, settings = self._world, self._settings
+        return read_catalog(self._records, world, settings, self._now).offers
 
     def _facts(self, job: JobView) -> JobFacts:
         return JobFacts(
@@ -271,11 +270,10 @@ def forecast_due(world: World, settings: Settings, now: float) -> float:
 
 def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
     """Return preferences of a user, narrowed by a rule."""
-    prices = [price for price in (wish.max_price, rule.max_price) if price is not None]
     return msgspec.structs.replace(
         wish,
         allowed=rule.providers,
-        max_price=min(prices, default=None),
+        allowed_price=rule.max_price,
         rule=rule.name,
     )
 

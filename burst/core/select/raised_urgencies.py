@@ -61,16 +61,9 @@ class RaisedUrgencies:
 
     def due(self, job: JobView, bursts: list[Burst], decision: Decision) -> int:
         """Record and return the urgency that the job is to get now; 0 for no change."""
-        hold = self._tx.holds.get(job.id)
-        if hold is None:
-            # One that is moved by its queue was never held.
-            own, since = job.urgency, self._tx.now
-            hold = Hold(
-                urgency=own,
-                state=HoldState.RELEASED,
-                since=since,
-                expected_urgency=own,
-            )
+        # One that is moved by its queue was never held.
+        never = Hold.released(job.urgency, self._tx.now)
+        hold = self._tx.holds.get(job.id, never)
         if hold.state is not HoldState.RELEASED or job.state is not JobState.SCHED:
             return 0
         ago = self._tx.now - hold.raised_since

@@ -76,8 +76,7 @@ class JobTriage:
         self._constraints = constraints
         self._holds = records.holds
         self._any_live = bool(records.live)
-        self._settings, self._guests = settings.intake, settings.guests
-        self._release_deadline = settings.deadlines.release
+        self._settings, self._intake = settings, settings.intake
         self._now = now
         self.own_nodes = OwnNodes(records, world, constraints)
         apart = confines_jobs(world.identity, settings)
@@ -93,7 +92,6 @@ class JobTriage:
         self._lost = lost_isolated_jobs(records)
         self._world = world
         self._limits = LimitsInUse(records, world)
-        self._limits_of = world.identity.limits
         self._shortfalls: Mapping[JobId, Shortfall] = {}
         self.here: set[JobId] = set()
         """Jobs that fit on own nodes that are free, each beside those before it."""
@@ -224,19 +222,19 @@ class JobTriage:
         if bursts:
             return self._decide_assigned(job, request, bursts)
         closed = self._decide_on_account(job) or decide_on_queue(
-            job, self._lead, self._settings
+            job, self._lead, self._intake
         )
         if closed:
             return closed
         late = retry_pause(
-            self._holds.get(job.id), job, self._release_deadline, self._now
+            self._holds.get(job.id), job, self._settings.deadlines.release, self._now
         )
         if late:
             return late
         if self._starts_here(job, request, self._holds.get(job.id)):
             return Decision(Reason.LOCAL)
-        limits = self._limits_of
-        unrented = decide_on_renting(job, self._lead, limits, self._settings)
+        limits = self._world.identity.limits
+        unrented = decide_on_renting(job, self._lead, limits, self._intake)
         return unrented or self._decide_to_rent(job, request)
 
     def _decide_to_rent(
@@ -275,7 +273,7 @@ class JobTriage:
         job that is not known yet; the latter counts for as long as the job is left to
         the scheduler. A held job is not starting.
         """
-        if job.urgency == 0 or in_stopped_queue(job, self._settings):
+        if job.urgency == 0 or in_stopped_queue(job, self._intake):
             return False
         if job.id in self._lead.changed:
             return True
@@ -304,11 +302,11 @@ class JobTriage:
         if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
             return Decision(Reason.USER_HOLD)
         stopped, queues = (
-            in_stopped_queue(job, self._settings),
+            in_stopped_queue(job, self._intake),
             self._world.identity.queues,
         )
         moved = self.confinement.is_kept_apart(job) or may_leave_queue(
-            job.request, queues, self._settings
+            job.request, queues, self._intake
         )
         if stopped and not moved:
             return Decision(Reason.UNMOVABLE, {"queue": job.queue})
@@ -325,7 +323,7 @@ class JobTriage:
         if late is None and waits_for_growth(request, bursts, self._lead):
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            return decide_on_queue(job, self._lead, self._settings) or waiting_decision(
+            return decide_on_queue(job, self._lead, self._intake) or waiting_decision(
                 job,
                 self._holds.get(job.id),
                 bursts,
@@ -339,7 +337,7 @@ class JobTriage:
     ) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
         held = hold is not None and hold.state in HELD_BY_US
-        if in_stopped_queue(job, self._settings) or never_on_own_nodes(job):
+        if in_stopped_queue(job, self._intake) or never_on_own_nodes(job):
             return False
         if not self.own_nodes.take(request):
             return False
@@ -361,7 +359,7 @@ class JobTriage:
         A job whose user took it back gets nothing, except in the stopped queue, where
         it could not start without us.
         """
-        if self._taken_back(job) and not in_stopped_queue(job, self._settings):
+        if self._taken_back(job) and not in_stopped_queue(job, self._intake):
             return Decision(Reason.TAKEN_BACK)
         short = self._shortfalls.get(job.id)
         if short and not coming and self._now < short.until:
@@ -369,7 +367,7 @@ class JobTriage:
         return Demand(
             job=job.id,
             userid=job.userid,
-            request=within_queue(job, request, self._limits_of),
+            request=within_queue(job, request, self._world.identity.limits),
             preferences=self.policy.preferences(job),
             coming=coming,
             since=max(job.t_submit, job.t_eligible),
@@ -380,7 +378,7 @@ class JobTriage:
         )
 
     def _decide_on_account(self, job: JobView) -> Decision | None:
-        return decide_on_account(job, self._world, self._guests)
+        return decide_on_account(job, self._world, self._settings.guests)
 
     def _isolated(self, job: JobView) -> Isolated | None:
         """Return what an isolated burst would run; None if Flux could run it, too."""
@@ -399,14 +397,10 @@ def _waits_for_tag(job: JobView) -> Decision | None:
     return Decision(Reason.TAGGED, {"tag": name}) if name else None
 
 
-def wants_isolated(job: JobView) -> bool:
-    """Tell whether its user wants the job run in an isolated burst, never here."""
-    return job.preferences.mode == "isolated"
-
-
 def never_on_own_nodes(job: JobView) -> bool:
     """Tell whether a job is not to run on the lead's own nodes, even if they are free.
 
     That is one for an isolated burst, and one with a tag.
     """
-    return wants_isolated(job) or bool(job.preferences.tag)
+    wish = job.preferences
+    return wish.mode == "isolated" or bool(wish.tag)

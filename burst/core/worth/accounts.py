@@ -31,7 +31,7 @@ from burst.core.worth.life import (
 from burst.core.worth.money import Money, format_money
 from burst.model.burst import RECLAIMED, Burst, BurstId, State
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import ALLOCATED, JobState, JobView
 from burst.provider import Failure
 from burst.provider import Phase as FollowerPhase
 
@@ -47,7 +47,6 @@ _PHASES: dict[State, Phase] = {
     State.DRAIN: "idle",
     State.REAP: "teardown",
 }
-_ON_NODES = (JobState.RUN, JobState.CLEANUP)
 
 
 def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
@@ -89,7 +88,7 @@ class _Accounts:
     @functools.cached_property
     def _running(self) -> list[JobView]:
         jobs = self._jobs.values()
-        return [job for job in jobs if job.state in _ON_NODES and job.ranks]
+        return [job for job in jobs if job.state in ALLOCATED and job.ranks]
 
     def open(self, burst: Burst) -> None:
         """Reserve for a burst that has no entry."""

@@ -66,6 +66,14 @@ class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
         """What may still be bought, never less than 0."""
         return Money(0 if self.unread else max(0, self.limit - self.used))
 
+    def has_again(self, need: Money) -> float:
+        """Return when it begins anew, in seconds since the epoch.
+
+        math.inf where it does not have so much then, if nobody changes something.
+        """
+        never = self.unread or self.over or need > self.limit
+        return math.inf if never else self.window.ends
+
     @property
     def warns(self) -> bool:
         """Whether people are to know how much is used."""
@@ -118,15 +126,17 @@ class Budgets:
     def refusing(
         self, after: Sequence[Commitment], before: Commitment | None = None
     ) -> tuple[BudgetState, Money] | None:
-        """Return a budget that does not allow these, and what they need of it.
+        """Return the budget that allows these last, and what they need of it.
 
-        `before` is what is reserved already for the one that takes its place.
+        None if all allow them now. `before` is what is reserved already for the one
+        that takes its place.
         """
+        short = []
         for number, at, more in self._further(after, before):
             state = self._state(number, at)
             if more > state.left:
-                return state, more
-        return None
+                short.append((state, more))
+        return max(short, key=lambda found: found[0].has_again(found[1]), default=None)
 
     def commit(
         self, after: Sequence[Commitment], before: Commitment | None = None

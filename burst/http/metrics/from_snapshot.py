@@ -13,7 +13,7 @@ from burst.config import BudgetSettings
 from burst.core import cost
 from burst.core.behaviour import behaviour_of
 from burst.core.overdue import is_overdue, is_past_lease
-from burst.core.provider_health import Health
+from burst.core.provider_health import FailureKind, Health
 from burst.core.report import slot_rows
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.grades import ALL
@@ -119,7 +119,8 @@ def _add_providers(samples: Samples, snapshot: Snapshot) -> None:
         samples.put("provider_up", bool(view.read_at and not view.trouble), name)
         samples.put("provider_breaker_open", health.until > now, name)
         samples.put("provider_disabled", bool(health.disabled), name)
-        noted = health.offers.keys() | health.drained.keys()
+        kinds = (FailureKind.OFFER, FailureKind.DRAINED)
+        noted = {offer for kind in kinds for offer in health.rows_of(kind)}
         aside = sum((health.set_aside_until(offer) or 0.0) > now for offer in noted)
         samples.put("offers_set_aside", aside, name)
 

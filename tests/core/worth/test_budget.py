@@ -90,6 +90,17 @@ def test_a_purchase_that_would_pass_a_limit_is_refused():
     assert state.limit == units(10)
 
 
+def test_of_several_that_are_short_it_is_the_one_that_has_money_again_last():
+    day, month = budget(10, "day"), budget(12)
+    used = entry(8)
+    for order in ((day, month), (month, day)):
+        state, _ = budgets(*order, entries=[used]).refusing([bought(5)])
+        assert state.limit == units(12)
+    # What is too much for a whole day is not to be had by waiting.
+    state, _ = budgets(month, day, entries=[used]).refusing([bought(11)])
+    assert state.limit == units(10)
+
+
 def test_what_a_plan_buys_is_not_left_for_the_rest_of_it():
     found = budgets(budget(10))
     assert found
