@@ -474,7 +474,7 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
         (None, "rule cheap allows 2.0"),
         (2.0, "rule cheap allows 2.0"),
         (2.5, "rule cheap allows 2.0"),
-        (1.5, "the job pays 1.5 at the most"),
+        (1.5, "the job pays at most 1.5"),
     ],
 )
 def test_who_pays_less_than_an_offer_costs_is_named(
@@ -486,7 +486,7 @@ def test_who_pays_less_than_an_offer_costs_is_named(
     tables: dict[str, Any] = {"policy": [{"name": "cheap", "max_price": 2.0}]}
     made = tick_once(seen(wants, offers={"local": [offer(price=3.0)]}), **tables)
     (refusal,) = made.decisions[ONE].refusals
-    assert refusal.text() == f"costs 3.0 for a node and hour as offered; {told}"
+    assert refusal.text() == f"costs 3.0 per node-hour as offered; {told}"
 
 
 def test_a_rule_has_own_nodes_tried_first() -> None:
