@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the README has a newcomer type works after what it has them install."""
+"""What the README has a newcomer install is there; what replay.md shows is printed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from tests.cli.cli_harness import burst
 from tests.docs.doc_pages import TOP
 
 README = (TOP / "README.md").read_text(encoding="utf-8")
+REPLAY = (TOP / "docs/replay.md").read_text(encoding="utf-8")
 
 
-def test_what_is_installed_is_enough_for_the_commands_that_are_shown() -> None:
+def test_the_extras_that_are_named_are_there() -> None:
     (extras,) = re.findall(r"pip install '\.\[([a-z,]+)\]'", README)
+    (more,) = re.findall(r"more extras: ([a-z, ]+)", README)
     known = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))
     optional = known["project"]["optional-dependencies"]
-    assert set(extras.split(",")) <= optional.keys()
-    assert any("matplotlib" in line for line in optional["plot"])
-    assert "burst replay examples/hpc2n.swf.gz --frontier --picture" in README
-    assert "plot" in extras.split(",")
+    named = {*extras.split(","), *more.split(", ")}
+    assert named == optional.keys() - {"dev"}
+
+
+def test_replay_names_the_extra_of_its_pictures() -> None:
+    (shown,) = re.findall(r"\$ (burst replay \S+ --frontier --picture \S+)", REPLAY)
+    assert shown
+    assert "pip install '.[flux,plot]'" in REPLAY
 
 
 def test_the_lead_that_is_made_first_lets_neither_jobs_nor_lent_nodes_wait() -> None:
@@ -30,7 +36,7 @@ def test_the_lead_that_is_made_first_lets_neither_jobs_nor_lent_nodes_wait() -> 
 
 @pytest.mark.no_cover
 def test_the_replay_prints_what_is_shown_of_it() -> None:
-    (shown,) = re.findall(r"\n(never  .*?)\n```", README, re.DOTALL)
+    (shown,) = re.findall(r"\n(never  .*?)\n```", REPLAY, re.DOTALL)
     rows = [line.split() for line in shown.splitlines()]
     out = burst("replay", str(TOP / "examples/hpc2n.swf.gz"), "--frontier").stdout
     printed = [line.split() for line in out.splitlines()]
