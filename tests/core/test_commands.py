@@ -278,7 +278,7 @@ def test_a_memo_names_the_offers_but_stays_short():
 
     assert told
     text = told["why"]
-    assert text.startswith("every offer was turned down: p/0 every rank slot")
+    assert text.startswith("every offer was turned down: p/0 all rank slots")
     assert len(text) == 300
     assert text.endswith("…")
 
