@@ -244,10 +244,22 @@ def test_the_end_of_a_burst_of_the_plan_frees_all_that_it_has_by_then(limit, use
     behind = demand(3, 3, HOUR, user=user), demand(4, 1, user=user)
     made = planned(*first, *behind, limits={limit: 3}, share_users=True)
     assert leases(made) == [("burst-0", "local", 2, [1, 2])]
-    (promise,) = made.promises
-    assert (promise.job, promise.start) == (3, T0 + HOUR)
-    # One that may stay would be too much with the job ahead.
+    # One that may stay would be too much with the job ahead, and begins after it.
+    starts = [(each.job, each.start) for each in made.promises]
+    assert starts == [(3, T0 + HOUR), (4, T0 + 2 * HOUR)]
     assert reasons(made, 4)[1] == [("local/small", Reason.LIMIT_RESERVED)]
+
+
+@pytest.mark.parametrize("limit", ["max_nodes", "max_nodes_per_user"])
+def test_jobs_that_a_limit_has_wait_are_promised_nodes_one_after_another(limit):
+    jobs = [demand(number, 3, HOUR) for number in range(1, 6)]
+    made = planned(*jobs, demand(6, 3), demand(7, 3), limits={limit: 4})
+    assert [(each.job, each.start) for each in made.promises] == [
+        *((number, T0 + (number - 1) * HOUR) for number in range(2, 6)),
+        (6, T0 + 5 * HOUR),
+    ]
+    # Nothing tells when the last of them ends.
+    assert reasons(made, 7)[0] is Reason.TURNED_DOWN
 
 
 def test_a_burst_of_the_plan_ends_in_time_for_a_job_that_a_limit_has_wait_for_it():

@@ -108,15 +108,15 @@ class _InUse(msgspec.Struct):
         self.by_user.update(more.charged)
         self.by_offer[more.offer] += more.nodes
 
-    def without(self, gone: Iterable[BurstUsage]) -> _InUse:
+    def remove(self, use: FurtherUse) -> None:
+        self.nodes -= use.nodes
+        self.bursts -= use.bursts
+        self.by_user.subtract(use.charged)
+        self.by_offer[use.offer] -= use.nodes
+
+    def copy(self) -> _InUse:
         users, offers = self.by_user.copy(), self.by_offer.copy()
-        left = _InUse(self.nodes, self.bursts, users, offers)
-        for use in gone:
-            left.nodes -= use.nodes
-            left.bursts -= use.bursts
-            left.by_user.subtract(dict.fromkeys(use.userids, use.nodes))
-            left.by_offer[use.offer] -= use.nodes
-        return left
+        return _InUse(self.nodes, self.bursts, users, offers)
 
 
 class _Kept(msgspec.Struct):
@@ -216,30 +216,44 @@ class Usage:
     ) -> Room | None:
         """Return when limits allow that much; None where they never do.
 
-        What is promised to jobs ahead counts as in use. `late` as of
+        What is promised to jobs ahead counts as in use until it ends. `late` as of
         `RankTable.earliest`; `own` are bursts that the job has, and that stay.
         """
-        gone: dict[BurstId, BurstUsage] = {}
+        gone: set[BurstId] = set()
         start, known = 0.0, True
         if not self._limited:
             return Room(start, known, frozenset())
-        lacks = self._lacks(asked, ())
-        by_end = sorted(self._live.items(), key=lambda it: (it[1].until, it[0]))
-        for name, use in by_end:
+        left = self._now.copy()
+        for each in self._ahead:
+            left.add(each)
+        refused = self._exceeded(left, asked)
+        for name, use in self._by_end():
             at = use.until if use.until < math.inf else late
-            if lacks is None or at == math.inf:
+            if refused is None or at == math.inf:
                 break
             if name in own:
                 continue
-            mine = bool(use.userids & asked.charged.keys())
-            if lacks is Reason.LIMIT_USER and not mine:
+            mine = not asked.charged.keys().isdisjoint(use.charged)
+            if refused.reason is Reason.LIMIT_USER and not mine:
                 continue
-            if lacks is Reason.OFFER_FULL and use.offer != asked.offer:
+            if refused.reason is Reason.OFFER_FULL and use.offer != asked.offer:
                 continue
             start, known = max(start, at), known and use.until < math.inf
-            gone[name] = use
-            lacks = self._lacks(asked, gone.values())
-        return None if lacks else Room(start, known, frozenset(gone))
+            if name is not None:
+                gone.add(name)
+            left.remove(use)
+            refused = self._exceeded(left, asked)
+        return None if refused else Room(start, known, frozenset(gone))
+
+    def _by_end(self) -> list[tuple[BurstId | None, FurtherUse]]:
+        """Return what will end, in that order: bursts, and what is promised.
+
+        Nobody waits for the end of what has not begun, and of which no limit tells it.
+        """
+        bursts = ((name, _asked(use)) for name, use in self._live.items())
+        ahead = (each for each in self._ahead if each.until < math.inf)
+        both = [*bursts, *((None, each) for each in ahead)]
+        return sorted(both, key=lambda it: (it[1].until, it[0] or ""))
 
     def keep(
         self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]
@@ -247,22 +261,19 @@ class Usage:
         """Keep that much for a job from a time on, at which these bursts are gone."""
         if not self._limited:
             return
-        ending = {name: self._live[name] for name in gone if name in self._live}
-        for name, burst in ending.items():
+        use = self._now.copy()
+        for name in gone:
+            burst = self._live.get(name)
+            if burst is None:
+                continue
+            use.remove(_asked(burst))
             if burst.until < math.inf:
                 self._due[name] = min(start, self.due(name))
-        use = self._now.without(ending.values())
         self._ahead.append(asked)
         for each in self._ahead:
-            use.add(each)
+            if each.until > start:
+                use.add(each)
         self._kept.append(_Kept(start, job, use))
-
-    def _lacks(self, asked: FurtherUse, gone: Iterable[BurstUsage]) -> Reason | None:
-        left = self._now.without(gone)
-        for each in self._ahead:
-            left.add(each)
-        refused = self._exceeded(left, asked)
-        return refused.reason if refused else None
 
     def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:
         limits, offer, nodes = self._limits, asked.offer, asked.nodes

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
+import msgspec
+
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.eligible import Eligibility, nodes_wanted
@@ -134,9 +136,7 @@ class Promises:
         share = Portion(pieces=tuple(pieces.items()), later=True)
         if self._eligible.why_not(demand, source, share):
             return None
-        until = demand.end(max(place.start, context.now))
-        sizes = tuple(pieces.values())
-        asked = FurtherUse.new(key, sizes, demand.userid, until)
+        asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         room = context.usage.when(asked, self._late(demand), own)
         # Where none has the ranks, they may be promised to a job ahead.
         now = not place.start and context.table.are_free(place.ranks)
@@ -150,6 +150,9 @@ class Promises:
         ranks = context.table.kept_for(place)
         gone = room.gone | context.table.holders(ranks)
         context.table.promise(place, demand.job, demand.duration)
+        if place.known:
+            until = demand.end(max(place.start, context.now))
+            asked = msgspec.structs.replace(asked, until=until)
         context.usage.keep(demand.job, asked, place.start, gone)
         promise = Promise(
             job=demand.job,
