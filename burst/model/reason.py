@@ -418,7 +418,7 @@ class Reason(enum.Enum):
     OFFER_COOLDOWN = _offer(
         "{why}; set aside until {until!t} (burst enable {provider} forgets it)",
         passing=True,
-        guests="failed, and is set aside until {until!t}",
+        guests="could not be provided, and is set aside until {until!t}",
     )
     OFFER_DRAINED = _offer(
         "its last {failures} bursts could run no job: {why}; set aside until {until!t}"

@@ -122,7 +122,7 @@ def test_what_is_explained_is_read_until_q():
         (
             "provider",
             {"providers": [provider_row(disabled="no quota", trouble="late")]},
-            ["burst enable gke", "late", "9 of 10 bursts within 2m00s"],
+            ["burst enable gke", "late", "9 of 10 within 2m00s"],
         ),
         (
             "provider",

@@ -52,7 +52,7 @@ def test_slots_say_that_they_are_leased_and_to_guests_not_to_whom():
     [
         (Refused(SECRET), "disabled", "the owner of the instance sees why"),
         (SpecRefused(SECRET, by_rule=True), "refused", "of the instance sees why"),
-        (InsufficientCapacity(SECRET), "set_aside_why", "could not be had"),
+        (InsufficientCapacity(SECRET), "set_aside_why", "could not be provided"),
     ],
 )
 def test_guests_are_not_told_what_a_provider_says_of_its_account(error, where, words):

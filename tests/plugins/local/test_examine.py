@@ -106,7 +106,7 @@ def test_a_place_where_no_directory_can_be_is_wrong(inside: str, place: Path) ->
 
 def test_a_directory_too_long_for_any_socket_is_wrong(place: Path) -> None:
     found = examine(place, dir=str(place / ("x" * 60)))
-    assert "a unix socket's path has 107" in only(found, Level.WRONG)
+    assert "a unix socket's path has at most 107" in only(found, Level.WRONG)
 
 
 def test_a_host_too_long_for_its_socket_is_noted(place: Path) -> None:

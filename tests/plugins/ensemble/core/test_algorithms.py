@@ -65,7 +65,7 @@ def test_it_grows_by_the_job_of_its_strategy(strategy: str, size: int) -> None:
     seen = view(4, **queued(1, 3, 1))
     found = decided("workload-demand", seen, WAITED, scaleUpStrategy=strategy)
     assert found.nodes == size
-    assert "3 jobs wait" in found.why
+    assert "3 jobs have waited" in found.why
 
 
 def test_a_random_job_is_drawn_of_the_seed() -> None:
