@@ -36,6 +36,8 @@ def main(words: Sequence[str]) -> int:
     # imports and collects all, which takes it ten seconds.
     count = 3 * (os.cpu_count() or 1) // 2 + 1
     tests = [*python, "pytest", "-q", "-m", PURE, *workers(count)]
+    # What one waits for is to be seen by who made it slow.
+    tests += ["--durations=10", "--durations-min=20"]
     tests += ["--cov", "--cov-report="] if measured else []
     tests += [word for word in words if word != _MEASURED]
     status = subprocess.run(tests, check=False).returncode

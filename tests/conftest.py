@@ -41,6 +41,8 @@ _LONGEST = (
     "tests/contract/test_flux_lead.py",
     "tests/flux/test_silent.py",
 )
+# Of what tests are given that becomes a part of their names.
+_LONGEST_NAME = 200
 
 
 def _place(item: pytest.Item) -> int:
@@ -116,6 +118,16 @@ def _missing() -> dict[str, str]:
     if MONTH not in os.environ:
         missing["month"] = f"want of minutes (make e2e, or {MONTH}=1000)"
     return missing
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its length.
+
+    Workers send each name to and fro, one of 200 kB too.
+    """
+    if not isinstance(val, str | bytes) or len(val) <= _LONGEST_NAME:
+        return None
+    return f"{argname}-of-{len(val)}"
 
 
 def pytest_collection() -> None:
