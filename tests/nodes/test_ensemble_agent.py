@@ -45,7 +45,6 @@ pytestmark = [
     needs_flux,
     needs_operator,
 ]
-LONG_S = 150.0
 FILES = MANIFESTS / "ensemble-agent"
 TOKEN = "0123456789abcdef0123456789abcdef"
 SOCKET = "local:///mnt/flux/config/run/flux/local"
@@ -206,18 +205,18 @@ def words_of(path: Path) -> list[bytes]:
 
 def test_a_minicluster_of_somebody_else_runs_each_job_once(seed: AgentSeed) -> None:
     seed.apply()
-    wait_until(lambda: seed.succeeded() >= 1, seed.look, LONG_S)
+    wait_until(lambda: seed.succeeded() >= 1, seed.look)
     instance = check_report(seed)
     own = seed.member_flux("submit", "-N1", "--cwd=/tmp", "true").strip()
     kill_agent()
     wait_until(lambda: seed.agent().get("restartCount", 0) >= 1, seed.look)
     before = seed.succeeded()
-    wait_until(lambda: seed.succeeded() > before, seed.look, LONG_S)
+    wait_until(lambda: seed.succeeded() > before, seed.look)
 
     # The pod of rank 0 with broker and agent; the next one has the same instance.
     pod = seed.pods()["0"]["metadata"]["name"]
     seed.cluster.kubectl("delete", "pod", pod, "-n", seed.far, "--grace-period=20")
-    wait_until(lambda: seed.row.get("state") == "ended", seed.look, LONG_S)
+    wait_until(lambda: seed.row.get("state") == "ended", seed.look)
     member = seed.member["member"]
     assert member["why"] == "8 jobs have succeeded"
     assert member["instance"] == instance

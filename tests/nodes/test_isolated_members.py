@@ -14,6 +14,7 @@ from tests.kubelab.cluster import Cluster
 from tests.nodes.isolated_site import IsolatedSite, isolated_site
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 FILE = """
@@ -42,7 +43,8 @@ name = "two"
 command = "sh -c 'echo two on $(flux getattr size)'"
 nodes = 2
 """
-LONG_S = 180.0
+# Three bursts, one after another.
+LONG_S = 2 * HANG_S
 
 
 @pytest.fixture
