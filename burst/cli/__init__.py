@@ -55,8 +55,8 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "watch": ["burst.cli.watch:watch"],
 }
 
-# What who submits jobs uses, and what who has bursts of his own does. Packages add
-# commands of the second kind.
+# Commands about jobs, and commands about bursts. Those that packages add are listed
+# with the second.
 _JOBS = ("explain", "plan", "request", "output", "release", "cost")
 _BURSTS = ("status", "watch", "resize", "down", "kubeconfig", "report")
 

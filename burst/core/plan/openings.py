@@ -240,6 +240,7 @@ class Openings:
         most, demand = self._context.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.extra)
+        # No slot is chosen: what failed counts by the offer alone.
         share = Portion(use, tuple(("", size) for size in sizes))
         return self._eligible.why_not_so_much(source, share, demand)
 
