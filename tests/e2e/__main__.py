@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 
@@ -164,14 +165,31 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
     command += ["-m", of_stage(stage.mark), *workers(stage.workers)]
     if not any(Path(word.split("::")[0]).exists() for word in options):
         command += files_of(stage.mark)
-    try:
-        status = stage.run([*command, *options])
-    except build.Unavailable as missing:
-        return _skipped(stage, str(missing), options, _in_ci())
-    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
-        return Outcome(f"FAILED: what it runs in could not be made: {error}", True)
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place) / "report.xml"
+        try:
+            status = stage.run([*command, f"--junitxml={report}", *options])
+        except build.Unavailable as missing:
+            return _skipped(stage, str(missing), options, _in_ci())
+        except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+            return Outcome(f"FAILED: what it runs in could not be made: {error}", True)
+        ran, skipped = _counts(report)
+    if not ran and skipped and not status:
+        return Outcome(f"SKIPPED, all {skipped} tests, as each says above")
     fails = _in_ci() and bool(machine.lacks(_installable(stage.wants)))
     return _judge(status, machine.lacks(stage.wants), fails)
+
+
+def _counts(report: Path) -> tuple[int, int]:
+    """Return how many tests ran and how many were skipped, by pytest's JUnit file.
+
+    None of either where there is no such file, as after an error of pytest's own.
+    """
+    if not report.exists():
+        return 0, 0
+    suites = ElementTree.parse(report).getroot().findall("testsuite")
+    skipped = sum(int(suite.get("skipped", 0)) for suite in suites)
+    return sum(int(suite.get("tests", 0)) for suite in suites) - skipped, skipped
 
 
 def _installable(programs: Sequence[str]) -> list[str]:

@@ -167,6 +167,22 @@ def test_some_that_were_skipped_are_told_and_fail_in_ci(
     assert main([], Fake().machine, stages) == 1
 
 
+def test_a_stage_all_of_whose_tests_skip_themselves_is_not_told_as_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = tmp_path / "test_one.py"
+    test.write_text("import pytest\npytestmark = pytest.mark.skip('no unit')\n")
+    stages = [Stage("nodes", lambda command: subprocess.run(command).returncode)]
+    for one in ("def test_one(): ...\n", "def test_two(): ...\n"):
+        test.write_text(test.read_text() + one)
+    words = [str(test), "-m", "not nodes", "--rootdir", str(tmp_path)]
+    assert main(words, Fake().machine, stages) == 0
+    assert "SKIPPED, all 2 tests, as each says above" in capsys.readouterr().out
+    test.write_text(test.read_text() + "def test_three(): ...\npytestmark = []\n")
+    assert main(words, Fake().machine, stages) == 0
+    assert re.search(r"nodes .* passed$", capsys.readouterr().out, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("stage", "told"),
     [
