@@ -87,7 +87,7 @@ class Stand:
 
 
 class Hand:
-    """A person with a script, who starts followers when he submits a job."""
+    """A person with a script, who starts followers when they submit a job."""
 
     def __init__(self, lead: Lead, cli: CliHarness) -> None:
         identity = lead.identity()

@@ -50,7 +50,7 @@ class Denied(BurstError):
 
 
 class CallsTooOften(BurstError):
-    """A user calls the daemon too often: nothing was done, he may try again later."""
+    """A user calls the daemon too often: nothing was done. Try again later."""
 
 
 class LeadError(BurstError):

@@ -159,7 +159,7 @@ class Lead(Protocol):
     def events(self, job: JobId) -> Sequence[Event]:
         """Return the events of a job (RFC 21), also of one that has ended.
 
-        The last of them may be missing for a moment. A guest may ask for his own jobs.
+        The last of them may be missing for a moment. Guests may ask for their own jobs.
         Raises LeadError if there is no such job, or it is another user's.
         """
         ...

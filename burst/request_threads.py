@@ -93,8 +93,8 @@ class RequestThreads:
 class _Lane:
     """Work on up to `most` threads, started when needed.
 
-    Users take turns, each with the work that he gave first, on up to `of_user` threads
-    at a time: who gives much, or work that takes long, keeps no other from his turn.
+    Users take turns, each with their oldest work first, on up to `of_user` threads at
+    a time: who gives much, or work that takes long, keeps no other from a turn.
     """
 
     def __init__(self, name: str, most: int, of_user: int) -> None:

@@ -201,9 +201,9 @@ class GuestSettings(Table, frozen=True):
     """`[guests]`: what users of the instance may do who are not its owner."""
 
     request_nodes: int = 0
-    """How many nodes the live bursts of one user may have together that he requested
-    (`burst request -N`), within all limits and budgets. 0: only the instance owner
-    requests bursts, since nodes without a job cost money, too."""
+    """How many nodes the live bursts that one user requested (`burst request -N`) may
+    have together, within all limits and budgets. 0: only the instance owner requests
+    bursts, since nodes without a job cost money, too."""
     calls_per_second: float = 20.0
     """How often one user may call the daemon in the long run. A command that waits
     (`burst request`) asks five times a second; a call that has the daemon do something

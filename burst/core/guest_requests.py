@@ -56,7 +56,7 @@ class GuestLimits:
             )
 
     def _check_association(self, userid: int, nodes: int) -> None:
-        """One of his banks has to have room: a request names none.
+        """One of the user's banks has to have room: a request names none.
 
         Of several it is the default one, where that is known: the plugin of
         flux-accounting does not tell it.
@@ -69,15 +69,15 @@ class GuestLimits:
             )
         if banks.associations is None:
             return
-        his = banks.of_user(userid)
-        if not his:
+        theirs = banks.of_user(userid)
+        if not theirs:
             raise Denied(
                 "you have no active account in flux-accounting",
                 "ask who keeps the accounts of this instance; flux account view-user"
                 " shows yours",
             )
         default = banks.associations.defaults.get(userid)
-        asked = [default] if default else sorted(his)
+        asked = [default] if default else sorted(theirs)
         why = [self._full(userid, bank, nodes) for bank in asked]
         if all(why):
             raise BurstError(
@@ -104,7 +104,7 @@ class GuestLimits:
 def take_down_guests(
     records: Records, burst_id: str, userid: int, now: float
 ) -> TickResult:
-    """Take down a burst that a guest requested himself. Raises Denied, BurstError.
+    """Take down a burst that a guest requested. Raises Denied, BurstError.
 
     What runs on it goes on to its end. A burst of another user is refused in the words
     for one that does not exist.

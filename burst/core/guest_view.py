@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What of an answer of the service a guest may read: his own, and what is of nobody.
+"""What a guest may read of an answer of the service: their own, and what is nobody's.
 
-A guest is a user of the instance who is not its owner. Rows are made for him alone by
-those who make them; `GuestView.hide` is the last step, which takes the ids of other
-users' jobs and bursts out of all texts, whatever made them.
+A guest is a user of the instance who is not its owner. Rows are made for this user
+alone by those who make them; `GuestView.hide` is the last step, which takes the ids of
+other users' jobs and bursts out of all texts, whatever made them.
 """
 
 from __future__ import annotations
@@ -81,26 +81,26 @@ class GuestView:
         self._userid, self._records = userid, records
         jobs = world.lead.jobs.values() if world.lead else ()
         self.jobs = frozenset(job.id for job in jobs if job.userid == userid)
-        """His jobs that the lead shows."""
+        """Those of the guest that the lead shows."""
 
-    def is_his(self, burst: Burst) -> bool:
-        """Tell whether a burst was made for him, or was given a job of his."""
+    def is_theirs(self, burst: Burst) -> bool:
+        """Tell whether a burst was made for the guest, or given one of their jobs."""
         if self._userid in burst.lease.userids or not self.jobs.isdisjoint(burst.jobs):
             return True
         return any(was_assigned(burst, job) for job in self.jobs)
 
     def sees(self, burst: str) -> bool:
-        """Tell whether the burst of that id is on record and his."""
+        """Tell whether the burst of that id is on record and theirs."""
         known = self._records.bursts.get(BurstId(burst))
-        return known is not None and self.is_his(known)
+        return known is not None and self.is_theirs(known)
 
     def hide(self, row: Any) -> Any:
         """Return a row for JSON without ids of other users' jobs and bursts."""
         if isinstance(row, str):
             return self.hide_in(row)
         if isinstance(row, dict):
-            # `name` is what he called his job. A row that says whose it is has the id
-            # of a job of his, which the archive may know alone.
+            # `name` is the name that its user gave a job. A row that says whose it is
+            # has the id of a job of the guest, which the archive may know alone.
             kept = {"name", "id"} if row.get("userid") == self._userid else {"name"}
             return {
                 key: value if key in kept else self.hide(value)
@@ -118,7 +118,7 @@ class GuestView:
 
     @functools.cached_property
     def _known_jobs(self) -> frozenset[JobId]:
-        """His jobs, those of the accounts too: the lead has dropped them by then."""
+        """Of the guest; those of the accounts too, as the lead drops them in time."""
         records = self._records
         paid = (*records.settled.values(), *records.entries.values())
         return self.jobs.union(

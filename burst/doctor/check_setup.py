@@ -90,7 +90,7 @@ def check_user(
     """Check that whoever asks is the user as whom the daemon runs. Nothing, if so.
 
     `name` gives a user's name. Another has other rights, files and processes, so that
-    what is found for him, root too, may be wrong for the daemon.
+    what is found for them, root too, may be wrong for the daemon.
     """
     if not isinstance(boot, BootInfo) or boot.userid == boot.owner:
         return []

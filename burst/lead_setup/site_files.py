@@ -134,7 +134,7 @@ def _note(
 def check_places(paths: Iterable[Path]) -> None:
     """Raise ConfigError where root would write for whoever owns a directory.
 
-    He could put a link there at any moment, which leads to any file.
+    The owner could put a link there at any moment, which leads to any file.
     """
     if os.geteuid():
         return

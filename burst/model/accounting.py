@@ -36,14 +36,14 @@ class AssociationUse(msgspec.Struct, frozen=True):
 
 
 class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one user in one bank, and what his jobs use of them."""
+    """Limits of one user in one bank, and what their jobs use of them."""
 
     max_running_jobs: int = UNLIMITED
     max_nodes: int = UNLIMITED
     max_cores: int = UNLIMITED
     max_sched_jobs: int = UNLIMITED
     running: AssociationUse = AssociationUse()
-    """By all his running jobs in this bank."""
+    """By all their running jobs in this bank."""
     by_queue: Mapping[str, AssociationUse] = {}
     """By those in each queue; cores are not counted there."""
     queues: frozenset[str] | None = None

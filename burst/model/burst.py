@@ -103,7 +103,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     requested it."""
     requester: int | None = None
     """The guest who requested it ahead of jobs, who is its only user: jobs of others
-    do not run on it, and he may end it. None for all others."""
+    do not run on it, and who may end it. None for all others."""
     banks: tuple[str, ...] = ()
     """Those that pay for the jobs it was made for; none where jobs have no bank."""
     queues: tuple[str, ...] = ()

@@ -14,9 +14,9 @@ class CallRate(msgspec.Struct, frozen=True):
     """What one user may do."""
 
     per_second: float
-    """Calls that he gets for each second; above 0."""
+    """Calls that a user gets for each second; above 0."""
     at_once: float
-    """The most that he can save up; at least 1."""
+    """The most that a user can save up; at least 1."""
 
 
 class SavedCalls(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class SavedCalls(msgspec.Struct, frozen=True):
 def take_calls(
     saved: SavedCalls | None, rate: CallRate, cost: float, now: float
 ) -> tuple[SavedCalls, float]:
-    """Return what a user has left after a call, and how long he has to wait for it.
+    """Return what a user has left after a call, and how long to wait for it.
 
     `saved` is None for a user who has not called for long. Where the wait is 0 the call
     is taken. Else nothing is taken, and it is in how many seconds it would be. A call

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Subordinate user ids: numbers that a user may have besides his own (subuid(5)).
+"""Subordinate user ids: numbers that a user may have besides their own (subuid(5)).
 
 A process in a user namespace is seen by these numbers on its host (newuidmap(1)), munge
 signs for them, and Flux takes their requests and jobs. They are no accounts: the IMP
-starts no job of a number without an entry in passwd. Whoever had limits of his own for
+starts no job of a number without an entry in passwd. Whoever had separate limits for
 each of 65,536 numbers would have none.
 """
 
@@ -31,7 +31,7 @@ class SubuidRange(msgspec.Struct, frozen=True):
     first: int
     end: int
     owner: str
-    """The name of the user whose numbers they are, or his own number."""
+    """The name of the user whose numbers they are, or their own number."""
 
 
 class Subuids:

@@ -21,7 +21,7 @@ from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.fsd import format_fsd
 
 ASK_EVERY_S = 15.0
-"""Who got a bank just now waits so long for his bursts, and so does who was over a
+"""Who got a bank just now waits so long for bursts, and so does who was over a
 limit. An answer of ten thousand associations takes the job manager some 30 ms."""
 LIFETIME_S = 3600.0
 """An answer holds for so long. Who may use which bank changes rarely, and a database

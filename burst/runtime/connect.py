@@ -138,7 +138,7 @@ def require_owner(identity: LeadIdentity, userid: int) -> None:
 
     With `[access] allow-root-owner` Flux gives root the rights of the owner. But local
     followers of a daemon that root started would be brokers of root, on which the owner
-    may run what he likes as root (flux exec), and no job of a guest runs.
+    may run anything as root (flux exec), and no job of a guest runs.
     """
     owner = identity.owner_userid
     # Without that setting Flux does not take root for the owner, so that the connection

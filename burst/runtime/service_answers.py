@@ -136,7 +136,7 @@ def explain(
         if userid is None:
             return _story_of(burst, snapshot)
         view = guest_view(snapshot, userid)
-        if view.is_his(burst):
+        if view.is_theirs(burst):
             return story_for(view, _story_of(burst, snapshot))
     try:
         job_id = parse_job(name)

@@ -136,7 +136,7 @@ class ServiceApi:
             error.advice = view.hide_in(error.advice)
             raise
         if method == self._output:
-            return answer  # his own words
+            return answer  # what their own job printed
         hidden: Row = guest_view(self._engine().snapshot, request.userid).hide(answer)
         return hidden
 
@@ -260,7 +260,7 @@ class ServiceApi:
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
             if userid is not None:
-                # Again: several of his requests may be carried out in one tick.
+                # Again: several requests of a user may be carried out in one tick.
                 nodes = demand.request.nodes
                 GuestLimits(records, world, settings, now).check(userid, nodes)
             made, decision = commands.make_requested_burst(
@@ -327,8 +327,8 @@ class ServiceApi:
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)
         if not request.owner:
-            # Neither his note nor his force: one is in the owner's log, and with the
-            # other a follower may go on that disturbs the next burst.
+            # Without their note and force: the note would be in the owner's log, and
+            # with force a follower may go on that disturbs the next burst.
             burst, userid = asked.burst, request.userid
             return self.carry_out(
                 lambda records, _, __, now: (

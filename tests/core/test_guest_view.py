@@ -69,11 +69,11 @@ def test_a_burst_is_his_that_has_or_had_a_job_of_his():
     for event in events:
         shared = lifecycle.apply(shared, event)
     seen = GuestView(GUEST, recorded(shared), WORLD)
-    assert seen.is_his(shared)
+    assert seen.is_theirs(shared)
     over = lifecycle.apply(shared, Event(T0, "job-finish", {"id": his}))
     assert HIS not in over.jobs
-    assert seen.is_his(over)
-    assert not seen.is_his(burst_of(OTHER))
+    assert seen.is_theirs(over)
+    assert not seen.is_theirs(burst_of(OTHER))
     own_events = [
         {"name": "job-hold", "text": f"job {his} is held"},
         {"name": "submit", "text": "it was planned"},

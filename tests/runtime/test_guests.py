@@ -148,7 +148,7 @@ def test_a_burst_that_a_guest_requests_is_his_alone():
     assert len(asking.sim.bursts) == 2
 
 
-def test_a_guest_takes_down_what_he_requested_and_nothing_else():
+def test_a_guest_takes_down_what_they_requested_and_nothing_else():
     asking = allowed()
     asking.sim.joins = False
     job = asking.sim.lead.submit(whole(3), userid=GUEST)
@@ -270,7 +270,7 @@ def _site():
 SHARED, OTHERS_JOB = _site()
 
 
-def test_an_array_of_jobs_gets_its_user_no_more_than_his_limit():
+def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
     sim = Sim(limits={"max_nodes_per_user": 2})
     sim.tick(2)
     lent = whole(1, constraint='{"properties":["burst"]}')
@@ -290,7 +290,7 @@ def test_an_array_of_jobs_gets_its_user_no_more_than_his_limit():
     assert set(few) <= set(sim.lead.running())
 
 
-def test_an_array_of_jobs_gets_its_user_no_more_than_his_budget():
+def test_an_array_of_jobs_gets_its_user_no_more_than_their_budget():
     sim = Sim(
         prices={"local.nodes": 1.0},
         budget=[{"limit": 1.0, "match": {"user": GUEST}}],

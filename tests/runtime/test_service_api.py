@@ -109,7 +109,7 @@ def test_a_quarantined_burst_shows_why():
     assert burst["note"] == "event reaped in state provision"
 
 
-def test_a_guest_sees_and_releases_his_own_only():
+def test_a_guest_sees_and_releases_their_own_only():
     asking = Asking()
     asking.sim.joins = False
     his = asking.sim.lead.submit(whole(4), userid=GUEST)

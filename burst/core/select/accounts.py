@@ -2,7 +2,7 @@
 """Nothing is made for user ids that are no accounts: subordinate ones (subuid(5)).
 
 Limits, budgets and rates are by user. A user who has thousands of ids would have
-thousands of them, and his jobs under such an id could not even run: the IMP starts
+thousands of them, and jobs under such an id could not even run: the IMP starts
 none for an id without an entry in passwd.
 """
 

@@ -57,7 +57,7 @@ class LimitsInUse:
     def nodes_in_use(self, userid: int, bank: str) -> int:
         """Return how many nodes count against a user in a bank, where limits are known.
 
-        With those of bursts that he requested, as far as no job of his uses them.
+        With those of bursts that the user requested, unless their jobs use them.
         """
         limits = self._facts and self._facts.associations.get((userid, bank))
         running = limits.running.nodes if limits else 0

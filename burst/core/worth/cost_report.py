@@ -2,7 +2,7 @@
 """The answer to `burst cost`: reserved, settled, left and wasted, ready for JSON.
 
 Amounts are in the unit of the prices. A user other than the instance owner is shown
-his own part alone.
+their own part alone.
 """
 
 from __future__ import annotations
