@@ -57,21 +57,21 @@ def _admin(what: str) -> NextStep:
 _NEXT_TICK = _daemon("decides again at its next tick, within [daemon] cadence")
 _AS_OTHERS_END = _daemon("tries again when other bursts release their nodes")
 _OTHER_OFFER = _daemon(
-    "uses another offer; this one is none for the job before its user changes the job"
-    " or an administrator the settings"
+    "uses another offer; the job cannot have this one unless its user changes the job"
+    " or an administrator changes the settings"
 )
-_OR_GIVES_UP = "or else the daemon has it leave its nodes{by}"
+_OR_GIVES_UP = "otherwise the daemon takes its nodes back{by}"
 
 NEXT_STEPS: Mapping[Reason, NextStep] = {
-    Reason.LOCAL: _flux("starts it on these nodes, as its scheduler looks at it"),
+    Reason.LOCAL: _flux("starts it on these nodes when its scheduler considers it"),
     Reason.STARTING: _flux("starts it now; the daemon looks again within a second"),
-    Reason.NOT_READY: _flux("goes on with it once its {what} is there"),
+    Reason.NOT_READY: _flux("continues once it has no {what} to wait for"),
     Reason.PROLOG: _flux(
-        "starts it once that has ended, and ends what does not at its own timeout"
+        "starts it once the prolog has ended, or ends the prolog at its timeout"
         " ([job-manager.prolog] timeout, 30m by default)"
     ),
     Reason.EPILOG: _flux(
-        "frees its nodes once that has ended, and ends what does not at its own timeout"
+        "frees its nodes once the epilog has ended, or at its timeout"
         " ([job-manager.epilog] timeout, none by default)"
     ),
     Reason.RUNNING: NextStep(Actor.NOBODY, "has to act before it ends"),
@@ -97,11 +97,11 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),
     Reason.BANK_REFUSED: _user("submits it with another --bank"),
     Reason.ACCOUNTING_HOLD: _flux(
-        "goes on with it once flux-accounting's limit lets it, as other jobs end"
+        "continues once other jobs have ended and flux-accounting's limit allows it"
     ),
     Reason.ACCOUNTING_LIMIT: _daemon(
-        "rents nodes once others of {whose} have ended, or an administrator raises the"
-        " limit (flux account)"
+        "rents nodes once other jobs of {whose} have ended, or an administrator has"
+        " raised the limit (flux account)"
     ),
     Reason.PROPOSED: _provider("makes the nodes, within [deadlines] provision"),
     Reason.ASSIGNED: _daemon("releases it at the next tick, once the nodes are online"),
@@ -113,7 +113,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.RELEASED: _flux(f"starts it now, {_OR_GIVES_UP}"),
     Reason.PRIORITY_ZERO: _admin(
-        "or a plugin of Flux's, such as flux-accounting's, gives it a priority"
+        "or a priority plugin, such as flux-accounting's, gives it a priority"
         f" (flux account view-user), {_OR_GIVES_UP}"
     ),
     Reason.NODES_CLEANED: _flux(
@@ -126,7 +126,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NODES_SHARED: _flux(
         f"starts it once these nodes are free (flux jobs), {_OR_GIVES_UP}"
     ),
-    Reason.JOBS_AHEAD: _flux(f"starts it once these have begun, {_OR_GIVES_UP}"),
+    Reason.JOBS_AHEAD: _flux(f"starts it once these jobs have started, {_OR_GIVES_UP}"),
     Reason.RESERVED: _daemon("assigns them as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
@@ -134,16 +134,14 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.ISOLATED_DONE: _daemon("ends the job at its next tick"),
     Reason.ISOLATED_LOST: _user(
-        "looks whether it ran, and cancels it or releases it: burst release JOBID"
+        "checks whether it ran, then cancels it or releases it: burst release JOBID"
     ),
-    Reason.ISOLATED_REFUSED: _user(
-        "cancels it, or has it run here: burst release JOBID"
-    ),
+    Reason.ISOLATED_REFUSED: _user("cancels it, or runs it here: burst release JOBID"),
     Reason.ISOLATED_QUARANTINED: _admin("ends both: burst down {burst}"),
     Reason.NO_SLOTS: _admin("declares some: burst lead add-slot, then a restart"),
     Reason.NO_ADDRESS: _admin("sets [lead] address and port"),
     Reason.NO_OFFERS: _admin(
-        "looks at the providers: burst status; the daemon asks them again by itself"
+        "checks the providers: burst status; the daemon also asks them again"
     ),
     Reason.TOO_LARGE: _user("submits it for fewer nodes"),
     Reason.NO_ROOM: _admin("declares larger ones: burst lead add-slot, then a restart"),
@@ -163,7 +161,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.FOR_OTHERS: _OTHER_OFFER,
     Reason.KEEPING_NOT_WORTH: _daemon("compares again as the queue changes"),
     Reason.NOT_BOUGHT: _NEXT_TICK,
-    Reason.NOT_OFFERED: _daemon("goes on once its provider offers it again"),
+    Reason.NOT_OFFERED: _daemon("tries again once its provider offers it"),
     Reason.SHAPE_MISMATCH: _OTHER_OFFER,
     Reason.NODE_SMALL: _OTHER_OFFER,
     Reason.FEW_NODES: _OTHER_OFFER,
@@ -181,20 +179,20 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it anew with --burst"),
-    Reason.LOST_RECORD: _admin("ends what it may be: burst down BURST"),
+    Reason.LOST_RECORD: _admin("takes that burst down: burst down BURST"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
     Reason.OFFER_DRAINED: _admin(
-        "mends what failed, then says burst enable {provider}; by itself the daemon"
+        "repairs what failed, then types burst enable {provider}; otherwise the daemon"
         " tries it again at {until!t}"
     ),
     Reason.SPEC_REFUSED: _admin(
-        "mends what was refused, then says burst enable {provider}; by itself the"
+        "corrects what was refused, then types burst enable {provider}; otherwise the"
         " daemon tries it again at {until!t}"
     ),
-    Reason.ON_TRIAL: _daemon("goes on once that burst is online or has failed"),
-    Reason.DISABLED: _admin("mends that, and enables it: burst enable {provider}"),
+    Reason.ON_TRIAL: _daemon("tries again once that burst is online or has failed"),
+    Reason.DISABLED: _admin("corrects that, then enables it: burst enable {provider}"),
     Reason.BREAKER: _daemon("tries it again at {until!t}"),
-    Reason.OFFERS_UNKNOWN: _provider("answers; it is asked again by itself"),
+    Reason.OFFERS_UNKNOWN: _provider("answers; the daemon asks it again"),
     Reason.LIMIT_NODES: _AS_OTHERS_END,
     Reason.LIMIT_BURSTS: _AS_OTHERS_END,
     Reason.LIMIT_BURST: _admin("raises the limit, or its user asks for fewer nodes"),
@@ -205,12 +203,12 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         " administrator raises the limit under [[budget]]"
     ),
     Reason.BUDGET_OVER: _admin("sets another last day (until) under [[budget]]"),
-    Reason.BUDGET_UNREAD: _admin("mends the record: burst doctor"),
+    Reason.BUDGET_UNREAD: _admin("repairs the record: burst doctor"),
     Reason.LIMIT_USER: _AS_OTHERS_END,
 }
 
 OFFERS_STAY_DOWN = _user(
-    "changes the job, or an administrator the settings, as is said of each offer"
+    "changes the job, or an administrator changes the settings, as each offer says"
 )
 """Instead of that of TURNED_DOWN, where no offer may be had by waiting."""
 
@@ -232,18 +230,16 @@ BURST_STEPS: Mapping[State, NextStep] = {
         "takes it down once nothing needs it: [deadlines] idle, or its lease{until}"
     ),
     State.DRAIN: _flux(
-        "starts nothing on it any more; jobs that run there are waited for, and past"
-        " [deadlines] drain{until} that is reported"
+        "starts no new job on it and runs the jobs there to their end; after"
+        " [deadlines] drain{until} the daemon reports the delay"
     ),
     State.REAP: _provider(
-        "deletes it, and is called again until nothing is left; past [deadlines]"
-        " reap{until} that is reported"
+        "deletes it; the daemon repeats the call until nothing is left, and after"
+        " [deadlines] reap{until} reports the delay"
     ),
     State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
 }
-LOST = _provider(
-    "starts followers again that were lost, within [deadlines] rejoin{until}"
-)
+LOST = _provider("starts the lost followers again, within [deadlines] rejoin{until}")
 """Of an online burst that has lost ranks."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """Of a burst that is quarantined, whatever its state."""

@@ -114,13 +114,13 @@ class Reason(enum.Enum):
     # It is held as long, where it might block others. Told in no memo: it is over soon,
     # and only where one user has thousands of such jobs it is so at all.
     NOT_YET_READ = _not_refused(
-        "its constraint is evaluated in a later tick: those of its user's other jobs"
-        " take longer than a tick may",
+        "its constraint is evaluated in a later tick, as its user's other jobs use up"
+        " the time of this one",
         memo=None,
     )
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
     QUEUE_STOPPED = _not_refused(
-        "its queue{queue} is stopped{why}, so that Flux starts no job of it"
+        "its queue{queue} is stopped{why}, so Flux starts none of its jobs"
         " (flux queue start{queue}); no nodes are rented for it",
         memo="waiting",
     )
@@ -130,12 +130,13 @@ class Reason(enum.Enum):
         memo="waiting",
     )
     QUEUE_GONE = _not_refused(
-        "the instance has no queue {queue}, so that Flux starts no job of it; no nodes"
-        " are rented for it ({help})",
+        "the instance has no queue {queue}, so Flux starts none of its jobs and no"
+        " nodes are rented for them ({help})",
         memo="waiting",
     )
     QUEUE_LIMIT = _not_refused(
-        "Flux would not take it into queue {queue}, from which burst jobs start: {why}",
+        "Flux does not accept it in queue {queue}, from which burstable jobs start:"
+        " {why}",
         memo="waiting",
     )
     QUEUE_DISABLED = _not_refused(
@@ -163,8 +164,8 @@ class Reason(enum.Enum):
     # Told in no memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; where none is made, it is decided without that at {until!t}"
-        " ([deadlines] forecast)",
+        " forecast yet; it is decided without a forecast at {until!t} ([deadlines]"
+        " forecast)",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
@@ -176,19 +177,19 @@ class Reason(enum.Enum):
 
     NO_ACCOUNT = _not_refused(
         "its user {userid} is a subordinate user id of {whose} (subuid(5)) and not an"
-        " account, so no nodes are rented for it; where it is one, the instance owner"
-        " sets take_subuids under [guests]",
+        " account, so no nodes are rented for it; if it is an account, the instance"
+        " owner sets take_subuids under [guests]",
         memo="waiting",
     )
 
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(
-        "it waits for flux-accounting to say whose its bank is; decided without that at"
-        " {until!t} ([deadlines] accounting)",
+        "it waits for flux-accounting to say who may use its bank, until {until!t} at"
+        " the latest ([deadlines] accounting)",
         memo=None,
     )
     BANK_REFUSED = _waits(
-        "bank {bank} is not its user's by flux-accounting (whose are: {own}), so no"
+        "by flux-accounting its user may not use bank {bank} (may use: {own}), so no"
         " nodes are bought for it; submit it with another --bank",
         lasting=False,
     )
@@ -329,7 +330,7 @@ class Reason(enum.Enum):
         "its constraints exclude every rank slot",
     )
     DAEMON_STOPPING = _waits(
-        "the daemon is stopping and takes all bursts down; it makes none before it is"
+        "the daemon is stopping and takes all bursts down; it makes new ones once it is"
         " started again",
         lasting=False,
     )
@@ -358,7 +359,7 @@ class Reason(enum.Enum):
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)
     KEEPING_NOT_WORTH = _offer(
-        "what it takes to keep it for the job is more than its rule pays", passing=True
+        "keeping it for the job costs more than its rule pays", passing=True
     )
     # Of nodes that would be bought.
     NOT_BOUGHT = _offer("nothing is bought for the job now", passing=True)
@@ -416,20 +417,20 @@ class Reason(enum.Enum):
         guests="a record cannot be read, and may be of this job in an isolated burst",
     )
     OFFER_COOLDOWN = _offer(
-        "{why}; set aside until {until!t} (burst enable {provider} forgets it)",
+        "{why}; set aside until {until!t} (burst enable {provider} ends that)",
         passing=True,
         guests="could not be provided, and is set aside until {until!t}",
     )
     OFFER_DRAINED = _offer(
         "its last {failures} bursts could run no job: {why}; set aside until {until!t}"
-        " (burst enable {provider} forgets it)",
+        " (burst enable {provider} ends that)",
         passing=True,
         guests="Flux drained the nodes of its last {failures} bursts before a job began"
         " there; set aside until {until!t} (the owner of the instance sees why)",
     )
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"
-        " (burst enable {provider} forgets it)",
+        " (burst enable {provider} ends that)",
         passing=False,
         guests="refused such a burst; not tried again before {until!t} (the owner of"
         " the instance sees why)",

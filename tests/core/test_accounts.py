@@ -51,8 +51,8 @@ def test_its_job_gets_no_nodes_and_is_told_why(beside):
     assert why.reason is Reason.NO_ACCOUNT
     assert why.text() == (
         "its user 100000 is a subordinate user id of ann (subuid(5)) and not an"
-        " account, so no nodes are rented for it; where it is one, the instance owner"
-        " sets take_subuids under [guests]"
+        " account, so no nodes are rented for it; if it is an account, the instance"
+        " owner sets take_subuids under [guests]"
     )
     assert its.lead.memos[job]["state"] == "waiting"
 

@@ -75,12 +75,11 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
         (("provision-start",), f"within [deadlines] provision ({until})"),
         (("provision-start", "provision-finish"), "within [deadlines] join ("),
         (ONLINE, "the daemon takes it down once nothing needs it: [deadlines] idle"),
-        ((*ONLINE, "drain"), "past [deadlines] drain ("),
-        ((*ONLINE, "exception"), "past [deadlines] reap ("),
+        ((*ONLINE, "drain"), "after [deadlines] drain ("),
+        ((*ONLINE, "exception"), "after [deadlines] reap ("),
         (
             (*ONLINE, "lost"),
-            "the provider starts followers again that were lost, within [deadlines]"
-            " rejoin (",
+            "the provider starts the lost followers again, within [deadlines] rejoin (",
         ),
     ):
         assert says in next_step_of(run(*events), limits, T0)

@@ -46,8 +46,8 @@ def test_priority_0():
     wanted = job(5, whole(1), priority=0)
     told = found(wanted, lead(wanted))
     assert told.reason is Reason.PRIORITY_ZERO
-    assert "an administrator or a plugin of Flux's" in told.text()
-    assert "leave its nodes at 12:00:00 ([deadlines] release)" in told.text()
+    assert "an administrator or a priority plugin" in told.text()
+    assert "takes its nodes back at 12:00:00 ([deadlines] release)" in told.text()
 
 
 def test_a_job_that_has_its_nodes():
@@ -166,12 +166,12 @@ def test_a_prolog_or_an_epilog_that_runs_is_named():
     assert row["why"].startswith(
         "its job-manager.prolog has been running on lead-[0-1] since "
     )
-    assert row["next"].startswith("Flux starts it once that has ended")
+    assert row["next"].startswith("Flux starts it once the prolog has ended")
     s.lead.change(number, t_start=T0, epilogs={"job-manager.epilog": T0})
     s.tick()
     row = s.explained(number)
     assert "keeps lead-[0-1] while its job-manager.epilog runs" in row["why"]
-    assert row["next"].startswith("Flux frees its nodes once that has ended")
+    assert row["next"].startswith("Flux frees its nodes once the epilog has ended")
     s.lead.change(number, t_start=T0, prologs={}, epilogs={})
     s.tick()
     row = s.explained(number)

@@ -235,7 +235,7 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
         (
             {"state": JobState.DEPEND},
             "it waits for its dependencies, not for nodes",
-            "Flux goes on with it once its dependencies is there",
+            "Flux continues once it has no dependencies to wait for",
         ),
         (
             {"state": JobState.RUN, "taken": {0: Shape(1), 1: Shape(2)}},

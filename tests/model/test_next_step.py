@@ -79,4 +79,4 @@ def test_who_waits_for_no_offer_in_vain_is_told(reasons, acts):
     refusals = tuple(OfferRejection("a/b", reason) for reason in reasons)
     told = Decision(Reason.TURNED_DOWN, {}, refusals).next_step()
     assert told.startswith(acts.value)
-    assert ("an administrator the settings" in told) == (acts is Actor.USER)
+    assert ("an administrator changes the settings" in told) == (acts is Actor.USER)

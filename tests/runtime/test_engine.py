@@ -228,7 +228,7 @@ def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
     why = s.lead.memos[job]["why"]
     # The cause, until when, and what helps sooner.
     assert "had no capacity for 4 nodes: 2 nodes are free; set aside until" in why
-    assert "(burst enable local forgets it)" in why
+    assert "(burst enable local ends that)" in why
     s.fake_settings = s.fake_settings.__class__(
         max_nodes=8, shape=s.fake_settings.shape
     )

@@ -55,8 +55,8 @@ def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told(user, 
     assert its.decision(job).reason is Reason.BANK_REFUSED
     assert its.lead.memos[job]["state"] == "waiting"
     assert its.told(job) == (
-        f"bank physics is not its user's by flux-accounting (whose are: {whose}), so no"
-        " nodes are bought for it; submit it with another --bank"
+        f"by flux-accounting its user may not use bank physics (may use: {whose}),"
+        " so no nodes are bought for it; submit it with another --bank"
     )
 
 
