@@ -45,12 +45,13 @@ def leasable_ranks(
     # Once a burst is gone, its ranks are still drained or promised for a moment.
     own = {rank for rank, why in lead.drained.items() if ends_with_lease(why)}
     never = lead.barred | lead.unfreed | (lead.drained.keys() - own)
+    soon = own | lead.promised
     ends: dict[int, float] = {
         rank: 0.0
         for slot in slots
         if slot.name not in stuck
         for rank in slot.ranks
-        if rank in own or rank in lead.promised
+        if rank in soon
     }
     holders: dict[int, BurstId] = {}
     for burst in live:
