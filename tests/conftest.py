@@ -35,12 +35,18 @@ _MARKED: dict[str, Counter[str]] = {
 # workers wait for it.
 _LONGEST = (
     "tests/machine/test_machine.py",
+    "tests/replay/test_live.py",
+    "tests/benchmarks/test_week.py",
+    "tests/core/test_refusal_cache_ticks.py",
+    "tests/core/test_shortfall.py",
     "tests/flux/test_crash.py",
     "tests/intake/test_lead_batch.py",
     "tests/flux/test_needless.py",
     "tests/contract/test_flux_lead.py",
     "tests/flux/test_silent.py",
 )
+_APART = 4
+"""Of so many of these any worker runs each test: they share nothing."""
 # Of what tests are given that becomes a part of their names.
 _LONGEST_NAME = 200
 
@@ -154,7 +160,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # unless the stage has made one for all.
         shared = "kubernetes" in marks
         group = "kubernetes" if shared else item.path.as_posix()
-        alone = _place(item) == 0 or "nodes" in marks
+        alone = _place(item) < _APART or "nodes" in marks
         alone = alone or (shared and SHARED in os.environ)
         if "xdist_group" not in marks:
             item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else group))

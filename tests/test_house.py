@@ -4,60 +4,73 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.stages import STAGES, files_of
 
 TOP = Path(__file__).parents[1]
 
 
-def modules(*under: str) -> Iterator[tuple[Path, ast.Module]]:
-    """All Python files under these directories, read."""
+class Module(NamedTuple):
+    """What a Python file imports and defines."""
+
+    imports: list[tuple[str, str]]
+    """The modules that names are imported from, each with the name."""
+    classes: list[str]
+
+
+def modules(*under: str) -> Iterator[tuple[Path, Module]]:
+    """All Python files under these directories, read once for all tests."""
     for directory in under:
         for path in sorted((TOP / directory).rglob("*.py")):
-            yield path.relative_to(TOP), ast.parse(path.read_text(encoding="utf-8"))
+            yield path.relative_to(TOP), read(path)
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The modules that names are imported from, each with the name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((node.module, alias.name) for alias in node.names)
+@functools.cache
+def read(path: Path) -> Module:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    froms = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return Module(
+        [(n.module, alias.name) for n in froms if n.module for alias in n.names],
+        [node.name for node in tree.body if isinstance(node, ast.ClassDef)],
+    )
 
 
 def test_no_module_imports_a_private_name_of_another() -> None:
-    found = [
+    private = [
         f"{path}: {module}.{name}"
-        for path, tree in modules("burst", "plugins", "tests", "benchmarks")
-        for module, name in imports(tree)
+        for path, found in modules("burst", "plugins", "tests", "benchmarks")
+        for module, name in found.imports
         # Flux's own modules are private by name, and all there is.
         if name.startswith("_")
         and not name.endswith("__")
         and not module.startswith("_flux")
     ]
-    assert found == []
+    assert private == []
 
 
 def test_nothing_imports_a_test_module() -> None:
-    found = [
+    tests = [
         f"{path}: {module}"
-        for path, tree in modules("tests", "benchmarks")
-        for module, _ in imports(tree)
+        for path, found in modules("tests", "benchmarks")
+        for module, _ in found.imports
         if module.split(".")[-1].startswith("test_")
     ]
-    assert found == []
+    assert tests == []
 
 
 def test_a_public_class_name_is_defined_once() -> None:
     places = defaultdict(list)
-    for path, tree in modules("burst", "plugins"):
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path))
+    for path, found in modules("burst", "plugins"):
+        for name in found.classes:
+            if not name.startswith("_"):
+                places[name].append(str(path))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 

@@ -167,6 +167,7 @@ def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
     assert len(sim.bursts) == 1
 
 
+@pytest.mark.no_cover
 def test_what_a_job_owes_is_kept_with_its_record(sim):
     job = submit(sim)
     sim.until(over(sim))

@@ -61,6 +61,7 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
 
 
 @pytest.mark.no_cover
+@pytest.mark.no_cover
 def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     sim, big = spread()
     paid = 0.0

@@ -67,6 +67,7 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
     assert len(sim.bursts) == 1
 
 
+@pytest.mark.no_cover
 def test_it_is_tried_again_ever_later_and_started_once_the_lead_lets_it():
     lead = RefusingLead()
     sim = Sim(lead, deadlines={"release": "60s"}, intake={"mode": "queue"})

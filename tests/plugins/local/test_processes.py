@@ -151,10 +151,22 @@ def test_without_proc_there_are_no_local_followers(tmp_path: Path) -> None:
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
     """Make a directory that looks like /proc, without a process."""
-    boot = tmp_path / "sys/kernel/random/boot_id"
+    return make_proc(tmp_path)
+
+
+@pytest.fixture
+def open_proc() -> Iterator[Path]:
+    """Make one that others can read: each start of pytest closes what `proc` is in."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        yield make_proc(Path(place))
+
+
+def make_proc(place: Path) -> Path:
+    boot = place / "sys/kernel/random/boot_id"
     boot.parent.mkdir(parents=True)
     boot.write_text("this-boot\n")
-    return tmp_path
+    return place
 
 
 def add(proc: Path, pid: int, state: str, threads: int) -> Path:
@@ -194,25 +206,26 @@ from pathlib import Path
 from burst_local.processes import is_hidden, scan
 proc = Path(sys.argv[1])
 os.setuid(65534)
+sys.stdin.readline()
 print(sorted(scan(proc)), is_hidden(os.getpid(), proc), is_hidden(1, proc))
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
 def test_with_hidepid_the_processes_of_others_are_left_out_and_ours_are_seen(
-    proc: Path,
+    open_proc: Path,
 ) -> None:
-    for directory in (proc, *proc.parents):
-        if Path(tempfile.gettempdir()) in directory.parents:
-            directory.chmod(0o755)
+    proc = open_proc
     add(proc, 1, "S", 1)
     add(proc, 12, "S", 1)
     (proc / "1").chmod(0)
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", AS_ANOTHER, proc], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", AS_ANOTHER, proc], stdin=pipe, stdout=pipe, text=True
     ) as looker:
         (proc / str(looker.pid)).mkdir(mode=0)
-        assert looker.communicate(timeout=HANG_S)[0] == "[12] True False\n"
+        said, _ = looker.communicate("look\n", timeout=HANG_S)
+        assert said == "[12] True False\n"
 
 
 def test_a_process_of_ours_that_proc_does_not_show_is_hidden(
