@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,11 @@ def planned(tmp_path: Path) -> LeadFiles:
     return write_lead(tmp_path, PLAN)
 
 
-def objects() -> Iterator[dict[str, Any]]:
-    for path in MANIFESTS.rglob("*.yaml"):
-        if path.name not in NO_OBJECTS:
-            yield from yaml.safe_load_all(path.read_text())
+@functools.cache
+def objects() -> tuple[dict[str, Any], ...]:
+    """Return all that is made; reading it takes seconds."""
+    paths = [p for p in MANIFESTS.rglob("*.yaml") if p.name not in NO_OBJECTS]
+    return tuple(made for p in paths for made in yaml.safe_load_all(p.read_text()))
 
 
 def test_broker_toml_is_that_of_the_plan(planned: LeadFiles) -> None:
