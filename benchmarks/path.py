@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from burst_embedded import lead_client
 from burst_local import LocalProvider, launch
 from burst_local.burst_dirs import ProviderDirectory
 
 from benchmarks.table import Goal, Measure, main_of
 from burst import flux
-from burst.embedded import lead_client
 from burst.errors import NotFound
 from burst.kits.broker import follower_config
 from burst.lead import Lead

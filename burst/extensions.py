@@ -9,15 +9,21 @@
 | `burst.daemon` | of the package | a `burst.runtime.daemon_package.DaemonPackage` |
 | `burst.http_routes` | of the package | from a DaemonState to routes |
 | `burst.doctor` | what `burst doctor` calls it | from Settings to findings |
+| `burst.stand_ins` | of the lead | a `StandIn` |
+
+Leads, providers and their flags of `run-burst` have groups of their own.
 
 Nothing is imported before it is asked for by its name, or all of a group is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from burst.errors import ConfigError
 
@@ -31,7 +37,26 @@ Group = Literal[
     "burst.daemon",
     "burst.http_routes",
     "burst.doctor",
+    "burst.stand_ins",
 ]
+
+
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A lead for `burst demo` where there is no Flux: how it is started and used.
+
+    It reads the files that `burst lead init` writes.
+    """
+
+    name: str
+    user: tuple[str, ...]
+    """The command with which users `submit`, `attach` to and `cancel` jobs."""
+    brokers: Callable[[Path, Sequence[str]], list[list[str]]]
+    """Returns, for a directory of these files and the lead's own hosts, the command of
+    each host's broker."""
+    uri: Callable[[Path], str]
+    """Returns FLUX_URI for that directory."""
+    tell_host: tuple[str, ...]
+    """A command that prints, in a job, the name of its host."""
 
 
 @cache

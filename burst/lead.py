@@ -6,8 +6,8 @@
 of all its jobs, takes jobs from the daemon, tells of the banks of users, has queues, a
 scheduler that can be told of leases, housekeeping, or guests, implements them too;
 `queues_of`, `scheduler_of`, `housekeeper_of` and `guests_of` return the last four.
-Implemented for Flux in `burst.flux`, and, without the last five, in `burst.embedded`;
-one contract suite, `tests/contract/`, runs against both.
+Implemented for Flux in `burst.flux`; a package may have another lead, under the scheme
+of its URI (entry points `burst.leads`). The contract suite is `tests/contract/`.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
 Unreadable (LeadGone when the connection is lost, after which only `close` is called)

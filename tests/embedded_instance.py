@@ -23,11 +23,12 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from burst.embedded import calls
-from burst.embedded.calls import JobInfo
-from burst.embedded.client import EmbeddedClient
-from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.lead_client import connect
+from burst_embedded import calls
+from burst_embedded.calls import JobInfo
+from burst_embedded.client import EmbeddedClient
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.lead_client import connect
+
 from burst.errors import LeadGone
 from burst.kits import certificate
 from burst.lead import Lead
@@ -109,7 +110,7 @@ def embedded_instance(*, statedir: bool = True) -> Iterator[EmbeddedInstance]:
 class EmbeddedInstance(LastingInstance):
     """An embedded lead and its followers."""
 
-    opener = "burst.embedded.lead_client:connect"
+    opener = "burst_embedded.lead_client:connect"
 
     def __init__(self, directory: Path, statedir: bool = True) -> None:
         self.directory = directory
@@ -226,7 +227,7 @@ class EmbeddedInstance(LastingInstance):
         self, role: str, host: str, rundir: str, *options: str, name: str = ""
     ) -> None:
         name = name or host
-        command = ["-m", "burst.embedded", role]
+        command = ["-m", "burst_embedded", role]
         command += ["--config", str(self.config), "--hostname", host]
         command += ["--rundir", str(self.directory / rundir), *options]
         log = str(self.directory / f"{name}.log")

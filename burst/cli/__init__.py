@@ -23,7 +23,6 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "demo": ["burst.cli.demo:demo"],
     "doctor": ["burst.cli.doctor:doctor"],
     "down": ["burst.cli.down:down"],
-    "embedded": ["burst.embedded.commands:group"],
     "enable": ["burst.cli.enable:enable"],
     "explain": ["burst.cli.explain:explain"],
     "gc": ["burst.cli.gc:gc"],

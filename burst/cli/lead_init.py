@@ -170,12 +170,9 @@ def _how_to_go_on(ready: InitializedLead) -> Iterator[str]:
         yield "\nIn each shell that submits or lists burst jobs:\n"
         yield f"    . {shlex.quote(str(ready.scripts.env))}"
     else:
-        yield "\nWith Flux, start the lead, and let clients find it:\n"
+        yield "\nStart the lead, and let clients find it:\n"
         yield from _start(own, files.commands)
         yield f"    export FLUX_URI={shlex.quote(files.uri)}"
-        yield "\nOr, without Flux, start the embedded lead:\n"
-        yield from _start(own, ready.embedded_commands)
-        yield f"    export FLUX_URI={shlex.quote(ready.embedded_uri)}"
     yield "\nThen:\n"
     for verb in ("doctor",) if ready.scripts else ("doctor", "daemon"):
         yield f"    {shlex.join(['burst', verb, '-c', str(ready.settings)])}"

@@ -113,7 +113,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option(
         "--uri",
-        help="URI of the lead: local://... or embedded://... Default: FLUX_URI.",
+        help="URI of the lead, such as local://... Default: FLUX_URI.",
     )
     @functools.wraps(function)
     def command(config: Path | None, uri: str | None, **others: Any) -> None:

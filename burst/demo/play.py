@@ -16,6 +16,7 @@ from types import FrameType
 from burst.demo.jobs import demo_jobs
 from burst.demo.story import Story, burst_faults, say
 from burst.errors import BurstError
+from burst.extensions import StandIn, installed, load
 from burst.flux.bindings import import_core
 from burst.model.exit_status import shell_status
 
@@ -41,7 +42,7 @@ def play(mode: str, *, flux: bool, as_json: bool) -> int:
     if flux:
         _require_flux()
     began = time.monotonic()
-    story = Story(_make_directory(), mode, flux=flux)
+    story = Story(_make_directory(), mode, None if flux else find_stand_in())
     failure, signum, followers, slots = _perform(story)
     if signum:
         shutil.rmtree(story.directory)
@@ -121,13 +122,28 @@ def report(story: Story, left: dict[str, int], *, ok: bool, as_json: bool) -> No
     keys = ("id", "provider", "ranks", "result", "timeline")
     found = {
         "ok": ok,
-        "lead": "flux" if story.flux else "embedded",
+        "lead": story.lead,
         "mode": story.mode,
         "jobs": story.jobs,
         "bursts": [{key: burst[key] for key in keys} for burst in story.bursts],
         "left": left,
     }
     sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+
+
+def find_stand_in() -> StandIn:
+    """Return the lead that is installed for where there is no Flux.
+
+    Raises BurstError, ConfigError.
+    """
+    names = sorted(installed("burst.stand_ins"))
+    if not names:
+        raise BurstError(
+            "no package with a stand-in for Flux is installed",
+            "install flux-burst-orchestrator again, or say --flux",
+        )
+    found: StandIn = load("burst.stand_ins", names[0])
+    return found
 
 
 def _require_flux() -> None:

@@ -20,6 +20,8 @@ from burst.core.timeline import STAGES
 from burst.demo.jobs import HUGE, JOBS, OWN, PASSING, SLOTS, DemoJob
 from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError
+from burst.extensions import StandIn
+from burst.model.ranks import parse_hostlist
 
 STORY_S = 120.0
 """The commands take about fifteen seconds, and several times that on a busy machine."""
@@ -35,7 +37,11 @@ class Story:
     """The demo's steps. Call `tell` once, then `take_down` in any case."""
 
     def __init__(
-        self, directory: Path, mode: str, *, flux: bool, limit_s: float = STORY_S
+        self,
+        directory: Path,
+        mode: str,
+        stand_in: StandIn | None,
+        limit_s: float = STORY_S,
     ) -> None:
         self.processes = Processes(directory)
         self.jobs: list[dict[str, Any]] = []
@@ -46,8 +52,9 @@ class Story:
         """What `burst explain` prints of each burst."""
         self.directory = directory
         self.mode = mode
-        self.flux = flux
-        self._user = ["flux"] if flux else ["burst", "embedded"]
+        self.lead = stand_in.name if stand_in else "flux"
+        self._stand_in = stand_in
+        self._user = stand_in.user if stand_in else ("flux",)
         self._ends = time.monotonic() + limit_s
         self._limit_s = limit_s
         self._slots: list[Row] = []
@@ -99,7 +106,8 @@ class Story:
 
     def _start(self) -> None:
         """Write a lead's files and start its brokers and the daemon."""
-        say(f"a lead of two nodes, {'Flux' if self.flux else 'embedded'}, is started")
+        kind = "a stand-in for Flux" if self._stand_in else "Flux"
+        say(f"a lead of two nodes, {kind}, is started")
         words = ["--hosts", OWN, "--cores", "1", "--gpus", "0"]
         for hosts in SLOTS:
             words += ["--slot", hosts]
@@ -110,7 +118,10 @@ class Story:
         if self.mode != "hold":
             scripts = (self.directory / name for name in ("start", "env"))
             text = "".join(path.read_text() for path in scripts)
-        brokers, uri = read_instructions(text, flux=self.flux)
+        brokers, uri = read_instructions(text)
+        if self._stand_in:
+            brokers = self._stand_in.brokers(self.directory, parse_hostlist(OWN))
+            uri = self._stand_in.uri(self.directory)
         self._set_up()
         self.processes.environment["FLUX_URI"] = uri
         for number, argv in enumerate(brokers):
@@ -142,8 +153,8 @@ class Story:
         self._settings.write_text(tomli_w.dumps(tables))
 
     def _submit(self, job: DemoJob) -> dict[str, Any]:
-        show = ["flux", "getattr", "hostname"]
-        show = show if self.flux else ["printenv", "BURST_HOSTNAME"]
+        stand_in = self._stand_in
+        show = stand_in.tell_host if stand_in else ("flux", "getattr", "hostname")
         text = self._type(*self._user, "submit", *job.options(), *show)
         row = {"id": text.strip(), "nodes": job.nodes, "state": "sched", "output": ""}
         self.jobs.append(row)
@@ -151,7 +162,7 @@ class Story:
 
     def _attach(self, row: dict[str, Any]) -> None:
         """Wait for a job's end, and note its output and whether it succeeded."""
-        attach = ["job", "attach", "--read-only"] if self.flux else ["attach"]
+        attach = ["attach"] if self._stand_in else ["job", "attach", "--read-only"]
         command = [*self._user, *attach, row["id"]]
         say(f"$ {shlex.join(command)}")
         done = self.processes.run(command)
@@ -229,23 +240,21 @@ class Story:
                 raise BurstError(f"{burst['id']} {burst['result']}: {burst['note']}")
 
 
-def read_instructions(text: str, *, flux: bool) -> tuple[list[list[str]], str]:
+def read_instructions(text: str) -> tuple[list[list[str]], str]:
     """Return the brokers' commands and FLUX_URI that `burst lead init` tells to use.
 
-    It prints those of Flux first, then those of the embedded lead. With a mode it
-    writes those of Flux alone, to scripts.
+    It prints them, or with a mode writes them to scripts.
     """
     starts = [
         shlex.split(li.strip().removeprefix("exec "), comments=True)
         for li in text.splitlines()
         if "# on" in li or li.strip().startswith("exec ")
     ]
-    uris = [li for li in text.splitlines() if "export FLUX_URI=" in li]
-    brokers, uri = (starts[:2], uris[0]) if flux else (starts[2:], uris[-1])
+    uri = next(li for li in text.splitlines() if "export FLUX_URI=" in li)
     # The demo starts the daemon itself, to end it before the lead.
     return [
         [word for word in argv if not word.startswith("FLUX_RC_EXTRA=")]
-        for argv in brokers
+        for argv in starts
     ], shlex.split(uri.partition("=")[2])[0]
 
 

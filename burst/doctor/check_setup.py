@@ -36,9 +36,9 @@ def check_settings(facts: SettingsFacts) -> list[Finding]:
 
 
 def check_flux_program(facts: FluxFacts, needed: bool) -> list[Finding]:
-    """Check Flux on this host. An embedded lead does not need it."""
+    """Check Flux on this host. Not every lead needs it."""
     if not needed:
-        return [ok(f"{facts.program or 'none on PATH'}; an embedded lead needs none")]
+        return [ok(f"{facts.program or 'none on PATH'}; this lead needs none")]
     found = [_program(facts)]
     if isinstance(facts.bindings, ReadFailure):
         found.append(wrong(facts.bindings.what, facts.bindings.advice))

@@ -59,7 +59,7 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or empty."""
     identity: LeadIdentity | ReadFailure
     boot: BootInfo | ReadFailure | None = None
-    """None for the embedded lead, which has no other way to start."""
+    """None for a lead that is not Flux."""
     owner: str = ""
     """The owner tag that the settings give; empty for that of the lead's store."""
 

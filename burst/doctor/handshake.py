@@ -3,7 +3,7 @@
 
 A follower with a wrong certificate logs no error and waits for ever, and the lead logs
 none either. The handshake shows it: it succeeds only with the lead's certificate. No
-message is sent after it, and neither Flux nor the embedded lead reacts to it.
+message is sent after it, and no lead reacts to it.
 
 Source: zmq_curve(7), zmq_socket_monitor(3).
 """

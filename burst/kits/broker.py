@@ -187,13 +187,29 @@ def flux_follower_argv(
     ]
 
 
-def embedded_follower_argv(config: Path, hostname: str, rundir: Path) -> list[str]:
-    """Return the command of a follower of the embedded lead, for the same broker.toml.
+class FollowerPrograms(msgspec.Struct, frozen=True):
+    """The programs that start followers, where they run."""
 
-    It runs under this Python, which has this package.
+    flux: str = "flux"
+    python: str = sys.executable
+    """For a lead with `follower_module`, which it must have."""
+
+
+def follower_argv(
+    lead: LeadIdentity,
+    programs: FollowerPrograms,
+    config: Path,
+    hostname: str,
+    rundir: Path,
+) -> list[str]:
+    """Return the command of a follower of that lead, by its broker.toml.
+
+    Raises ConfigError as `flux_follower_argv`.
     """
+    if not lead.follower_module:
+        return flux_follower_argv(programs.flux, config, hostname, rundir)
     return [
-        *(sys.executable, "-m", "burst.embedded", "follower"),
+        *(programs.python, "-m", lead.follower_module, "follower"),
         *("--config", str(config), "--hostname", hostname, "--rundir", str(rundir)),
     ]
 

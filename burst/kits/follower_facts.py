@@ -92,7 +92,7 @@ def judge(
     elif facts.machine:
         yield ok(f"followers there are {facts.machine} machines, as the lead")
     yield from _judge_user(facts.user)
-    if facts.flux is not None and lead.kind == "flux":
+    if facts.flux is not None and not lead.follower_module:
         yield from _judge_flux(facts, lead, where)
 
 

@@ -24,11 +24,7 @@ from pathlib import Path
 from burst.errors import CertificateError, ConfigError, Refused
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
-from burst.kits.broker import (
-    embedded_follower_argv,
-    flux_follower_argv,
-    follower_config,
-)
+from burst.kits.broker import FollowerPrograms, follower_argv, follower_config
 from burst.kits.private_dir import disk_errors
 from burst.kits.systemd_user import SHELL_VARIABLES
 from burst.provider import BurstSpec
@@ -146,9 +142,8 @@ def _variables(environment: Mapping[str, str]) -> list[str]:
 
 def _command(spec: BurstSpec, config: Path, flux: str) -> str:
     """Return the follower's command for sh, by the script's variables."""
-    if spec.lead.kind == "embedded":
-        argv = embedded_follower_argv(config, _HOST, Path(_RUNDIR))
-    else:
-        argv = flux_follower_argv(flux, config, _HOST, Path(_RUNDIR))
+    argv = follower_argv(
+        spec.lead, FollowerPrograms(flux), config, _HOST, Path(_RUNDIR)
+    )
     text = shlex.join(argv)
     return text.replace(_HOST, '"$host"').replace(_RUNDIR, '"$rundir"')

@@ -6,7 +6,7 @@ rejects is reported in the log of the follower alone, and what happens to its co
 only there, by messages of the level debug (`broker.flux_follower_argv`).
 
 The lines are those of flux-core 0.88, src/broker and src/modules/overlay;
-burst.embedded also writes `mismatched config`.
+a stand-in for Flux also writes `mismatched config`.
 """
 
 from __future__ import annotations

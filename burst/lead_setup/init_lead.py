@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from burst.config import Mode
 from burst.core.plan.slots import is_found_by_name
-from burst.embedded.process import SOCKET
 from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, plan_files
 from burst.flux_setup.setup_files import IntakeChoice
@@ -63,9 +62,6 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     """All declared hosts, in the order of their ranks."""
     fingerprint: str
     """Of the certificate."""
-    embedded_commands: tuple[tuple[str, ...], ...]
-    """The argv that starts each own host's broker of the embedded lead instead."""
-    embedded_uri: str
     loaded: tuple[Path, ...] = ()
     """Files below `flux` in the directory, for Flux and for systemd."""
     environment: Mapping[str, str] = {}
@@ -119,8 +115,6 @@ def init_lead(
         own=plan.hosts,
         hosts=format_hostlist(name for group in groups for name in group.names),
         fingerprint=certificate.read(files.certificate).fingerprint,
-        embedded_commands=tuple(_embedded_commands(files, groups[0])),
-        embedded_uri=f"embedded://{directory / 'run' / SOCKET}",
         loaded=_installed(directory / "flux") if choice else (),
         environment=environment,
         scripts=scripts,
@@ -188,16 +182,3 @@ def settings_text(
         slots="" if by_name else _SLOTS.format(slots=quoted),
         provider=provider_table(provider, shape, max(sizes), sum(sizes), place),
     )
-
-
-def _embedded_commands(files: LeadFiles, own: HostGroup) -> Iterator[tuple[str, ...]]:
-    directory = files.config.parent
-    for rank, host in enumerate(own.names):
-        role = "follower" if rank else "lead"
-        # Own hosts may share a disk, as those of one machine do.
-        rundir = directory / "run" / host if rank else directory / "run"
-        state = () if rank else ("--statedir", str(directory / "state"))
-        yield (
-            *("burst", "embedded", role, "--config", str(files.config)),
-            *("--hostname", host, "--rundir", str(rundir), *state),
-        )

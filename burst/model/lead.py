@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -61,11 +61,12 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     Ranks are indices of `hosts`.
     """
 
-    kind: Literal["flux", "embedded"]
+    kind: str
+    """`flux`, or what the package that has this lead calls it; for messages alone."""
     version: str
     """Of the broker, such as `0.88.0`; a follower must match MAJOR.MINOR."""
     uri: str
-    """Where clients on this host connect: `local://…` or `embedded://…`."""
+    """Where clients on this host connect, such as `local://…`."""
     owner: str
     """The instance id: the tag on all that we make for this lead. Letters, digits, -"""
     hosts: tuple[str, ...]
@@ -103,6 +104,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     systemd: bool = False
     """Whether the lead has `[systemd] enable`: then a follower is online and runs jobs
     only by the systemd of the owner on its host (burst.kits.systemd_user)."""
+    follower_module: str = ""
+    """The Python module that its followers run (`burst.kits.broker.follower_argv`);
+    empty where they are Flux's own brokers."""
 
     def is_guest(self, userid: int | None) -> bool:
         """Tell whether a user is one whom the instance serves beside its owner.

@@ -59,7 +59,7 @@ from burst.replay.spending import Spending
 from burst.replay.trace import TraceJob
 
 _NO_RANKS = LeadIdentity(
-    kind="embedded",
+    kind="replay",
     version="",
     uri="",
     owner="",

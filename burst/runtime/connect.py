@@ -23,14 +23,9 @@ if TYPE_CHECKING:
 GROUP = "burst.leads"
 _FLUX = "flux"
 _FLUX_LEAD = "burst.flux:connect"
-# Of the schemes that most commands are called with. To find entry points takes longer
+# Schemes of Flux that most commands are called with. To find entry points takes longer
 # than such a command, so that they are looked for with other schemes alone.
-_USUAL = {
-    "": _FLUX_LEAD,
-    "local": _FLUX_LEAD,
-    "ssh": _FLUX_LEAD,
-    "embedded": "burst.embedded.lead_client:connect",
-}
+_USUAL = ("", "local", "ssh")
 
 
 def connect(
@@ -52,7 +47,7 @@ def connect(
 def _connector(uri: str, found: Iterable[EntryPoint] | None) -> Callable[..., Any]:
     scheme = urlsplit(uri).scheme
     if found is None and scheme in _USUAL:
-        module, _, name = _USUAL[scheme].partition(":")
+        module, _, name = _FLUX_LEAD.partition(":")
         usual: Callable[..., Any] = getattr(import_module(module), name)
         return usual
     leads = _by_scheme(found)
@@ -67,11 +62,9 @@ def _connector(uri: str, found: Iterable[EntryPoint] | None) -> Callable[..., An
 
 
 def is_flux(uri: str) -> bool:
-    """Return whether a Flux instance runs at this URI, and not the embedded lead."""
+    """Return whether a Flux instance runs at this URI, and no lead of a package."""
     scheme = urlsplit(uri).scheme
-    if scheme in _USUAL:
-        return _USUAL[scheme] == _FLUX_LEAD
-    return scheme == _FLUX or scheme not in _by_scheme(None)
+    return scheme in (*_USUAL, _FLUX) or scheme not in _by_scheme(None)
 
 
 def _by_scheme(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:

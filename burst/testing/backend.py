@@ -77,7 +77,7 @@ class Backend:
     def online(self, spec: BurstSpec) -> AbstractSet[int]:
         """Return the ranks that are online at the lead of this spec.
 
-        For that the lead must be a real one, such as the embedded lead.
+        For that the lead must be one that runs.
         """
         missing("online", "followers that join a lead")
 

@@ -27,8 +27,8 @@ _KERNELS = ("/proc", "/sys")
 
 def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
     """Check the program that starts followers."""
-    if lead is not None and lead.kind == "embedded":
-        yield ok("followers of an embedded lead need no flux")
+    if lead is not None and lead.follower_module:
+        yield ok("followers of this lead need no flux")
         return
     program = shutil.which(flux)
     if program is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from burst.errors import Refused, Transient
-from burst.kits.broker import embedded_follower_argv, flux_follower_argv
+from burst.kits.broker import FollowerPrograms, follower_argv
 from burst.provider import BurstSpec
 from burst_local.burst_dirs import FollowerDirectory
 from burst_local.processes import Process
@@ -41,18 +41,17 @@ _ends: dict[Path, tuple[int, int]] = {}
 
 
 def follower_command(flux: str) -> Command:
-    """Return the function that makes a follower's command, for both kinds of lead."""
+    """Return the function that makes a follower's command."""
 
     def command(spec: BurstSpec, host: str, config: Path, rundir: Path) -> list[str]:
-        if spec.lead.kind == "embedded":
-            return embedded_follower_argv(config, host, rundir)
         program = shutil.which(flux)
-        if program is None:
+        if program is None and not spec.lead.follower_module:
             raise Refused(
                 f"there is no program {flux!r}",
                 "install Flux, or set flux to the path of the lead's",
             )
-        return flux_follower_argv(program, config, host, rundir)
+        programs = FollowerPrograms(program or flux)
+        return follower_argv(spec.lead, programs, config, host, rundir)
 
     return command
 

@@ -28,7 +28,6 @@ UNUSED = {
     "burst.runtime.engine",
     "burst.runtime.record_store",
     "burst.runtime.service_answers",
-    "importlib.metadata",
     "kubernetes",
     "prometheus_client",
     "rich.cells",
@@ -54,6 +53,18 @@ def test_a_command_that_asks_the_daemon_imports_little(
     imported = set(done.stderr.split("imported:")[1].split())
     assert f"burst.cli.{command}" in imported, done.stderr
     assert not imported & UNUSED
+
+
+def test_a_flux_lead_is_found_without_a_look_at_what_is_installed() -> None:
+    asked = "import sys; from burst.runtime.connect import is_flux"
+    told = "print(is_flux('local:///run/flux'), 'importlib.metadata' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}; {told}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True False\n"
 
 
 def test_the_version_that_is_told_is_that_of_the_package() -> None:

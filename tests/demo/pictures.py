@@ -25,6 +25,7 @@ from rich.terminal_theme import MONOKAI
 from burst.cli.watch_calls import STATUS
 from burst.cli.watch_screen import draw
 from burst.cli.watch_state import WatchState
+from burst.demo.play import find_stand_in
 from burst.demo.story import Story
 from burst.errors import BurstError
 from burst.report_page.markup import Html, join, tag
@@ -115,7 +116,7 @@ class DemoObserver:
 def make_pictures(directory: Path) -> None:
     """Run the demo, and write both pictures. Raises BurstError."""
     with short_directory() as files:
-        story = Story(files, "hold", flux=False)
+        story = Story(files, "hold", find_stand_in())
         seen = DemoObserver(story)
         seen.start()
         try:

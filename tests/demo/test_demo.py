@@ -131,7 +131,7 @@ def check_progress(lines):
 
 
 def test_for_people_it_reports_the_timelines(home, capsys):
-    story = Story(home, "hold", flux=False)
+    story = Story(home, "hold", None)
     story.timelines = "$ burst explain burst-0-aaaaaa\nburst-0-aaaaaa: inactive\n\n"
 
     report(story, {"followers": 0, "slots": 1, "files": 2}, ok=False, as_json=False)

@@ -61,17 +61,11 @@ def test_how_bursts_have_to_end():
 
 
 INSTRUCTIONS = """\
-With Flux, start the lead, and let clients find it:
+Start the lead, and let clients find it:
 
     env FLUX_RC_EXTRA=/d/flux A=b flux broker -Shostname=lead-0  # on lead-0
     flux broker -Shostname=lead-1  # on lead-1
     export FLUX_URI=local:///d/run/local
-
-Or, without Flux, start the embedded lead:
-
-    burst embedded lead --hostname lead-0  # on lead-0
-    burst embedded follower --hostname lead-1  # on lead-1
-    export FLUX_URI=embedded:///d/run/control
 """
 
 SCRIPTS = """\
@@ -85,11 +79,8 @@ export FLUX_URI=local:///d/run/local
 
 
 def test_it_does_what_lead_init_tells_to_do():
-    flux, uri = read_instructions(INSTRUCTIONS, flux=True)
+    flux, uri = read_instructions(INSTRUCTIONS)
     assert flux[0] == ["env", "A=b", "flux", "broker", "-Shostname=lead-0"]
     assert (len(flux), uri) == (2, "local:///d/run/local")
-    scripted, uri = read_instructions(SCRIPTS, flux=True)
+    scripted, uri = read_instructions(SCRIPTS)
     assert (scripted[0], uri) == (flux[0], "local:///d/run/local")
-    embedded, uri = read_instructions(INSTRUCTIONS, flux=False)
-    assert embedded[1][:3] == ["burst", "embedded", "follower"]
-    assert (len(embedded), uri) == (2, "embedded:///d/run/control")

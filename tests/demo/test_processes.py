@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from burst.demo.play import find_stand_in
 from burst.demo.processes import MARK, Processes
 from burst.demo.story import Story
 from burst.errors import BurstError
@@ -70,7 +71,7 @@ def test_what_ignores_sigterm_is_killed(processes):
 
 def test_a_lead_that_does_not_come_up_is_waited_for_no_longer_than_said():
     with short_directory() as directory:
-        story = Story(directory, "hold", flux=False, limit_s=0.0)
+        story = Story(directory, "hold", find_stand_in(), limit_s=0.0)
         with pytest.raises(BurstError, match=r"the lead .* not within 0 s"):
             story.tell()
         assert story.take_down() == (0, 0)

@@ -106,7 +106,7 @@ def test_what_is_wrong_with_flux_is_told(
     assert text in said(found)
 
 
-def test_an_embedded_lead_needs_no_flux() -> None:
+def test_a_lead_may_need_no_flux() -> None:
     none = FluxFacts(program="", bindings=BAD_BINDINGS)
     (found,) = check_flux_program(none, needed=False)
     assert found.level is OK

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from burst_embedded.boot import read_broker_config, read_nodes
 
-from burst.embedded.boot import read_broker_config, read_nodes
 from burst.errors import BurstError, CertificateError, ConfigError
 from burst.model.lead import HostEntry
 from tests.contract.instance import BURST_SHAPE, HOSTS, OWN_SHAPE

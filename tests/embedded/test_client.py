@@ -12,9 +12,8 @@ from contextlib import closing
 import msgspec
 import pytest
 import zmq
-
-from burst.embedded import calls
-from burst.embedded.calls import (
+from burst_embedded import calls
+from burst_embedded.calls import (
     Attach,
     Identify,
     RequestService,
@@ -22,8 +21,9 @@ from burst.embedded.calls import (
     WireError,
     wire_error,
 )
-from burst.embedded.client import ClientSocket, EmbeddedClient
-from burst.embedded.stream import ClientStream
+from burst_embedded.client import ClientSocket, EmbeddedClient
+from burst_embedded.stream import ClientStream
+
 from burst.errors import (
     BurstError,
     ConfigError,

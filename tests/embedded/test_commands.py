@@ -13,11 +13,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from burst_embedded.calls import Attach
+from burst_embedded.client import EmbeddedClient
+from burst_embedded.commands import group
 from click.testing import CliRunner, Result
 
-from burst.embedded.calls import Attach
-from burst.embedded.client import EmbeddedClient
-from burst.embedded.commands import group
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
@@ -118,7 +118,7 @@ def test_attach_follows_a_job_that_still_runs(instance: EmbeddedInstance) -> Non
         system = {"cwd": str(directory)}
         job = instance.submit(slots=1, command=("sh", "-c", script), attributes=system)
         with subprocess.Popen(
-            [sys.executable, "-m", "burst.embedded", "attach", str(job)],
+            [sys.executable, "-m", "burst_embedded", "attach", str(job)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "FLUX_URI": instance.uri},

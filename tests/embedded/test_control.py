@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 import zmq
-
-from burst.embedded.calls import (
+from burst_embedded.calls import (
     Body,
     ClientRequest,
     ClientResponse,
@@ -22,13 +21,14 @@ from burst.embedded.calls import (
     UndrainCall,
     WatchInstance,
 )
-from burst.embedded.client import ClientSocket
-from burst.embedded.control import Control
-from burst.embedded.jobqueue import JobQueue
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import ResourcePool
-from burst.embedded.stream import ClientStream
-from burst.embedded.wire import Heartbeat
+from burst_embedded.client import ClientSocket
+from burst_embedded.control import Control
+from burst_embedded.jobqueue import JobQueue
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import ResourcePool
+from burst_embedded.stream import ClientStream
+from burst_embedded.wire import Heartbeat
+
 from burst.model.lead import Bootstrap, LeadIdentity
 from tests.embedded_instance import short_directory
 from tests.support.waiting import HANG_S

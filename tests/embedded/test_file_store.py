@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from burst_embedded.file_store import FileStore
 
-from burst.embedded.file_store import FileStore
 from burst.errors import StoreError
 from burst.lead import MAX_VALUE_BYTES
 
@@ -153,7 +153,7 @@ def test_a_disk_that_takes_no_more_loses_nothing(store: FileStore) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from burst.embedded.file_store import FileStore
+from burst_embedded.file_store import FileStore
 store = FileStore(Path(sys.argv[1]))
 n = 0
 while True:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from burst_embedded.job import EmbeddedJob
+from burst_embedded.jobqueue import HISTORY, JobQueue
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import ResourcePool
+from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
-from burst.embedded.job import EmbeddedJob
-from burst.embedded.jobqueue import HISTORY, JobQueue
-from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import ResourcePool
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import JobspecError, LeadError
 from burst.model.jobid import JobId
 from burst.model.lead import JobState

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+from burst_embedded.job import EmbeddedJob
+from burst_embedded.jobqueue import JobQueue
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import ResourcePool
+from burst_embedded.wire import Ended
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from burst.embedded.job import EmbeddedJob
-from burst.embedded.jobqueue import JobQueue
-from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import ResourcePool
-from burst.embedded.wire import Ended
 from burst.model.lead import JobState
 
 RANKS = range(4)

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from burst.embedded.jobspec import (
+from burst_embedded.jobspec import (
     Command,
     Wanted,
     build_jobspec,
@@ -16,6 +15,7 @@ from burst.embedded.jobspec import (
     parse_setattr,
     set_attribute,
 )
+
 from burst.errors import JobspecError
 from burst.model.jobid import format_f58
 from burst.model.request import (

@@ -14,10 +14,9 @@ from threading import Thread
 
 import pytest
 import zmq
-
-from burst.embedded.boot import read_broker_config
-from burst.embedded.follower import FollowerBroker
-from burst.embedded.wire import (
+from burst_embedded.boot import read_broker_config
+from burst_embedded.follower import FollowerBroker
+from burst_embedded.wire import (
     Goodbye,
     Heartbeat,
     Hello,
@@ -28,6 +27,7 @@ from burst.embedded.wire import (
     follower_socket,
     lead_socket,
 )
+
 from burst.kits import certificate
 from burst.model.lead import JobState
 from tests.contract.watching import Watch

@@ -11,12 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from burst_embedded import calls
+from burst_embedded.lead_client import STORE, connect
+from burst_embedded.streams import InstanceWatcher
+from burst_embedded.wire import PROTOCOL
 
 from burst.config import IntakeSettings, Mode, Settings
-from burst.embedded import calls
-from burst.embedded.lead_client import STORE, connect
-from burst.embedded.streams import InstanceWatcher
-from burst.embedded.wire import PROTOCOL
 from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
 from burst.lead import Queues, SchedulerHints
 from burst.model.lead import JobState

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import Infeasible, ResourcePool, summary
 
-from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import Infeasible, ResourcePool, summary
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.shape import Shape
 

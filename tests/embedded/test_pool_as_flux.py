@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import Infeasible, ResourcePool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burst.embedded.jobspec import Wanted, build_jobspec
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import Infeasible, ResourcePool
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request
 from tests.embedded.oracle import (

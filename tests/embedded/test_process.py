@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from burst_embedded.process import LONGEST_PATH, private_directory, stop_signals
 
-from burst.embedded.process import LONGEST_PATH, private_directory, stop_signals
 from burst.errors import ConfigError, LeadError
 from tests.embedded_instance import short_directory
 

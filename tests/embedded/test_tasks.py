@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from burst_embedded.tasks import TaskRunner
+from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
-from burst.embedded.tasks import TaskRunner
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from tests.support.waiting import HANG_S
 
 JOB = 7
@@ -200,8 +200,8 @@ def test_kill_all_leaves_nothing(tasks: TaskRunner) -> None:
 BROKER = """
 import sys, time
 from pathlib import Path
-from burst.embedded.tasks import TaskRunner
-from burst.embedded.wire import RunTasks
+from burst_embedded.tasks import TaskRunner
+from burst_embedded.wire import RunTasks
 tasks = TaskRunner("n0", Path("/"))
 list(tasks.run(RunTasks(1, (0,), ("sh", "-c", "echo $$; exec sleep 600"), "/", {})))
 while True:

@@ -76,7 +76,7 @@ class Cluster:
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 line = " ".join(words)
-                if words[1:4] == ["-m", "burst.embedded", "follower"] and (
+                if words[1:4] == ["-m", "burst_embedded", "follower"] and (
                     f"/{spec.owner}." in line and f"/{spec.burst_id}/" in line
                 ):
                     found[pid] = line

@@ -186,7 +186,7 @@ class EmbeddedPodLead(PodLead):
         self.uri = self._client.uri
 
     def command(self) -> list[str]:
-        words = [sys.executable, "-m", "burst.embedded", "lead", "--hostname", "lead-0"]
+        words = [sys.executable, "-m", "burst_embedded", "lead", "--hostname", "lead-0"]
         words += ["--config", str(self.files.config)]
         return [*words, "--rundir", str(self.directory / "r")]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from burst.errors import CertificateError, ConfigError
 from burst.kits import certificate
 from burst.kits.broker import (
+    FollowerPrograms,
     check,
-    embedded_follower_argv,
     expand_hosts,
     find_gateways,
     flux_follower_argv,
+    follower_argv,
     follower_config,
     follower_tables,
 )
@@ -338,12 +340,23 @@ def test_a_directory_too_long_for_a_unix_socket_is_refused(
         flux_follower_argv("flux", Path("/c"), "n0", rundir)
 
 
-def test_an_embedded_follower_runs_under_this_python() -> None:
-    argv = embedded_follower_argv(Path("/c.toml"), "n0", Path("/run/n0"))
-    assert argv[1:] == [
-        *("-m", "burst.embedded", "follower", "--config", "/c.toml"),
+def test_a_lead_says_which_module_its_followers_run(lead: LeadIdentity) -> None:
+    place = (Path("/c.toml"), "n0", Path("/run/n0"))
+    argv = follower_argv(lead, FollowerPrograms("/opt/flux"), *place)
+    assert argv == flux_follower_argv("/opt/flux", *place)
+    other = msgspec.structs.replace(lead, follower_module="other_lead")
+    argv = follower_argv(other, FollowerPrograms(), *place)
+    assert argv == [
+        *(sys.executable, "-m", "other_lead", "follower", "--config", "/c.toml"),
         *("--hostname", "n0", "--rundir", "/run/n0"),
     ]
+
+
+def test_an_identity_of_before_is_read(lead: LeadIdentity) -> None:
+    """As `burst_local` keeps it with the spec of each burst."""
+    kept = msgspec.to_builtins(lead)
+    del kept["follower_module"]
+    assert msgspec.convert({**kept, "kind": "other"}, LeadIdentity).kind == "other"
 
 
 def test_a_follower_serves_whom_the_lead_serves(lead: LeadIdentity) -> None:

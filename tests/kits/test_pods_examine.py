@@ -288,7 +288,7 @@ def test_which_flux_an_image_has(
 def test_a_view_is_what_has_the_flux(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead, image="app:1.2.3", view="flux-view:0.88.0")
     assert any("flux-view:0.88.0 has the lead's" in text for text in found[Level.OK])
-    found = examine(server, replace(lead, kind="embedded"))
+    found = examine(server, replace(lead, follower_module="m"))
     assert any("need no Flux" in text for text in found[Level.OK])
 
 

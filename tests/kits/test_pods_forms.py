@@ -193,9 +193,9 @@ def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
     spec: BurstSpec,
 ) -> None:
     operator = replace(SETTINGS, form="operator")
-    embedded = replace(spec, lead=replace(spec.lead, kind="embedded"))
+    other = replace(spec, lead=replace(spec.lead, follower_module="m"))
     with pytest.raises(Refused, match="the lead is not Flux"):
-        render(embedded, operator, TAGS, 0)
+        render(other, operator, TAGS, 0)
     bind = replace(spec.lead.bootstrap, default_bind="tcp://$HOST:1")
     dollar = replace(spec, lead=replace(spec.lead, bootstrap=bind))
     with pytest.raises(Refused, match="has a \\$"):

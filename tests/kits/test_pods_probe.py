@@ -119,7 +119,7 @@ def bare(tmp_path: Path) -> Path:
 
 def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
     """Run the container's command with only this PATH."""
-    told = replace(lead, kind="embedded", endpoint=endpoint)
+    told = replace(lead, follower_module="m", endpoint=endpoint)
     (container,) = pod_of(render(told, python="python"))["containers"]
     done = subprocess.run(
         [*container["command"], *container["args"]],

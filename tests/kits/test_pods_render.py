@@ -125,12 +125,13 @@ def test_brokers_read_the_leads_hosts_and_their_own_certificate(
     assert data["hosts"] == "burst-0-0\nburst-0-1\n"
 
 
-@pytest.mark.parametrize("kind", ["flux", "embedded"])
+@pytest.mark.parametrize("module", ["", "other_lead"])
 def test_the_start_script_starts_the_host_of_its_index(
-    spec: BurstSpec, tmp_path: Path, kind: Any
+    spec: BurstSpec, tmp_path: Path, module: str
 ) -> None:
     """Run as it is, but for where things are mounted, with a program that shows."""
-    told = replace(spec, lead=replace(spec.lead, kind=kind), hosts=("n-07", "n-03"))
+    other = replace(spec.lead, follower_module=module)
+    told = replace(spec, lead=other, hosts=("n-07", "n-03"))
     names = [HostEntry("lead-0"), *(HostEntry(host) for host in told.hosts)]
     lead = replace(
         told.lead,

@@ -153,13 +153,6 @@ def test_it_says_what_was_made(place: Path) -> None:
     )
     made = certificate.read(ready.files.certificate)
     assert ready.fingerprint == made.fingerprint
-    lead, follower = ready.embedded_commands
-    assert lead[:3] == ("burst", "embedded", "lead")
-    assert ready.embedded_uri == f"embedded://{place}/run/control"
-    assert follower[2:] == (
-        *("follower", "--config", str(ready.files.config)),
-        *("--hostname", "lead-1", "--rundir", f"{place}/run/lead-1"),
-    )
 
 
 def test_what_is_there_is_not_touched(place: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from burst_embedded.commands import STAND_IN
 
 from burst.kits import certificate
 from burst.lead_setup.init_lead import InitializedLead, init_lead
@@ -54,6 +55,10 @@ def ready(directory: Path) -> InitializedLead:
     return init_lead(directory / "lead", plan, "none")
 
 
+def uri_of(ready: InitializedLead) -> str:
+    return STAND_IN.uri(ready.settings.parent)
+
+
 def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> Path:
     kube = {
         "type": "kube",
@@ -68,7 +73,7 @@ def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> 
         "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 2}},
     }
     tables = {
-        "lead": {"uri": ready.embedded_uri, "address": OUTSIDE_IP},
+        "lead": {"uri": uri_of(ready), "address": OUTSIDE_IP},
         "deadlines": {"lead": "30s", "idle": "1s"},
         "daemon": {"cadence": "1s", "observe": "0.2s"},
         "providers": {"kube": kube},
@@ -90,14 +95,13 @@ def test_a_job_that_is_submitted_runs_in_pods_and_nothing_is_left(
     options = ("-c", str(settings))
     # The daemon first: it waits for the lead.
     log = directory / "daemon.log"
+    (command,) = STAND_IN.brokers(ready.settings.parent, ("lead-0",))
     with ExitStack() as stack:
         stack.enter_context(running([BURST, "daemon", *options], log))
         says(log, "waiting, for at most 30s")
-        stack.enter_context(
-            running([BURST, *ready.embedded_commands[0][1:]], directory / "lead.log")
-        )
+        stack.enter_context(running([BURST, *command[1:]], directory / "lead.log"))
         says(log, " serves embedded ")
-        uri = f"--uri={ready.embedded_uri}"
+        uri = f"--uri={uri_of(ready)}"
         name = ("sh", "-c", "cat /etc/hostname; echo $FLUX_JOB_NNODES")
         wanted = ("-N2", "--requires=burst", "--setattr=burstable")
         job = run(BURST, "embedded", "submit", uri, *wanted, *name).strip()

@@ -42,7 +42,9 @@ def settings(cluster: Cluster, namespace: str) -> KubeSettings:
 
 @pytest.fixture
 def lead(tmp_path: Path) -> LeadIdentity:
-    return msgspec.structs.replace(example_lead(tmp_path), kind="embedded")
+    return msgspec.structs.replace(
+        example_lead(tmp_path), follower_module="burst_embedded"
+    )
 
 
 def probe(settings: KubeSettings, lead: LeadIdentity, address: str) -> Finding:

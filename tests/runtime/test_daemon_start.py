@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from burst_embedded.lead_client import connect
 from click.testing import CliRunner
 
 from burst.cli import group
 from burst.config import LeadSettings, Settings, parse
 from burst.daemon import Daemon
 from burst.doctor.start_gate import require_reachable_address
-from burst.embedded.lead_client import connect
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.flux.bindings import find_program
 from burst.lead import Lead

@@ -13,9 +13,9 @@ OURS = (
     "pytest",
     "burst.cli.daemon",
     "burst.daemon",
-    "burst.embedded.follower",
-    "burst.embedded.lead",
-    "burst.embedded.lead_client",
+    "burst_embedded.follower",
+    "burst_embedded.lead",
+    "burst_embedded.lead_client",
     "burst.flux.lead",
     "burst_local",
 )

@@ -182,8 +182,8 @@ def _images(deployment: Manifest) -> str:
 
 def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
     image = settings.view or settings.image
-    if lead.kind == "embedded":
-        return ok(f"followers of an embedded lead need no Flux in {image}")
+    if lead.follower_module:
+        return ok(f"followers of this lead need no Flux in {image}")
     tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
     match = _IMAGE_VERSION.search(tag)
     if match is None:

@@ -13,11 +13,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from burst.kits.broker import (
-    embedded_follower_argv,
-    flux_follower_argv,
-    follower_config,
-)
+from burst.kits.broker import FollowerPrograms, follower_argv, follower_config
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import pod
 from burst.kits.pods.broker_socket import rundir_of, socket_mounts, socket_volumes
@@ -84,11 +80,8 @@ def render_config_map(
 def start_script(spec: BurstSpec, settings: PodSettings) -> str:
     """Return what the container runs, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
-    if spec.lead.kind == "embedded":
-        argv = embedded_follower_argv(config, HOST, rundir)
-        argv[0] = settings.python
-    else:
-        argv = flux_follower_argv(settings.flux, config, HOST, rundir)
+    programs = FollowerPrograms(settings.flux, settings.python)
+    argv = follower_argv(spec.lead, programs, config, HOST, rundir)
     return preamble(settings) + start_broker(with_host(argv), settings)
 
 

@@ -50,7 +50,7 @@ def render_minicluster(
 
     Raises Refused, ConfigError, CertificateError.
     """
-    if spec.lead.kind != "flux":
+    if spec.lead.follower_module:
         raise Refused(
             "the Flux Operator starts Flux brokers, and the lead is not Flux",
             'set form = "job"',

@@ -121,9 +121,8 @@ def _for_guest(
 
 
 def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> Manifest:
-    embedded = lead.kind == "embedded"
-    python = [settings.python] if embedded else [settings.flux, "python"]
-    flux = "" if embedded else settings.flux
+    flux = "" if lead.follower_module else settings.flux
+    python = [flux, "python"] if flux else [settings.python]
     # With a view it is an init container that looks for Flux, in the view's image.
     container = _container(settings, "" if settings.view else flux)
     made: Manifest = {

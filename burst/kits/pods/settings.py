@@ -71,7 +71,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     image: str
     """The followers' image. No default, as its Flux must have the lead's MAJOR.MINOR;
-    for an embedded lead it must have this package."""
+    for a lead without Flux it must have the lead's Python package."""
     offers: Mapping[str, OfferTable]
     """The kinds of nodes that the cluster has, by name; at least one."""
     namespace: str = "default"
@@ -160,7 +160,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     flux: str = "flux"
     """The program in the image, by name or path."""
     python: str = "python3"
-    """The Python in the image that has this package; for an embedded lead only."""
+    """The Python in the image that has the lead's package; for a lead without Flux
+    only."""
     view: str = ""
     """An image of Flux, the lead's MAJOR.MINOR, such as the Flux Operator's
     `flux-view-*`: an init container copies Flux out of it, and `image` needs none. The

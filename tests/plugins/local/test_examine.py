@@ -60,8 +60,8 @@ def test_all_is_well_and_nothing_is_made(
     assert os.listdir(place) == ["flux"]
 
 
-def test_an_embedded_lead_needs_no_flux(place: Path) -> None:
-    lead = msgspec.structs.replace(LEAD, kind="embedded")
+def test_a_lead_may_need_no_flux(place: Path) -> None:
+    lead = msgspec.structs.replace(LEAD, follower_module="m")
     found = examine(place, lead, flux="/no/flux")
     assert {finding.level for finding in found} == {Level.OK}
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.calls import ActiveWork
 from burst.errors import MALFORMED
 from burst.lead import MayBurst, QueueListener
 from burst.model.active_job import ActiveJob
 from burst.model.job_record import RecordedEvent, RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
+from burst_embedded.calls import ActiveWork
 
 
 class QueueMirror:

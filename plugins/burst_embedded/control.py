@@ -18,8 +18,13 @@ from typing import Any
 import msgspec
 import zmq
 
-from burst.embedded import calls
-from burst.embedded.calls import (
+from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
+from burst.log import failure, say
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, LeadIdentity
+from burst.model.request import parse_name
+from burst_embedded import calls
+from burst_embedded.calls import (
     ClientRequest,
     ClientResponse,
     InstanceUpdate,
@@ -27,10 +32,10 @@ from burst.embedded.calls import (
     ServiceReply,
     WireError,
 )
-from burst.embedded.job import EmbeddedJob
-from burst.embedded.jobqueue import JobQueue
-from burst.embedded.views import active_work, job_info, lead_view
-from burst.embedded.wire import (
+from burst_embedded.job import EmbeddedJob
+from burst_embedded.jobqueue import JobQueue
+from burst_embedded.views import active_work, job_info, lead_view
+from burst_embedded.wire import (
     GOODBYE_S,
     Goodbye,
     Heartbeat,
@@ -38,11 +43,6 @@ from burst.embedded.wire import (
     Output,
     serving_socket,
 )
-from burst.errors import BurstError, LeadError, NoDaemon, ServiceTaken
-from burst.log import failure, say
-from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadIdentity
-from burst.model.request import parse_name
 
 _NO_DAEMON = NoDaemon(
     "no daemon serves this lead", "start one with `burst daemon -c FILE`"

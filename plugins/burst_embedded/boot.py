@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from burst.config import Seconds, convert, read_toml
-from burst.embedded.node import NodeResources
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
@@ -23,6 +22,7 @@ from burst.kits.certificate import Certificate
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.ranks import parse_idset
 from burst.model.resource_set import ResourceSet, decode_resource_set
+from burst_embedded.node import NodeResources
 
 _ENTRY_KEYS = frozenset(HostEntry.__struct_fields__)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,18 @@ from typing import Any
 import click
 
 from burst import log
-from burst.embedded import jobcommands
-from burst.embedded.boot import read_broker_config, read_nodes
-from burst.embedded.follower import FollowerBroker
-from burst.embedded.lead import LeadBroker
-from burst.embedded.process import make_directory, private_directory, stop_signals
 from burst.errors import BurstError, ConfigError
+from burst.extensions import StandIn
+from burst_embedded import jobcommands
+from burst_embedded.boot import read_broker_config, read_nodes
+from burst_embedded.follower import FollowerBroker
+from burst_embedded.lead import LeadBroker
+from burst_embedded.process import (
+    SOCKET,
+    make_directory,
+    private_directory,
+    stop_signals,
+)
 
 
 class _Group(click.Group):
@@ -59,7 +65,12 @@ def group() -> None:
     "--statedir", type=Path, help="Where the owner id and the store outlive the lead."
 )
 def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
-    """Run rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests."""
+    """Run rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests.
+
+    With the files of `burst lead init DIR`: burst embedded lead --config
+    DIR/broker.toml --hostname HOST --rundir DIR/run --statedir DIR/state. Its clients
+    find it with FLUX_URI=embedded:///DIR/run/control, where /DIR is the whole path.
+    """
     log.start("text")
     boot = read_broker_config(config, hostname)
     if boot.rank:
@@ -95,6 +106,27 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
     ):
         broker.run(stop)
 
+
+def _start_commands(directory: Path, hosts: Sequence[str]) -> list[list[str]]:
+    """Return what starts the broker of each own host, with the files of a lead."""
+    found = []
+    for rank, host in enumerate(hosts):
+        role = "follower" if rank else "lead"
+        # Own hosts may share a disk, as those of one machine do.
+        rundir = directory / "run" / host if rank else directory / "run"
+        state = () if rank else ("--statedir", str(directory / "state"))
+        words = ["burst", "embedded", role, "--config", str(directory / "broker.toml")]
+        found.append([*words, "--hostname", host, "--rundir", str(rundir), *state])
+    return found
+
+
+STAND_IN = StandIn(
+    name="embedded",
+    user=("burst", "embedded"),
+    brokers=_start_commands,
+    uri=lambda directory: f"embedded://{directory}/run/{SOCKET}",
+    tell_host=("printenv", "BURST_HOSTNAME"),
+)
 
 for _command in jobcommands.COMMANDS:
     group.add_command(_command)

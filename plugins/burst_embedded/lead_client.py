@@ -12,11 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from burst.embedded import calls
-from burst.embedded.client import TIMEOUT_S, EmbeddedClient
-from burst.embedded.file_store import FileStore
-from burst.embedded.queue_mirror import QueueMirror
-from burst.embedded.streams import EmbeddedService, InstanceWatcher, as_json
 from burst.errors import BurstError, LeadGone, Unreadable
 from burst.lead import (
     JobFailures,
@@ -33,6 +28,11 @@ from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadIdentity, LeadView
+from burst_embedded import calls
+from burst_embedded.client import TIMEOUT_S, EmbeddedClient
+from burst_embedded.file_store import FileStore
+from burst_embedded.queue_mirror import QueueMirror
+from burst_embedded.streams import EmbeddedService, InstanceWatcher, as_json
 
 STORE = "burst.sqlite"
 """Name of the store's file in the lead's statedir, or else in its rundir."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 import zmq
 
-from burst.embedded.boot import BrokerConfig
+from burst_embedded.boot import BrokerConfig
 
 PROTOCOL = "1.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""

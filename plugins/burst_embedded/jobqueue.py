@@ -14,10 +14,6 @@ from collections import deque
 from collections.abc import Mapping, Set
 from typing import Any
 
-from burst.embedded.job import HIGHEST_URGENCY, EmbeddedJob, merge
-from burst.embedded.jobspec import parse_command
-from burst.embedded.pool import Allocation, Infeasible, ResourcePool, summary
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 from burst.errors import LeadError
 from burst.model.confinement import confine
 from burst.model.event import Event
@@ -29,6 +25,10 @@ from burst.model.request import (
     parse_duration,
     parse_request,
 )
+from burst_embedded.job import HIGHEST_URGENCY, EmbeddedJob, merge
+from burst_embedded.jobspec import parse_command
+from burst_embedded.pool import Allocation, Infeasible, ResourcePool, summary
+from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 HISTORY = 1000
 """Jobs that ended and are still known; the oldest are forgotten first."""

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 import msgspec
 
 from burst.core.plan.fit import NodePool, slots_on
-from burst.embedded.node import NodeResources
 from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
+from burst_embedded.node import NodeResources
 
 
 class Infeasible(Exception):

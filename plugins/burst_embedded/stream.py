@@ -12,16 +12,16 @@ from queue import SimpleQueue
 
 import zmq
 
-from burst.embedded.calls import (
+from burst.errors import LeadGone
+from burst_embedded.calls import (
     Body,
     ClientRequest,
     ClientResponse,
     ServiceCall,
     ServiceReply,
 )
-from burst.embedded.client import TIMEOUT_S, ClientSocket
-from burst.embedded.wire import BEAT_S, Goodbye, Leave
-from burst.errors import LeadGone
+from burst_embedded.client import TIMEOUT_S, ClientSocket
+from burst_embedded.wire import BEAT_S, Goodbye, Leave
 
 _NUMBER = 1
 

@@ -18,8 +18,10 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
-from burst.embedded.boot import BrokerConfig
-from burst.embedded.wire import (
+from burst.errors import LeadError
+from burst.log import say
+from burst_embedded.boot import BrokerConfig
+from burst_embedded.wire import (
     GOODBYE_S,
     PROTOCOL,
     Goodbye,
@@ -32,8 +34,6 @@ from burst.embedded.wire import (
     encode,
     lead_socket,
 )
-from burst.errors import LeadError
-from burst.log import say
 
 _ZAP = "inproc://zeromq.zap.01"
 _REPEAT_S = 60.0

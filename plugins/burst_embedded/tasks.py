@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from burst.embedded import launch
-from burst.embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
+from burst_embedded import launch
+from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 KILL_GRACE_S = 5.0
 """Seconds from SIGTERM to SIGKILL, as in Flux's job shell."""

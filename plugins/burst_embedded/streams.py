@@ -10,19 +10,6 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded import calls
-from burst.embedded.calls import (
-    ActiveWork,
-    ClientResponse,
-    InstanceUpdate,
-    ServiceCall,
-    ServiceReply,
-    WireError,
-)
-from burst.embedded.client import TIMEOUT_S
-from burst.embedded.queue_mirror import QueueMirror
-from burst.embedded.stream import ClientStream
-from burst.embedded.views import RECENT_S
 from burst.errors import BurstError, LeadGone, Unreadable
 from burst.lead import RequestHandler, ServiceRequest
 from burst.log import failure
@@ -30,6 +17,19 @@ from burst.model.active_job import ActiveJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.request_threads import RequestThreads, read_payload
+from burst_embedded import calls
+from burst_embedded.calls import (
+    ActiveWork,
+    ClientResponse,
+    InstanceUpdate,
+    ServiceCall,
+    ServiceReply,
+    WireError,
+)
+from burst_embedded.client import TIMEOUT_S
+from burst_embedded.queue_mirror import QueueMirror
+from burst_embedded.stream import ClientStream
+from burst_embedded.views import RECENT_S
 
 
 class InstanceWatcher:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import zmq
 
-from burst.embedded.boot import BrokerConfig
-from burst.embedded.tasks import TaskRunner
-from burst.embedded.wire import (
+from burst.errors import ConfigError, LeadError, LeadGone
+from burst.log import say
+from burst_embedded.boot import BrokerConfig
+from burst_embedded.tasks import TaskRunner
+from burst_embedded.wire import (
     BEAT_S,
     PROTOCOL,
     Goodbye,
@@ -26,8 +28,6 @@ from burst.embedded.wire import (
     encode,
     follower_socket,
 )
-from burst.errors import ConfigError, LeadError, LeadGone
-from burst.log import say
 
 _AGAIN_S = 0.1
 

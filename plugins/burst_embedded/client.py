@@ -13,17 +13,17 @@ import msgspec
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from burst.embedded import calls
-from burst.embedded.calls import (
+from burst.errors import ConfigError, LeadError, LeadGone
+from burst_embedded import calls
+from burst_embedded.calls import (
     Body,
     ClientRequest,
     ClientResponse,
     FromClient,
     ToClient,
 )
-from burst.embedded.process import LONGEST_PATH
-from burst.embedded.wire import notice_silence
-from burst.errors import ConfigError, LeadError, LeadGone
+from burst_embedded.process import LONGEST_PATH
+from burst_embedded.wire import notice_silence
 
 TIMEOUT_S = 5.0
 """After this long without an answer the lead counts as gone; it takes milliseconds."""

@@ -7,10 +7,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from burst.embedded.calls import ActiveWork, JobInfo, WatchInstance
-from burst.embedded.job import EmbeddedJob
-from burst.embedded.pool import ResourcePool
-from burst.embedded.wire import OUTPUT_LIMIT
 from burst.errors import MALFORMED, JobspecError
 from burst.model.active_job import LONGEST_NAME, ActiveJob
 from burst.model.exit_status import shell_status
@@ -24,6 +20,10 @@ from burst.model.request import (
     parse_preferences,
 )
 from burst.model.shape import Shape
+from burst_embedded.calls import ActiveWork, JobInfo, WatchInstance
+from burst_embedded.job import EmbeddedJob
+from burst_embedded.pool import ResourcePool
+from burst_embedded.wire import OUTPUT_LIMIT
 
 RECENT_S = 60.0
 """Jobs that ended are shown to the engine for this long."""

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from burst.embedded.wire import Goodbye, Heartbeat, Leave
 from burst.errors import (
     BurstError,
     Denied,
@@ -27,6 +26,7 @@ from burst.model.active_job import ActiveJob
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
+from burst_embedded.wire import Goodbye, Heartbeat, Leave
 
 
 class _Body(msgspec.Struct, frozen=True, tag=True):

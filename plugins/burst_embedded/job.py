@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.jobspec import Command
-from burst.embedded.pool import Allocation
-from burst.embedded.wire import Output
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
+from burst_embedded.jobspec import Command
+from burst_embedded.pool import Allocation
+from burst_embedded.wire import Output
 
 HIGHEST_URGENCY = 31
 _EXPEDITED = 2**32 - 1

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from burst.embedded.wire import RunTasks
 from burst.errors import JobspecError
 from burst.model.jobid import format_f58
+from burst_embedded.wire import RunTasks
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import zmq
 
-from burst.embedded.boot import BrokerConfig
-from burst.embedded.control import Control
-from burst.embedded.followers import FollowerConnections, Joined, Lost
-from burst.embedded.jobqueue import JobQueue
-from burst.embedded.node import NodeResources
-from burst.embedded.pool import ResourcePool
-from burst.embedded.process import SOCKET
-from burst.embedded.tasks import TaskRunner
-from burst.embedded.wire import (
+from burst.kits.atomic_file import write_atomically
+from burst.log import say
+from burst.model.host import dns_label
+from burst.model.lead import LeadIdentity
+from burst_embedded.boot import BrokerConfig
+from burst_embedded.control import Control
+from burst_embedded.followers import FollowerConnections, Joined, Lost
+from burst_embedded.jobqueue import JobQueue
+from burst_embedded.node import NodeResources
+from burst_embedded.pool import ResourcePool
+from burst_embedded.process import SOCKET
+from burst_embedded.tasks import TaskRunner
+from burst_embedded.wire import (
     BEAT_S,
     PROTOCOL,
     Ended,
@@ -27,10 +31,6 @@ from burst.embedded.wire import (
     Output,
     RunTasks,
 )
-from burst.kits.atomic_file import write_atomically
-from burst.log import say
-from burst.model.host import dns_label
-from burst.model.lead import LeadIdentity
 
 _LABEL = 63
 
@@ -164,6 +164,7 @@ def _identity(
         certificate=str(boot.certificate_path),
         started=boot.read_at,
         statedir=str(statedir or ""),
+        follower_module="burst_embedded",
     )
 
 

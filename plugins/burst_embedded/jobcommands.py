@@ -15,20 +15,20 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from burst.embedded import calls
-from burst.embedded.calls import JobInfo
-from burst.embedded.client import EmbeddedClient
-from burst.embedded.jobspec import (
+from burst.model.fsd import format_fsd, parse_fsd
+from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.ranks import format_hostlist
+from burst_embedded import calls
+from burst_embedded.calls import JobInfo
+from burst_embedded.client import EmbeddedClient
+from burst_embedded.jobspec import (
     Wanted,
     build_jobspec,
     parse_requires,
     parse_setattr,
     set_attribute,
 )
-from burst.embedded.wire import Output
-from burst.model.fsd import format_fsd, parse_fsd
-from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst.model.ranks import format_hostlist
+from burst_embedded.wire import Output
 
 _URGENCIES = {"hold": 0, "default": 16, "expedite": 31}
 
