@@ -23,11 +23,11 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from burst_embedded import calls
-from burst_embedded.calls import JobInfo
-from burst_embedded.client import EmbeddedClient
+from burst_embedded.connection import Connection
+from burst_embedded.job import Job
 from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.lead_client import connect
+from burst_embedded.wire import Output
 
 from burst.errors import LeadGone
 from burst.kits import certificate
@@ -186,26 +186,26 @@ class EmbeddedInstance(LastingInstance):
             nodes=job.nodes, slots=job.slots, cores=job.cores, gpus=job.gpus
         )
         jobspec = build_jobspec(job.command, wanted, system)
-        return JobId(self.call(calls.Submit(jobspec, job.urgency), int))
+        return JobId(self.call(int, "submit", jobspec, job.urgency))
 
     def cancel(self, job: JobId) -> None:
-        self.call(calls.RaiseException(job, "cancel", ""), type(None))
+        self.call(None, "raise_exception", job, "cancel", "")
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
-        assert not self.call(calls.SetUrgencies({job: urgency}), dict[JobId, str])
+        self.call(None, "set_urgency", job, urgency)
 
     def output(self, job: JobId) -> str:
         text = b""
-        with closing(EmbeddedClient(self.uri)) as client:
-            for payload in client.stream(calls.Attach(job)):
-                if payload.get("stream") == 1:
-                    text += payload["data"]
+        with closing(Connection(self.uri)) as client:
+            for piece in client.stream(Output | None, "attach", job):
+                if piece and piece.stream == 1:
+                    text += piece.data
         return text.decode()
 
-    def info(self, job: JobId) -> JobInfo:
+    def info(self, job: JobId) -> Job:
         """Return what the lead tells of a job."""
-        found: list[JobInfo] = self.call(calls.ListJobs((job,)), list[JobInfo])
-        return found[0]
+        found: Job = self.call(Job, "find", job)
+        return found
 
     def memo(self, job: JobId) -> dict[str, Any]:
         memo: dict[str, Any] = self.info(job).memo.get("burst", {})
@@ -216,12 +216,12 @@ class EmbeddedInstance(LastingInstance):
         return last.context["type"], last.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.call(calls.DrainCall(frozenset({rank_of(host)}), reason), type(None))
+        self.call(None, "drain", {rank_of(host)}, reason)
 
-    def call(self, body: calls.Body, kind: type[Any]) -> Any:
+    def call(self, kind: Any, method: str, *args: Any) -> Any:
         """Call the lead as a client of its own would."""
-        with closing(EmbeddedClient(self.uri)) as client:
-            return client.call(body, kind)
+        with closing(Connection(self.uri)) as client:
+            return client.call(kind, method, *args)
 
     def _spawn(
         self, role: str, host: str, rundir: str, *options: str, name: str = ""
@@ -238,7 +238,7 @@ class EmbeddedInstance(LastingInstance):
         deadline = time.monotonic() + HANG_S
         while True:
             try:
-                EmbeddedClient(self.uri).close()
+                Connection(self.uri).close()
             except LeadGone:
                 assert self._brokers[HOSTS[0]].poll() is None, self.log(HOSTS[0])
                 assert time.monotonic() < deadline, self.log(HOSTS[0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,9 +21,7 @@ from burst.kits.certificate import Certificate
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.ranks import parse_idset
 from burst.model.resource_set import ResourceSet, decode_resource_set
-from burst_embedded.node import NodeResources
-
-_ENTRY_KEYS = frozenset(HostEntry.__struct_fields__)
+from burst_embedded.pool import NodeResources
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +66,8 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
         )
     table = {key: value for key, value in written.items() if key != "curve_cert"}
     bootstrap = convert(Bootstrap, table, f"{path}: bootstrap")
-    _refuse_unknown_keys(table["hosts"], path)
+    for index, entry in enumerate(table["hosts"]):
+        convert(HostEntry, entry, f"{path}: bootstrap.hosts[{index}]")
     try:
         hosts = expand_hosts(bootstrap)
     except ConfigError as error:
@@ -130,15 +128,6 @@ def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, .
             "both must name the same hosts in the same order",
         )
     return nodes
-
-
-def _refuse_unknown_keys(entries: Any, path: Path) -> None:
-    for index, entry in enumerate(entries):
-        for key in set(entry) - _ENTRY_KEYS:
-            raise ConfigError(
-                f"{path}: bootstrap.hosts[{index}].{key}: no such key",
-                "known keys are " + ", ".join(sorted(_ENTRY_KEYS)),
-            )
 
 
 def _nodes(resources: ResourceSet) -> tuple[NodeResources, ...]:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,19 @@ import click
 from burst import log
 from burst.errors import BurstError, ConfigError
 from burst.extensions import StandIn
-from burst_embedded import jobcommands
+from burst.model.fsd import parse_fsd
+from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst_embedded.boot import read_broker_config, read_nodes
+from burst_embedded.connection import SCHEME, Connection
 from burst_embedded.follower import FollowerBroker
+from burst_embedded.job import Job
+from burst_embedded.jobspec import (
+    Wanted,
+    build_jobspec,
+    parse_requires,
+    parse_setattr,
+    set_attribute,
+)
 from burst_embedded.lead import LeadBroker
 from burst_embedded.process import (
     SOCKET,
@@ -23,6 +35,9 @@ from burst_embedded.process import (
     private_directory,
     stop_signals,
 )
+from burst_embedded.wire import Output
+
+_URGENCIES = {"hold": 0, "default": 16, "expedite": 31}
 
 
 class _Group(click.Group):
@@ -49,7 +64,7 @@ def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group("embedded", cls=_Group)
+@click.group("embedded", cls=_Group, hidden=True)
 def group() -> None:
     """A lead and followers in pure Python: a stand-in for Flux.
 
@@ -107,6 +122,102 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
         broker.run(stop)
 
 
+@contextmanager
+def _bad_parameter() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _job_id(text: str) -> JobId:
+    with _bad_parameter():
+        return parse_jobid(text)
+
+
+def _duration(text: str) -> float:
+    with _bad_parameter():
+        found = parse_fsd(text)
+    return 0 if found == float("inf") else found
+
+
+def _urgency(text: str) -> int:
+    try:
+        return _URGENCIES[text] if text in _URGENCIES else int(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"not an urgency: {text!r} (0 to 31, hold, default, expedite)"
+        ) from None
+
+
+_uri_option = click.option(
+    "--uri", envvar="FLUX_URI", required=True, help="Of the lead; default $FLUX_URI."
+)
+
+
+@group.command(context_settings={"allow_interspersed_args": False})
+@_uri_option
+@click.option("-N", "nodes", type=click.IntRange(1), metavar="N", help="Nodes.")
+@click.option("-n", "slots", type=click.IntRange(1), metavar="N", help="Tasks in all.")
+@click.option(
+    "-c", "cores", type=click.IntRange(1), default=1, metavar="N", help="Cores a task."
+)
+@click.option(
+    "-g", "gpus", type=click.IntRange(0), default=0, metavar="N", help="GPUs a task."
+)
+@click.option("-t", "limit", type=_duration, default="0", metavar="FSD", help="Limit.")
+@click.option("--setattr", "attributes", multiple=True, metavar="KEY[=VALUE]")
+@click.option("--urgency", type=_urgency, default="default", metavar="URGENCY")
+@click.option("--requires", default="", help="Properties, such as burst or ^burst.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> None:
+    """Submit a job, one task a slot or a node, and print its id."""
+    system: dict[str, Any] = {
+        "duration": options["limit"],
+        "cwd": str(Path.cwd()),
+        "environment": dict(os.environ),
+    }
+    if options["requires"]:
+        system["constraints"] = parse_requires(options["requires"])
+    for text in options["attributes"]:
+        set_attribute(system, *parse_setattr(text))
+    counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores", "gpus")}
+    with closing(Connection(uri)) as lead:
+        jobspec = build_jobspec(command, Wanted(**counts), system)
+        click.echo(format_f58(lead.call(JobId, "submit", jobspec, urgency)))
+
+
+@group.command()
+@_uri_option
+@click.argument("job_id", type=_job_id)
+def attach(uri: str, job_id: JobId) -> None:
+    """Print what a job writes until it ends, and exit with its status."""
+    with closing(Connection(uri)) as lead:
+        for piece in lead.stream(Output | None, "attach", job_id):
+            if piece:
+                file = sys.stderr if piece.stream == 2 else sys.stdout
+                file.write(piece.data.decode(errors="replace"))
+                file.flush()
+        job: Job = lead.call(Job, "find", job_id)
+    if job.output_cut:
+        click.echo("burst: it wrote more than is kept; the rest is lost", err=True)
+    for event in job.events:
+        if event.name == "exception":
+            text = "{type} {note}".format(**event.context)
+            click.echo(f"{format_f58(job_id)}: exception: {text}", err=True)
+    sys.exit(job.exit_code)
+
+
+@group.command()
+@_uri_option
+@click.argument("job_ids", nargs=-1, required=True, type=_job_id)
+def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
+    """End jobs: those that wait at once, those that run by SIGTERM."""
+    with closing(Connection(uri)) as lead:
+        for job_id in job_ids:
+            lead.call(None, "raise_exception", job_id, "cancel", "")
+
+
 def _start_commands(directory: Path, hosts: Sequence[str]) -> list[list[str]]:
     """Return what starts the broker of each own host, with the files of a lead."""
     found = []
@@ -124,9 +235,6 @@ STAND_IN = StandIn(
     name="embedded",
     user=("burst", "embedded"),
     brokers=_start_commands,
-    uri=lambda directory: f"embedded://{directory}/run/{SOCKET}",
+    uri=lambda directory: f"{SCHEME}{directory}/run/{SOCKET}",
     tell_host=("printenv", "BURST_HOSTNAME"),
 )
-
-for _command in jobcommands.COMMANDS:
-    group.add_command(_command)

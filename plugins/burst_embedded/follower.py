@@ -6,30 +6,27 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import zmq
 
-from burst.errors import ConfigError, LeadError, LeadGone
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone
 from burst.log import say
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import (
     BEAT_S,
     PROTOCOL,
-    Goodbye,
-    Heartbeat,
-    Hello,
     KillTasks,
-    Leave,
-    Message,
+    Response,
     RunTasks,
-    Welcome,
-    decode,
-    encode,
+    decode_response,
+    encode_request,
     follower_socket,
 )
 
 _AGAIN_S = 0.1
+_JOIN = 1
 
 
 class FollowerBroker:
@@ -75,47 +72,48 @@ class FollowerBroker:
         next_beat = 0.0
         while True:
             if time.monotonic() >= next_beat:
-                sent = self._send(Heartbeat() if self._joined else self._hello())
+                sent = self._send("alive") if self._joined else self._join()
                 next_beat = time.monotonic() + (BEAT_S if sent else _AGAIN_S)
                 self._check_lead()
             ready = dict(poller.poll(int(_AGAIN_S * 1000)))
             if stop in ready:
                 return
             while self._socket.poll(0):
-                if not self._obey(decode(self._socket.recv())):
+                if not self._hear(decode_response(self._socket.recv())):
                     return
             for piece in self._tasks.collect():
-                self._send(piece)
+                self._send("take", piece)
 
     def close(self) -> None:
-        """Kill the tasks, send Goodbye, and close."""
+        """Kill the tasks, say goodbye, and close."""
         self._tasks.kill_all()
-        # Also before Welcome was read: the lead may have joined this rank by then. It
-        # ignores a Goodbye of a broker that has not joined.
-        self._send(Goodbye())
+        # Also before it knows that it has joined: the lead may know that by then.
+        self._send("goodbye")
         self._socket.close(linger=1000)
         self._context.term()
 
-    def _hello(self) -> Hello:
-        return Hello(PROTOCOL, self._boot.hostname, self._boot.rank, os.getpid())
+    def _join(self) -> bool:
+        args = PROTOCOL, self._boot.hostname, self._boot.rank, os.getpid()
+        return self._send("join", *args, number=_JOIN)
 
-    def _obey(self, order: Message) -> bool:
-        """Carry out a message of the lead; False if the follower is to end."""
+    def _hear(self, said: Response) -> bool:
+        """Carry out what the lead says; False if the follower is to end."""
         self._heard = time.monotonic()
-        if isinstance(order, Welcome):
-            self._joined = True
-            say("joined as rank %d", self._boot.rank)
-        elif isinstance(order, RunTasks):
+        if said.is_farewell:
+            say("leaving: the lead is stopping")
+            return False
+        try:
+            order = said.read(RunTasks | KillTasks | None)
+        except BurstError as error:
+            raise LeadError(f"the lead sends us away: {error}") from error
+        if isinstance(order, RunTasks):
             for piece in self._tasks.run(order):
-                self._send(piece)
+                self._send("take", piece)
         elif isinstance(order, KillTasks):
             self._tasks.kill(order)
-        elif isinstance(order, Leave):
-            if order.stopping:
-                say("leaving: %s", order.why)
-                return False
-            self._joined = False
-            raise LeadError(f"the lead sends us away: {order.why}")
+        elif said.number == _JOIN:
+            self._joined = True
+            say("joined as rank %d", self._boot.rank)
         return True
 
     def _check_lead(self) -> None:
@@ -126,10 +124,10 @@ class FollowerBroker:
                 "start the follower again when the lead is back",
             )
 
-    def _send(self, message: Message) -> bool:
+    def _send(self, method: str, *args: Any, number: int = 0) -> bool:
         """Send, unless the lead is away; it has to be joined again when it is back."""
         try:
-            self._socket.send(encode(message), zmq.NOBLOCK)
+            self._socket.send(encode_request(number, method, args), zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True

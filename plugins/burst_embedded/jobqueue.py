@@ -17,7 +17,7 @@ from typing import Any
 from burst.errors import LeadError
 from burst.model.confinement import confine
 from burst.model.event import Event
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.ranks import format_idset
 from burst.model.request import (
@@ -25,10 +25,10 @@ from burst.model.request import (
     parse_duration,
     parse_request,
 )
-from burst_embedded.job import HIGHEST_URGENCY, EmbeddedJob, merge
+from burst_embedded.job import HIGHEST_URGENCY, Job, merge
 from burst_embedded.jobspec import parse_command
 from burst_embedded.pool import Allocation, Infeasible, ResourcePool, summary
-from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
+from burst_embedded.wire import Ended, KillTasks, Output, RunTasks
 
 HISTORY = 1000
 """Jobs that ended and are still known; the oldest are forgotten first."""
@@ -48,30 +48,31 @@ class JobQueue:
 
     def __init__(self, pool: ResourcePool) -> None:
         self.pool = pool
-        self.jobs: dict[JobId, EmbeddedJob] = {}
+        self.jobs: dict[JobId, Job] = {}
         self.orders: list[tuple[int, RunTasks | KillTasks]] = []
+        self.output: dict[JobId, list[Output]] = {}
         self.changed: set[JobId] = set()
         self.unsettled = False
         self.untold = False
         self._line: list[tuple[int, JobId]] = []
-        self._running: dict[JobId, EmbeddedJob] = {}
+        self._running: dict[JobId, Job] = {}
         self._ended: deque[JobId] = deque()
         self._last_id = 0
 
     def submit(
         self, jobspec: Mapping[str, Any], urgency: int, userid: int, now: float
-    ) -> EmbeddedJob:
+    ) -> Job:
         """Add a job. Raises JobspecError, LeadError."""
         request = parse_request(jobspec)
         confined_to = parse_confinement(jobspec)
+        parse_command(jobspec)
         self.pool.allowed(request)
-        job = EmbeddedJob(
+        job = Job(
             id=self._next_id(now),
             userid=userid,
             jobspec=jobspec,
             request=request,
             confined_to=confined_to,
-            command=parse_command(jobspec),
             duration=parse_duration(jobspec),
             urgency=_checked(urgency),
             t_submit=now,
@@ -85,7 +86,7 @@ class JobQueue:
         self._line_up(job, now)
         return job
 
-    def find(self, job_id: JobId) -> EmbeddedJob:
+    def find(self, job_id: JobId) -> Job:
         """Return a job. Raises LeadError."""
         try:
             return self.jobs[job_id]
@@ -182,9 +183,9 @@ class JobQueue:
     def take_output(self, piece: Output) -> bool:
         """Keep a piece of output; False once the job has written as much as is kept."""
         job = self.jobs.get(JobId(piece.job))
-        if job is None or job.output_size >= OUTPUT_LIMIT:
+        if job is None or job.output_cut:
             return False
-        job.output.append(piece)
+        self.output.setdefault(job.id, []).append(piece)
         job.output_size += len(piece.data)
         return True
 
@@ -237,23 +238,22 @@ class JobQueue:
             self.pool.drained.pop(rank, None)
         self._touch()
 
-    def _line_up(self, job: EmbeddedJob, now: float) -> None:
+    def _line_up(self, job: Job, now: float) -> None:
         self._post(job, now, "priority", priority=job.priority)
         if job.priority:
             bisect.insort(self._line, (-job.priority, job.id))
 
-    def _step_out(self, job: EmbeddedJob) -> None:
+    def _step_out(self, job: Job) -> None:
         place = (-job.priority, job.id)
         index = bisect.bisect_left(self._line, place)
         if self._line[index : index + 1] == [place]:
             del self._line[index]
 
-    def _start(self, job: EmbeddedJob, allocation: Allocation, now: float) -> None:
+    def _start(self, job: Job, allocation: Allocation, now: float) -> None:
         ranks = sorted(allocation)
         slots = [rank for rank in ranks for _ in range(allocation[rank].slots)]
         job.allocation = allocation
         job.ran_on = frozenset(ranks)
-        job.hosts = tuple(self.pool.nodes[rank].host for rank in ranks)
         job.running = dict(enumerate(slots))
         job.state = JobState.RUN
         job.t_start = now
@@ -261,12 +261,19 @@ class JobQueue:
         annotations = {"sched": {"resource_summary": summary(allocation)}}
         self._post(job, now, "alloc", annotations=annotations)
         self._post(job, now, "start")
-        sizes = {"FLUX_JOB_NNODES": len(ranks), "FLUX_JOB_SIZE": len(slots)}
+        command = parse_command(job.jobspec)
+        environment = {
+            **command.environment,
+            "FLUX_JOB_ID": format_f58(job.id),
+            "FLUX_JOB_NNODES": str(len(ranks)),
+            "FLUX_JOB_SIZE": str(len(slots)),
+        }
         for rank in ranks:
             tasks = tuple(task for task, where in job.running.items() if where == rank)
-            self.orders.append((rank, job.command.order(job.id, tasks, sizes)))
+            order = RunTasks(job.id, tasks, command.argv, command.cwd, environment)
+            self.orders.append((rank, order))
 
-    def _clean(self, job: EmbeddedJob, now: float) -> None:
+    def _clean(self, job: Job, now: float) -> None:
         if self._running.pop(job.id, None):
             self.pool.release(job.allocation)
             job.allocation = {}
@@ -277,11 +284,13 @@ class JobQueue:
         job.t_inactive = now
         self._ended.append(job.id)
         if len(self._ended) > HISTORY:
-            del self.jobs[self._ended.popleft()]
+            oldest = self._ended.popleft()
+            del self.jobs[oldest]
+            self.output.pop(oldest, None)
 
-    def _active(self, job_id: JobId) -> EmbeddedJob:
+    def _active(self, job_id: JobId) -> Job:
         job = self.find(job_id)
-        if job.state is JobState.INACTIVE:
+        if job.is_over:
             raise LeadError("job is inactive")
         return job
 
@@ -290,7 +299,7 @@ class JobQueue:
         if unknown:
             raise LeadError(f"no such rank: {format_idset(unknown)}")
 
-    def _post(self, job: EmbeddedJob, now: float, name: str, /, **context: Any) -> None:
+    def _post(self, job: Job, now: float, name: str, /, **context: Any) -> None:
         job.events.append(Event(now, name, context))
         self.changed.add(job.id)
         self._touch()

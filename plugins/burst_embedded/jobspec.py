@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 
 from burst.errors import JobspecError
-from burst.model.jobid import format_f58
-from burst_embedded.wire import RunTasks
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,14 +28,6 @@ class Command(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     cwd: str
     environment: Mapping[str, str]
-
-    def order(
-        self, job: int, tasks: tuple[int, ...], sizes: Mapping[str, int]
-    ) -> RunTasks:
-        """Return the order to run tasks of a job; sizes go to their environment."""
-        words = {name: str(value) for name, value in sizes.items()}
-        environment = {**self.environment, **words, "FLUX_JOB_ID": format_f58(job)}
-        return RunTasks(job, tasks, self.argv, self.cwd, environment)
 
 
 def build_jobspec(
@@ -117,23 +107,13 @@ def set_attribute(system: dict[str, Any], key: str, value: Any) -> None:
 
 
 def parse_requires(text: str) -> dict[str, Any]:
-    """Return RFC 31 of the common part of RFC 35: terms that all must hold.
+    """Return RFC 31 of `PROPERTY,^PROPERTY...`, all of which must hold.
 
-    Such as `burst,^slow -host:burst-0-[0-1]`. Raises JobspecError.
+    Raises JobspecError.
     """
-    terms = [_term(word) for word in re.split(r",(?![^\[]*\])|\s+|&+", text) if word]
-    if not terms or re.search(r"[|()]", text):
+    if not re.fullmatch(r"\^?[\w.-]+(,\^?[\w.-]+)*", text):
         raise JobspecError(
             f"not a constraint: {text!r}",
-            "the embedded lead knows property, ^property, host:LIST and rank:SET",
+            "the embedded lead knows properties: burst,^slow",
         )
-    return terms[0] if len(terms) == 1 else {"and": terms}
-
-
-def _term(word: str) -> dict[str, Any]:
-    if word.startswith("-"):
-        return {"not": [_term(word[1:])]}
-    operator, colon, operand = word.partition(":")
-    if not colon:
-        return {"properties": [word]}
-    return {{"host": "hostlist", "rank": "ranks"}.get(operator, operator): [operand]}
+    return {"properties": text.split(",")}

@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import zmq
 
@@ -15,22 +17,14 @@ from burst.log import say
 from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
 from burst_embedded.boot import BrokerConfig
-from burst_embedded.control import Control
-from burst_embedded.followers import FollowerConnections, Joined, Lost
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.node import NodeResources
-from burst_embedded.pool import ResourcePool
+from burst_embedded.methods import LeadMethods
+from burst_embedded.pool import NodeResources, ResourcePool
 from burst_embedded.process import SOCKET
+from burst_embedded.server import Server
+from burst_embedded.store import FileStore
 from burst_embedded.tasks import TaskRunner
-from burst_embedded.wire import (
-    BEAT_S,
-    PROTOCOL,
-    Ended,
-    KillTasks,
-    Message,
-    Output,
-    RunTasks,
-)
+from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
 _LABEL = 63
 
@@ -38,8 +32,8 @@ _LABEL = 63
 class LeadBroker:
     """Rank 0. Call `run`, which ends by a signal.
 
-    Kept over a restart in `statedir`: the owner id, and the store that the daemon has
-    there. Jobs, memos and drains are not kept.
+    Kept over a restart in `statedir`: the owner id, and the daemon's records. Jobs,
+    memos and drains are not kept.
     """
 
     def __init__(
@@ -53,42 +47,43 @@ class LeadBroker:
         self._path = rundir / SOCKET
         self._queue = JobQueue(ResourcePool(nodes))
         self._tasks = TaskRunner(boot.hostname, rundir)
+        store = FileStore(statedir or rundir)
         identity = _identity(boot, nodes, self._path, statedir)
+        self._methods = LeadMethods(self._queue, identity)
+        functions: list[Callable[..., Any]] = [*self._methods.all()]
+        functions += [store.load, store.write]
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._followers = FollowerConnections(self._context, boot)
-            self._control = Control(self._context, self._path, self._queue, identity)
+            self._server = Server(self._context, self._path, boot, functions)
         except BaseException:
             self._context.destroy()
             raise
+        self._methods.server = self._server
         self._next_beat = 0.0
         self._queue.rank_online(boot.rank)
 
     def run(self, stop: int) -> None:
         """Serve until the descriptor `stop` is readable."""
         poller = zmq.Poller()
-        for source in (*self._followers.sockets, self._control.socket):
+        for source in (*self._server.sockets, self._tasks.fileno(), stop):
             poller.register(source, zmq.POLLIN)
-        for descriptor in (self._tasks.fileno(), stop):
-            poller.register(descriptor, zmq.POLLIN)
         say("listening on %s, clients at %s", self._hosts[0].bind, self._path)
         while True:
             self._settle()
             ready = dict(poller.poll(self._poll_timeout()))
             if stop in ready:
                 return
-            self._beat()
-            for rank, message in self._followers.receive():
-                self._hear(rank, message)
+            if time.monotonic() >= self._next_beat:
+                self._next_beat = time.monotonic() + BEAT_S
+                self._server.beat()
+            self._server.receive()
             for piece in self._tasks.collect():
-                self._take(piece)
-            self._control.receive()
+                self._methods.take_here(piece)
 
     def close(self) -> None:
         """Send followers away, kill the tasks, and remove the socket's file."""
         self._tasks.kill_all()
-        self._followers.close()
-        self._control.close()
+        self._server.close()
         self._context.term()
         self._path.unlink(missing_ok=True)
         say("stopped")
@@ -102,37 +97,16 @@ class LeadBroker:
             orders, self._queue.orders = self._queue.orders, []
             for rank, order in orders:
                 self._order(rank, order)
-            self._control.push()
+            self._methods.push()
 
     def _order(self, rank: int, order: RunTasks | KillTasks) -> None:
         if rank:
-            self._followers.send(rank, order)
+            self._methods.order(rank, order)
         elif isinstance(order, KillTasks):
             self._tasks.kill(order)
         else:
             for piece in self._tasks.run(order):
-                self._take(piece)
-
-    def _hear(self, rank: int, message: Message | Joined | Lost) -> None:
-        if isinstance(message, Joined):
-            self._queue.rank_online(rank)
-        elif isinstance(message, Lost):
-            self._queue.rank_lost(rank, time.time())
-        elif isinstance(message, Output | Ended):
-            self._take(message)
-
-    def _take(self, piece: Output | Ended) -> None:
-        if isinstance(piece, Ended):
-            self._queue.task_ended(piece, time.time())
-        elif self._queue.take_output(piece):
-            self._control.output(piece)
-
-    def _beat(self) -> None:
-        now = time.monotonic()
-        if now >= self._next_beat:
-            self._next_beat = now + BEAT_S
-            self._followers.beat()
-            self._control.beat()
+                self._methods.take_here(piece)
 
     def _poll_timeout(self) -> int:
         """Return how many milliseconds may pass until something is due."""

@@ -20,11 +20,25 @@ from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
-from burst_embedded.node import NodeResources
 
 
 class Infeasible(Exception):
     """No set of ranks could ever hold the request; the text is Flux's."""
+
+
+class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank has, by R."""
+
+    rank: int
+    host: str
+    cores: frozenset[int]
+    gpus: frozenset[int] = frozenset()
+    properties: frozenset[str] = frozenset()
+
+    @property
+    def shape(self) -> Shape:
+        """The same as numbers."""
+        return Shape(len(self.cores), len(self.gpus))
 
 
 class NodeShare(msgspec.Struct, frozen=True):

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from burst_embedded.job import EmbeddedJob
+from burst_embedded.job import Job
 from burst_embedded.jobqueue import HISTORY, JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.node import NodeResources
-from burst_embedded.pool import ResourcePool
+from burst_embedded.pool import NodeResources, ResourcePool
 from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
@@ -45,20 +44,20 @@ def submit(
     urgency: int = 16,
     system: dict[str, Any] | None = None,
     **wanted: int,
-) -> EmbeddedJob:
+) -> Job:
     jobspec = build_jobspec(["true"], Wanted(**wanted), system or {})
     return queue.submit(jobspec, urgency, USER, NOW)
 
 
-def state(job: EmbeddedJob) -> JobState:
+def state(job: Job) -> JobState:
     return job.state
 
 
-def names(job: EmbeddedJob) -> list[str]:
+def names(job: Job) -> list[str]:
     return [event.name for event in job.events]
 
 
-def end(queue: JobQueue, job: EmbeddedJob, status: int = 0) -> None:
+def end(queue: JobQueue, job: Job, status: int = 0) -> None:
     for task in list(job.running):
         queue.task_ended(Ended(job.id, task, status), NOW + 9)
 
@@ -96,7 +95,7 @@ def test_each_rank_is_ordered_to_run_its_own_tasks(queue: JobQueue) -> None:
     }
     assert orders[1].environment["FLUX_JOB_NNODES"] == "2"
     assert orders[1].environment["FLUX_JOB_SIZE"] == "4"
-    assert job.hosts == ("n1", "n2")
+    assert job.ran_on == {1, 2}
 
 
 def test_the_first_that_cannot_start_blocks_all_behind_it(queue: JobQueue) -> None:
@@ -292,7 +291,8 @@ def test_output_is_bounded(queue: JobQueue) -> None:
     half = b"x" * (OUTPUT_LIMIT // 2)
     pieces = [Output(job.id, 0, 1, half) for _ in range(3)]
     assert [queue.take_output(piece) for piece in pieces] == [True, True, False]
-    assert sum(len(piece.data) for piece in job.output) == OUTPUT_LIMIT
+    assert sum(len(piece.data) for piece in queue.output[job.id]) == OUTPUT_LIMIT
+    assert job.output_cut
     assert not queue.take_output(Output(4711, 0, 1, b"x"))
 
 

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from burst_embedded.job import EmbeddedJob
+from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.node import NodeResources
-from burst_embedded.pool import ResourcePool
+from burst_embedded.pool import NodeResources, ResourcePool
 from burst_embedded.wire import Ended
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -36,7 +35,7 @@ class QueueMachine(RuleBasedStateMachine):
         )
         self.queue.rank_online(0)
 
-    def pick(self, data: st.DataObject, *states: JobState) -> EmbeddedJob | None:
+    def pick(self, data: st.DataObject, *states: JobState) -> Job | None:
         jobs = [job for job in self.queue.jobs.values() if job.state in states]
         return data.draw(st.sampled_from(jobs)) if jobs else None
 

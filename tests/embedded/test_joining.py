@@ -8,7 +8,6 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from socket import socketpair
 from threading import Thread
 
@@ -17,15 +16,12 @@ import zmq
 from burst_embedded.boot import read_broker_config
 from burst_embedded.follower import FollowerBroker
 from burst_embedded.wire import (
-    Goodbye,
-    Heartbeat,
-    Hello,
-    Leave,
-    Message,
-    decode,
-    encode,
+    Request,
+    decode_request,
+    decode_response,
+    encode_request,
     follower_socket,
-    lead_socket,
+    serving_socket,
 )
 
 from burst.kits import certificate
@@ -63,59 +59,57 @@ def join(instance: EmbeddedInstance, watch: Watch, host: str = HOST) -> None:
 
 
 def welcomed(instance: EmbeddedInstance) -> None:
-    """Wait until it knows that it joined; before, it would say Hello again, and join.
+    """Wait until it knows that it joined; before, it would join again.
 
-    The lead says that it is online as soon as its Welcome is sent.
+    The lead says that it is online as soon as it has answered.
     """
-    wait_until(lambda: "joined as rank" in instance.log(HOST), "its Welcome")
+    wait_until(lambda: "joined as rank" in instance.log(HOST), "the answer")
 
 
 def code(instance: EmbeddedInstance, host: str = HOST) -> int:
     return instance.process(host).wait(HANG_S)
 
 
-def say(
-    instance: EmbeddedInstance, *messages: Hello | Heartbeat, config: Path | None = None
-) -> Leave:
-    """Connect as a follower would, say these things, and return the answer."""
-    boot = read_broker_config(config or instance.config, HOST)
+def say(instance: EmbeddedInstance, request: bytes) -> str:
+    """Connect as a follower would, send a request, and return why it fails."""
+    boot = read_broker_config(instance.config, HOST)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = follower_socket(context, boot)
     try:
         socket.connect(boot.hosts[0].connect)
-        for message in messages:
-            assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
-            socket.send(encode(message))
-        assert socket.poll(int(HANG_S * 1000))
-        answer = decode(socket.recv())
-        assert isinstance(answer, Leave)
-        return answer
+        assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
+        socket.send(request)
+        while True:
+            assert socket.poll(int(HANG_S * 1000))
+            answer = decode_response(socket.recv())
+            if answer.fault:
+                return answer.fault.what
     finally:
         context.destroy(linger=0)
 
 
-HELLOS = [
+JOINS = [
     (
-        Hello("9.0.0", HOST, RANK, 1),
-        r"client \(9.0.0\) version mismatched with server \(1.0.0\)",
+        ("9.0.0", HOST, RANK, 1),
+        r"client \(9.0.0\) version mismatched with server \(2.0.0\)",
     ),
-    (Hello("1.1.0", HOST, RANK, 1), "version mismatched"),
-    (Hello("1.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
-    (Hello("1.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
-    (Hello("1.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
-    (Hello("1.0.0", "lead-0", 0, 1), "the lead's own"),
+    (("2.1.0", HOST, RANK, 1), "version mismatched"),
+    (("2.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
+    (("2.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
+    (("2.0.0", HOST, -1, 1), "nothing is configured as rank -1"),
+    (("2.0.0", "lead-0", 0, 1), "the lead's own"),
 ]
 
 
-def test_hello_is_checked_as_flux_checks_it(instance: EmbeddedInstance) -> None:
-    for hello, why in HELLOS:
-        assert re.search(why, say(instance, hello).why)
-        said = f"rejecting {hello.hostname} (rank {hello.rank})"
-        assert said in instance.log("lead-0")
+def test_who_joins_is_checked_as_flux_checks_it(instance: EmbeddedInstance) -> None:
+    for join, why in JOINS:
+        assert re.search(why, say(instance, encode_request(1, "join", join)))
+        _, host, rank, _ = join
+        assert f"rejecting {host} (rank {rank})" in instance.log("lead-0")
 
 
-def test_who_never_said_hello_is_sent_away(instance: EmbeddedInstance) -> None:
-    assert "start it again" in say(instance, Heartbeat()).why
+def test_who_never_joined_is_sent_away(instance: EmbeddedInstance) -> None:
+    assert "start it again" in say(instance, encode_request(0, "alive", ()))
 
 
 def test_a_follower_with_hosts_in_another_order_says_why_and_ends(
@@ -165,7 +159,7 @@ def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
     socket = context.socket(zmq.DEALER)
     try:
         socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
-        socket.send(encode(Hello("1.0.0", HOST, RANK, 1)))
+        socket.send(encode_request(1, "join", ("2.0.0", HOST, RANK, 1)))
         refused = "refused a connection"
         wait_until(lambda: refused in instance.log("lead-0"), refused)
     finally:
@@ -212,34 +206,34 @@ def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> 
     assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
 
-def test_goodbye_is_said_before_welcome_is_read() -> None:
-    """A lead that has sent Welcome would else wait for a broker that has ended."""
+def test_goodbye_is_said_before_the_answer_is_read() -> None:
+    """A lead that has answered would else wait for a broker that has ended."""
     stop, signaled = socketpair()
     with short_directory() as directory, stop, signaled:
         config = write_files(directory, free_port())
         boot = read_broker_config(config, "lead-0")
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        lead = lead_socket(context, boot)
+        lead = serving_socket(context, boot)
         lead.bind(boot.hosts[0].bind)
         broker = FollowerBroker(read_broker_config(config, HOST), directory)
         running = Thread(target=lambda: broker.run(stop.fileno()))
         running.start()
         try:
-            assert isinstance(heard(lead), Hello)
+            assert heard(lead).method == "join"
             signaled.send(b"x")
             running.join(HANG_S)
             broker.close()
-            while isinstance(said := heard(lead), Hello):
+            while (said := heard(lead)).method == "join":
                 continue
-            assert isinstance(said, Goodbye)
+            assert said.method == "goodbye"
         finally:
             signaled.send(b"x")
             context.destroy(linger=0)
 
 
-def heard(lead: zmq.Socket[bytes]) -> Message:
+def heard(lead: zmq.Socket[bytes]) -> Request:
     assert lead.poll(int(HANG_S * 1000))
-    return decode(lead.recv_multipart()[-1])
+    return decode_request(lead.recv_multipart()[-1])
 
 
 def test_a_silent_follower_is_lost_and_sent_away_when_it_is_back(
@@ -295,17 +289,7 @@ def test_what_is_no_message_is_answered_and_harms_nobody(
     instance: EmbeddedInstance, watch: Watch
 ) -> None:
     join(instance, watch)
-    boot = read_broker_config(instance.config, HOST)
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket = follower_socket(context, boot)
-    try:
-        socket.connect(boot.hosts[0].connect)
-        assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
-        socket.send(b"nonsense")
-        assert socket.poll(int(HANG_S * 1000))
-        assert decode(socket.recv()) == Leave("it cannot be understood")
-    finally:
-        context.destroy(linger=0)
+    assert say(instance, b"nonsense") == "it cannot be understood"
     assert watch.lead.observe().online == {0, RANK}
 
 

@@ -11,9 +11,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from burst_embedded import calls
-from burst_embedded.lead_client import STORE, connect
-from burst_embedded.streams import InstanceWatcher
+from burst_embedded.connection import Connection
+from burst_embedded.lead_client import connect
+from burst_embedded.store import STORE
+from burst_embedded.watcher import InstanceWatcher, Interest
 from burst_embedded.wire import PROTOCOL
 
 from burst.config import IntakeSettings, Mode, Settings
@@ -91,9 +92,8 @@ def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
     instance: EmbeddedInstance,
 ) -> None:
     gone = threading.Event()
-    with closing(
-        InstanceWatcher(instance.uri, calls.WatchInstance("burstable"), gone.set)
-    ) as watched:
+    with closing(Connection(instance.uri)) as connection:
+        watched = InstanceWatcher(connection, Interest("burstable"), gone.set)
         assert watched.view(0).online == {0}
         instance.kill()
         assert gone.wait(HANG_S)
@@ -104,11 +104,10 @@ def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
 def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> None:
     job = instance.submit(slots=1)
     instance.output(job)
-    for recent, shown in ((30.0, True), (0.0, False)):
-        watched = InstanceWatcher(
-            instance.uri, calls.WatchInstance("burstable"), lambda: None, recent
-        )
-        with closing(watched):
+    interest = Interest("burstable")
+    with closing(Connection(instance.uri)) as connection:
+        for recent, shown in ((30.0, True), (0.0, False)):
+            watched = InstanceWatcher(connection, interest, lambda: None, recent)
             assert (job in watched.view(0).jobs) is shown
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.node import NodeResources
-from burst_embedded.pool import Infeasible, ResourcePool, summary
+from burst_embedded.pool import Infeasible, NodeResources, ResourcePool, summary
 
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.shape import Shape

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.node import NodeResources
-from burst_embedded.pool import Infeasible, ResourcePool
+from burst_embedded.pool import Infeasible, NodeResources, ResourcePool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

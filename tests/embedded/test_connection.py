@@ -12,17 +12,9 @@ from contextlib import closing
 import msgspec
 import pytest
 import zmq
-from burst_embedded import calls
-from burst_embedded.calls import (
-    Attach,
-    Identify,
-    RequestService,
-    Sync,
-    WireError,
-    wire_error,
-)
-from burst_embedded.client import ClientSocket, EmbeddedClient
-from burst_embedded.stream import ClientStream
+from burst_embedded.connection import Connection
+from burst_embedded.job import Job
+from burst_embedded.wire import Fault, Output, fault_of
 
 from burst.errors import (
     BurstError,
@@ -57,17 +49,17 @@ def instance() -> Iterator[EmbeddedInstance]:
 )
 def test_what_is_no_uri_is_refused(uri: str) -> None:
     with pytest.raises(ConfigError, match="embedded:// and the path"):
-        EmbeddedClient(uri)
+        Connection(uri)
 
 
 def test_a_path_too_long_is_refused() -> None:
     with pytest.raises(ConfigError, match="107 bytes"):
-        EmbeddedClient(f"embedded:///{'x' * 100}/control")
+        Connection(f"embedded:///{'x' * 100}/control")
 
 
 def test_no_lead_is_said_at_once() -> None:
     with short_directory() as directory, pytest.raises(LeadGone, match="not there"):
-        EmbeddedClient(f"embedded://{directory}/control")
+        Connection(f"embedded://{directory}/control")
 
 
 def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
@@ -76,55 +68,59 @@ def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
     instance.kill()
     assert (instance.directory / "r" / "control").exists()
     with pytest.raises(LeadGone, match="not there"):
-        EmbeddedClient(instance.uri)
+        Connection(instance.uri)
 
 
 def test_the_end_of_the_lead_is_noticed_at_once(instance: EmbeddedInstance) -> None:
     job = instance.submit(nodes=4)
-    with closing(EmbeddedClient(instance.uri)) as client:
-        stream = client.stream(Attach(job))
-        client.call(Sync(), int)
+    with closing(Connection(instance.uri)) as client:
+        stream = client.stream(Output | None, "attach", job)
+        client.call(int, "sync")
         instance.kill()
         with pytest.raises(LeadGone, match="closed the connection"):
             next(stream)
         with pytest.raises(LeadGone, match="closed the connection"):
-            client.call(Sync(), int)
+            client.call(int, "sync")
 
 
 def test_a_lead_that_hangs_is_gone(instance: EmbeddedInstance) -> None:
     lead = instance.process("lead-0")
-    with closing(EmbeddedClient(instance.uri)) as client:
+    with closing(Connection(instance.uri)) as client:
         os.kill(lead.pid, signal.SIGSTOP)
         try:
             with pytest.raises(LeadGone, match=r"within 0.3 s"):
-                client.call(Identify(), LeadIdentity, timeout=0.3)
+                client.call(LeadIdentity, "identity", timeout=0.3)
             # Later ZeroMQ itself finds that nobody answers its probes.
-            with pytest.raises(LeadGone, match="closed the connection"):
-                client.call(Identify(), LeadIdentity, timeout=HANG_S)
+            with pytest.raises(LeadGone, match=r"closed the connection|was silent"):
+                client.call(LeadIdentity, "identity", timeout=HANG_S)
         finally:
             os.kill(lead.pid, signal.SIGCONT)
 
 
 def test_a_late_answer_is_not_taken_for_another(instance: EmbeddedInstance) -> None:
     lead = instance.process("lead-0")
-    with closing(EmbeddedClient(instance.uri)) as client:
+    with closing(Connection(instance.uri)) as client:
         os.kill(lead.pid, signal.SIGSTOP)
         try:
             with pytest.raises(LeadGone):
-                client.call(Sync(), int, timeout=0.01)
+                client.call(int, "sync", timeout=0.01)
         finally:
             os.kill(lead.pid, signal.SIGCONT)
-        assert client.call(Identify(), LeadIdentity).kind == "embedded"
+        assert client.call(LeadIdentity, "identity").kind == "embedded"
 
 
 def test_what_the_lead_says_is_raised(instance: EmbeddedInstance) -> None:
-    with closing(EmbeddedClient(instance.uri)) as client:
+    with closing(Connection(instance.uri)) as client:
         with pytest.raises(LeadError, match="unknown job"):
-            client.call(calls.ListJobs((JobId(1),)), list[calls.JobInfo])
+            client.call(Job, "find", JobId(1))
         with pytest.raises(NoDaemon, match="burst daemon"):
-            client.call(RequestService("status", {}), dict)
+            client.call(dict, "request", "status", {})
         with pytest.raises(JobspecError):
-            client.call(calls.Submit({}, 16), int)
+            client.call(int, "submit", {}, 16)
+        with pytest.raises(LeadError, match="no method 'steal'"):
+            client.call(None, "steal")
+        with pytest.raises(LeadError, match="drain: "):
+            client.call(None, "drain", "all")
 
 
 def test_nonsense_is_logged_and_harms_nobody(instance: EmbeddedInstance) -> None:
@@ -141,21 +137,19 @@ def test_nonsense_is_logged_and_harms_nobody(instance: EmbeddedInstance) -> None
             time.sleep(0.02)
     finally:
         context.destroy(linger=0)
-    with closing(EmbeddedClient(instance.uri)) as client:
-        assert client.call(Sync(), int) >= 0
+    with closing(Connection(instance.uri)) as client:
+        assert client.call(int, "sync") >= 0
 
 
-def test_a_line_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> None:
-    with pytest.raises(LeadError, match="unknown job"):
-        ClientStream(instance.uri, Attach(JobId(1)))
-    lead = instance.process("lead-0")
-    connection = ClientSocket(instance.uri)
-    connection.close()
-    connection.close()
-    lead.kill()
-    lead.wait()
-    with pytest.raises(LeadGone):
-        ClientStream(instance.uri, Sync())
+def test_a_stream_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> None:
+    with (
+        closing(Connection(instance.uri)) as client,
+        pytest.raises(LeadError, match="unknown job"),
+    ):
+        next(client.stream(Output | None, "attach", JobId(1)))
+    client.close()
+    with pytest.raises(LeadGone, match="was closed"):
+        client.call(int, "sync")
 
 
 @pytest.mark.parametrize(
@@ -167,12 +161,12 @@ def test_a_line_says_why_it_could_not_be_opened(instance: EmbeddedInstance) -> N
         (JobspecError("x"), JobspecError),
         (LeadError("x"), LeadError),
         (Unreadable("x"), LeadError),
-        (StoreError("x"), BurstError),
+        (StoreError("x"), StoreError),
         (BurstError("x", "y"), BurstError),
     ],
 )
 def test_errors_cross_the_wire(error: BurstError, kind: type[BurstError]) -> None:
-    text = msgspec.msgpack.encode(wire_error(error))
-    again = msgspec.msgpack.decode(text, type=WireError).error()
+    text = msgspec.msgpack.encode(fault_of(error))
+    again = msgspec.msgpack.decode(text, type=Fault).error()
     assert type(again) is kind
     assert (again.what, again.advice) == (error.what, error.advice)
