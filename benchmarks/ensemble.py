@@ -44,10 +44,6 @@ _MOST = 16
 _NOW = 1_000_000.0
 _OPTIONS: dict[str, dict[str, Any]] = {
     "workload-demand": {"scaleUpStrategy": "randomJob"},
-    "random-selection": {"select": 20},
-    "workload-success": {"successTarget": 5000},
-    "select-fastest-runtime": {"atOnce": 50},
-    "cost": {},
     "more-jobs": {"batch": 50},
     "stop": {},
 }

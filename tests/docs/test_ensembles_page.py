@@ -11,7 +11,7 @@ import pytest
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.config.spec import EnsembleLimits, JobSpec
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.algorithms.scaling import ScaleOptions
+from burst_ensemble.core.algorithms.idling import IdleOptions
 from burst_ensemble.core.algorithms.triggers import TriggerAction, TriggerRule
 from burst_ensemble.core.metrics import metric
 from burst_ensemble.runtime.algorithm_registry import load_algorithms
@@ -20,7 +20,7 @@ from tests.plugins.ensemble.core.ensembles import NOW, view
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ensembles.md").read_text("utf-8")
 fields = msgspec.structs.fields
-COMMON = {field.name for field in fields(ScaleOptions)}
+COMMON = {field.name for field in fields(IdleOptions)}
 
 
 def section(title: str) -> str:
@@ -53,7 +53,7 @@ def test_each_algorithm_has_its_options_with_their_defaults(name: str) -> None:
 
 
 def test_common_options_rules_jobs_and_limits_are_there() -> None:
-    check_rows(ScaleOptions, section("Algorithms"), set())
+    check_rows(IdleOptions, section("Algorithms"), set())
     check_rows(TriggerRule, section("triggers"), {"name"})
     check_rows(TriggerAction, section("triggers"), set())
     check_rows(JobSpec, section("[[jobs]]"), {"commands"})

@@ -35,6 +35,7 @@ HURRY = {
     # On a busy machine a member may be idle for ten checks between two jobs.
     "failureTarget = 3": 'failureTarget = 3, disableTermination = "yes"',
     'order = ""': 'order = "", disableTermination = "yes"',
+    'submit = "no"': 'submit = "no", disableTermination = "yes"',
 }
 """What is shorter here than in the file, or waits for what the test has seen."""
 

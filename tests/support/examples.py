@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The providers of `examples/`, which are not installed here."""
+"""The providers and algorithms of `examples/`, which are not installed here."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import ModuleType
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def load_example(directory: str) -> ModuleType:
-    """Import the module `burst_NAME` from `examples/NAME`."""
-    name = f"burst_{directory}"
+def load_example(directory: str, name: str = "") -> ModuleType:
+    """Import the module `burst_NAME` from `examples/DIRECTORY`, which is NAME, too."""
+    name = f"burst_{name or directory}"
     path = _EXAMPLES / directory / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

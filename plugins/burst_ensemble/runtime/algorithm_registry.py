@@ -17,7 +17,7 @@ from burst_ensemble.algorithm import Algorithm, Checked, MemberView
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.source import key_path
 from burst_ensemble.config.spec import AlgorithmSpec, EnsembleSpec
-from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.core.algorithms import BUILT_IN, EXAMPLES
 from burst_ensemble.core.views import fresh_view
 
 GROUP = "burst.algorithms"
@@ -93,6 +93,14 @@ def _make(
 
 def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
     point = plugins.get(name)
+    if point is None and name in EXAMPLES:
+        raise place.wrong(
+            "",
+            f"{name} is not part of burst any more: it is in examples/algorithms of"
+            " its source",
+            "pip install that directory, whose README says what is named beside it;"
+            " or use workload-demand, more-jobs and stop",
+        )
     if point is None:
         known = sorted([*BUILT_IN, *plugins])
         close = difflib.get_close_matches(name, known, 1)

@@ -46,29 +46,6 @@ class TestMoreJobs(AlgorithmContract):
     options: ClassVar[Mapping[str, Any]] = {"batch": 200, "order": "random"}
 
 
-class TestRandomSelection(AlgorithmContract):
-    algorithm = BUILT_IN["random-selection"]
-    options: ClassVar[Mapping[str, Any]] = {"select": 5}
-
-
-class TestWorkloadSuccess(AlgorithmContract):
-    algorithm = BUILT_IN["workload-success"]
-    options: ClassVar[Mapping[str, Any]] = {"successTarget": 500}
-
-
-class TestFastestRuntime(AlgorithmContract):
-    algorithm = BUILT_IN["select-fastest-runtime"]
-    options: ClassVar[Mapping[str, Any]] = {"atOnce": 200}
-
-
-class TestLongestRuntime(AlgorithmContract):
-    algorithm = BUILT_IN["select-longest-runtime"]
-
-
-class TestCost(AlgorithmContract):
-    algorithm = BUILT_IN["cost"]
-
-
 class TestTriggers(AlgorithmContract):
     algorithm = BUILT_IN["triggers"]
     options: ClassVar[Mapping[str, Any]] = {

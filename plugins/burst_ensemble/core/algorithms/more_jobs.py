@@ -26,7 +26,6 @@ from burst_ensemble.core.algorithms.choosing import (
     JobOrder,
     in_order,
     submitted,
-    too_many_failed,
     usable,
 )
 
@@ -121,10 +120,22 @@ class MoreJobs:
             or view.queue.active >= options.below
             or now - view.started >= options.most_time
             or 0 < options.success_target <= view.tally.success
-            or too_many_failed(view, options.failure_target, options.success_target)
+            or _too_many_failed(view, options.failure_target, options.success_target)
         ):
             return 0
         if not options.count:
             return options.batch
         given = sum(group.submitted for group in self._groups(view))
         return min(options.batch, max(0, options.count - given))
+
+
+def _too_many_failed(view: MemberView, target: int | None, successes: int) -> bool:
+    """Return whether it is given up to have so many successes.
+
+    It is once `target` jobs have failed; 0: never. None: ten times as many as are to
+    succeed, and at least 100. Else jobs that all fail, as of a path that is not there,
+    would be paid for without end. A job that ended before it ran counts.
+    """
+    if target is None:
+        target = max(100, 10 * successes) if successes else 0
+    return 0 < target <= max(view.tally.failed, view.tally.events.get("exception", 0))

@@ -2,42 +2,76 @@
 """`workload-demand`: nodes follow the queue.
 
 All jobs of the file are submitted when the member is made. While jobs wait it grows,
-when nodes are free for a while it shrinks, and when all is done it ends.
+when nodes are free for a while it shrinks, and when all is done it ends. It remembers
+since when jobs wait, and since when how many nodes are free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
 
 from burst_ensemble.algorithm import (
     SUBMIT_MOST,
+    JobGroup,
     MemberDecision,
     MemberView,
     Memory,
     OptionProblem,
+    draw,
 )
 from burst_ensemble.core.algorithms.choosing import (
     JobOrder,
-    all_left,
-    fitting,
     in_order,
-    never_submitted,
-    room_for_jobs,
     submitted,
     usable,
 )
-from burst_ensemble.core.algorithms.idling import YesNo, decide_end, is_yes
-from burst_ensemble.core.algorithms.scaling import ScaleOptions, decide_size
+from burst_ensemble.core.algorithms.idling import (
+    Checks,
+    IdleOptions,
+    YesNo,
+    decide_end,
+    is_yes,
+    since,
+)
 
 
-class DemandOptions(ScaleOptions, frozen=True, rename="camel"):
-    """Its options: those of scaling and of idling, and these."""
+class DemandOptions(IdleOptions, frozen=True, rename="camel"):
+    """Its options: those of idling, and these."""
 
+    scale_checks: Checks = 5
+    """For so many checks jobs must wait before the member grows. A check is
+    `checkSeconds` of the file."""
+    scale_up_checks: Checks | None = None
+    """The same, of growing only; default: `scaleChecks`."""
+    scale_down_checks: Checks | None = None
+    """For so many checks nodes must be free before they are given back; default: two
+    more than `scaleChecks`."""
+    scale_up_strategy: Literal[
+        "nextJob", "smallestJob", "largestJob", "randomJob", "total"
+    ] = "nextJob"
+    """By which of the waiting jobs it grows, so that this one fits: the next, the
+    smallest, the largest, any. `total`: so that all fit at once."""
+    scale_down_strategy: Literal["excess", "excessNodes"] = "excess"
+    """By how many nodes it shrinks: by those that were free all the time. Both words
+    mean the same."""
     order: JobOrder = "random"
     """In which order jobs are submitted: "random", "ascending" or "descending" by their
     nodes, "" as the file has them."""
     submit: YesNo = "yes"
     """Whether it submits jobs: not where another algorithm of the member does."""
+    seed: int = 0
+    """What is drawn at random is drawn of this number."""
+
+    def up_window(self, view: MemberView) -> float:
+        """Return for how many seconds jobs must wait."""
+        return (self.scale_up_checks or self.scale_checks) * view.check
+
+    def down_window(self, view: MemberView) -> float:
+        """Return for how many seconds nodes must be free."""
+        return (self.scale_down_checks or self.scale_checks + 2) * view.check
 
 
 class WorkloadDemand:
@@ -50,7 +84,7 @@ class WorkloadDemand:
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
         """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
-        size = decide_size(view, memory, now, self._options)
+        size = _decide_size(view, memory, now, self._options)
         idle = decide_end(view, memory, now, self._options)
         return MemberDecision(
             nodes=size.nodes,
@@ -64,15 +98,136 @@ class WorkloadDemand:
         """Return which jobs it would never submit."""
         if not is_yes(self._options.submit):
             return []
-        return never_submitted(view, "workload-demand")
+        return _never_submitted(view)
 
     def _jobs(self, view: MemberView) -> list[str]:
         """Return all own jobs, and of shared ones as many as it can run."""
         if not is_yes(self._options.submit) or view.unconfirmed:
             return []
         seed = (self._options.seed, view.name, submitted(view))
-        jobs = in_order(all_left(usable(view)), self._options.order, *seed)
+        jobs = in_order(_all_left(usable(view)), self._options.order, *seed)
         own = [job.name for job in jobs if not job.shared]
         shared = (job for job in jobs if job.shared)
-        taken = fitting(shared, 0 if own else room_for_jobs(view))
+        taken = _fitting(shared, 0 if own else _room_for_jobs(view))
         return [*own, *taken][:SUBMIT_MOST]
+
+
+def _room_for_jobs(view: MemberView) -> int:
+    """Return how many nodes the member could yet give to jobs, by growing, too."""
+    return max(0, view.most - view.nodes_busy - view.nodes_waited_for)
+
+
+def _all_left(groups: Iterable[JobGroup]) -> list[JobGroup]:
+    """Return a group for each job that the file asks for and that is left."""
+    return [group for group in groups for _ in range(group.left or 0)]
+
+
+def _fitting(jobs: Iterable[JobGroup], nodes: int) -> list[str]:
+    """Return the names of jobs, in turn, that all run at once on so many nodes."""
+    found: list[str] = []
+    for job in jobs:
+        if len(found) == SUBMIT_MOST:
+            break
+        if job.nodes <= nodes:
+            nodes -= job.nodes
+            found.append(job.name)
+    return found
+
+
+def _never_submitted(view: MemberView) -> list[OptionProblem]:
+    """Return what is wrong with jobs of which the file says no count."""
+    return [
+        OptionProblem(
+            "",
+            f"jobs {group.name} have count 0, of which workload-demand submits none",
+            "give them a count, or use more-jobs or triggers",
+        )
+        for group in view.jobs
+        if group.left is None
+    ]
+
+
+class _Sized(msgspec.Struct, frozen=True):
+    """A size, None to leave it, and what is to be remembered."""
+
+    nodes: int | None
+    why: str
+    memory: dict[str, Any]
+
+
+def _decide_size(
+    view: MemberView, memory: Memory, now: float, options: DemandOptions
+) -> _Sized:
+    """Return how large the member is to be by its queue."""
+    grown = _grow(view, memory, now, options)
+    if _waits_for_nodes(view):
+        return grown
+    shrunk = _shrink(view, memory, now, options)
+    return _Sized(shrunk.nodes, shrunk.why, {**grown.memory, **shrunk.memory})
+
+
+def _waits_for_nodes(view: MemberView) -> bool:
+    """Whether a job waits that the member may ever have the nodes for."""
+    return any(size <= view.most for size in view.waiting)
+
+
+def _shrink(
+    view: MemberView, memory: Memory, now: float, options: DemandOptions
+) -> _Sized:
+    """Return the size without the nodes that were free for the whole window."""
+    free = view.nodes_free
+    if not free or view.nodes <= view.least:
+        return _Sized(None, "", {})
+    spare = min(free, int(memory.get("free", free)))
+    begun = since(memory, "free_since", now)
+    if now - begun < options.down_window(view):
+        return _Sized(None, "", {"free": spare, "free_since": begun})
+    nodes = max(view.least, view.nodes - spare)
+    return _Sized(nodes, f"{spare} nodes were free for {now - begun:.0f} s", {})
+
+
+def _grow(
+    view: MemberView, memory: Memory, now: float, options: DemandOptions
+) -> _Sized:
+    """Return the size with which the chosen job fits, once jobs waited long enough.
+
+    A job that starts is progress, after which the window begins anew, except with
+    `total`, which asks whether all is met.
+    """
+    waits = sum(view.waiting.values())
+    begun = since(memory, "waiting_since", now)
+    total = options.scale_up_strategy == "total"
+    progress = not total and waits < int(memory.get("waiting", waits))
+    needed = _needed(view, now, options)
+    if not needed or view.nodes >= view.most:
+        return _Sized(None, "", {})
+    if progress:
+        begun = now
+    if now - begun < options.up_window(view):
+        return _Sized(None, "", {"waiting": waits, "waiting_since": begun})
+    nodes = min(view.most, view.nodes + needed)
+    why = f"{waits} jobs have waited for {now - begun:.0f} s"
+    return _Sized(nodes, why, {"waiting": waits, "waiting_since": now})
+
+
+def _needed(view: MemberView, now: float, options: DemandOptions) -> int:
+    """Return how many nodes are missing for the job that the strategy chooses.
+
+    Jobs that need more than the member may ever have are left out.
+    """
+    sizes = sorted(size for size in view.waiting if size <= view.most)
+    if not sizes:
+        return 0
+    strategy = options.scale_up_strategy
+    if strategy == "total":
+        wanted = sum(size * view.waiting[size] for size in sizes)
+    elif strategy == "smallestJob":
+        wanted = sizes[0]
+    elif strategy == "largestJob":
+        wanted = sizes[-1]
+    elif strategy == "randomJob":
+        every = [size for size in sizes for _ in range(view.waiting[size])]
+        wanted = every[draw(len(every), options.seed, view.name, now)]
+    else:
+        wanted = next((size for size in view.next_jobs if size <= view.most), sizes[0])
+    return max(0, wanted - view.room)

@@ -42,10 +42,7 @@ from tests.plugins.ensemble.core.ensembles import rewritten
 CHECK = 10.0
 OPTIONS: dict[str, dict[str, Any]] = {
     "workload-demand": {"scaleUpStrategy": "total", "scaleChecks": 1},
-    "random-selection": {"select": 3},
-    "workload-success": {"successTarget": 5},
-    "select-fastest-runtime": {"atOnce": 4},
-    "cost": {"scaleChecks": 2},
+    "more-jobs": {"batch": 3},
     "stop": {"successTarget": 7},
 }
 MEMBERS = st.lists(

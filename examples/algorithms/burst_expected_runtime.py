@@ -1,38 +1,25 @@
 # SPDX-License-Identifier: MIT
 """`select-fastest-runtime`, `select-longest-runtime`: jobs by how long such jobs ran.
 
-The model of a group of jobs is the mean of those that ended in this member. Until each
-group has enough of them, groups get jobs in turn.
+A job is expected to run as long as the mean of its entry of `jobs` in this member.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
-
 from burst_ensemble.algorithm import (
     SUBMIT_MOST,
     JobGroup,
     MemberDecision,
     MemberView,
     Memory,
-    OptionProblem,
-)
-from burst_ensemble.core.algorithms.choosing import never_submitted, usable
-from burst_ensemble.core.algorithms.idling import decide_end
-from burst_ensemble.core.algorithms.scaling import (
-    ScaleOptions,
-    shrink,
-    waits_for_nodes,
 )
 
 
-class RuntimeOptions(ScaleOptions, frozen=True, rename="camel"):
-    """Their options: those of scaling and of idling, and these. The member grows at
-    once by what the chosen jobs need.
-    """
+class RuntimeOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """Their options."""
 
     at_once: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 2
     """How many jobs are active at once."""
@@ -41,7 +28,11 @@ class RuntimeOptions(ScaleOptions, frozen=True, rename="camel"):
 
 
 class FastestRuntime:
-    """The jobs that are expected to end first come first."""
+    """The jobs that are expected to end first come first.
+
+    The member grows at once by what they need. Name `workload-demand` with `submit =
+    "no"` behind it, which shrinks and ends the member.
+    """
 
     Options = RuntimeOptions
     _sign = 1
@@ -49,31 +40,22 @@ class FastestRuntime:
     def __init__(self, options: RuntimeOptions) -> None:
         self._options = options
 
-    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+    def decide(
+        self,
+        view: MemberView,
+        memory: Memory,  # noqa: ARG002  what it asks is in the view
+        now: float,  # noqa: ARG002  the same
+    ) -> MemberDecision:
+        """Return the jobs that come next, and the size with which they fit."""
         chosen = self._choose(view)
-        idle = decide_end(view, memory, now, self._options)
         coming = sum(job.nodes for job in chosen)
-        needed = view.nodes_busy + view.nodes_waited_for + coming
-        nodes, why, memories = None, "", dict(idle.memory)
-        if needed > view.nodes < view.most:
-            nodes = min(needed, view.most)
-            why = f"the jobs that are chosen need {nodes} nodes"
-        elif not waits_for_nodes(view) and not chosen:
-            size = shrink(view, memory, now, self._options)
-            nodes, why = size.nodes, size.why
-            memories.update(size.memory)
+        needed = min(view.nodes_busy + view.nodes_waited_for + coming, view.most)
+        grows = needed > view.nodes
         return MemberDecision(
-            nodes=nodes,
+            nodes=needed if grows else None,
             submit=tuple(job.name for job in chosen),
-            end=idle.end,
-            memory=memories,
-            why=idle.why or why,
+            why=f"the jobs that are chosen need {needed} nodes" if grows else "",
         )
-
-    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return which jobs it would never submit."""
-        return never_submitted(view, "it")
 
     def _choose(self, view: MemberView) -> list[JobGroup]:
         most = 0 if view.unconfirmed else self._options.at_once - view.queue.active
@@ -81,7 +63,9 @@ class FastestRuntime:
         chosen: list[JobGroup] = []
         while len(chosen) < most:
             line = [
-                group for group in usable(view) if (group.left or 0) > taken[group.name]
+                group
+                for group in view.jobs
+                if group.nodes <= view.most and (group.left or 0) > taken[group.name]
             ]
             if not line:
                 break

@@ -8,32 +8,21 @@ there. All members that are to take part have this algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
-
 from burst_ensemble.algorithm import (
     SUBMIT_MOST,
     JobGroup,
     MemberDecision,
     MemberView,
     Memory,
-    OptionProblem,
 )
-from burst_ensemble.core.algorithms.choosing import (
-    all_left,
-    fitting,
-    never_submitted,
-    room_for_jobs,
-    usable,
-)
-from burst_ensemble.core.algorithms.idling import decide_end
-from burst_ensemble.core.algorithms.scaling import ScaleOptions, decide_size
 
 
-class CostOptions(ScaleOptions, frozen=True, rename="camel"):
-    """Its options: those of scaling and of idling, and these."""
+class CostOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """Its options."""
 
     cost_ratio: Annotated[float, msgspec.Meta(ge=1)] = 2.0
     """Where the cheapest member is full, this one takes a job if it costs at most so
@@ -41,36 +30,41 @@ class CostOptions(ScaleOptions, frozen=True, rename="camel"):
 
 
 class Cost:
-    """See the module's docstring."""
+    """Submits jobs; name `workload-demand` with `submit = "no"` beside it.
+
+    That one ends a member that is idle: let it be idle for long (`terminateChecks`)
+    where a dear member is to wait until the cheap ones are full.
+    """
 
     Options = CostOptions
 
     def __init__(self, options: CostOptions) -> None:
         self._options = options
 
-    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
-        size = decide_size(view, memory, now, self._options)
-        idle = decide_end(view, memory, now, self._options)
-        pool = [group for group in usable(view) if group.shared]
-        # While shared jobs are left it may yet be needed: the cheaper may be full.
-        ends = idle.end and not any(group.left for group in pool)
-        own = [group for group in usable(view) if not group.shared]
-        shared = [group for group in pool if self._takes(view, group)]
-        names = [job.name for job in all_left(own)]
+    def decide(
+        self,
+        view: MemberView,
+        memory: Memory,  # noqa: ARG002  what it asks is in the view
+        now: float,  # noqa: ARG002  the same
+    ) -> MemberDecision:
+        """Return the member's own jobs, then shared ones that are to run here."""
+        if view.unconfirmed:
+            return MemberDecision()
+        usable = [group for group in view.jobs if group.nodes <= view.most]
+        names = [
+            group.name
+            for group in usable
+            if not group.shared
+            for _ in range(group.left or 0)
+        ]
         if not names:
-            names = fitting(all_left(shared), room_for_jobs(view))
-        return MemberDecision(
-            nodes=size.nodes,
-            submit=() if view.unconfirmed else tuple(names[:SUBMIT_MOST]),
-            end=ends,
-            memory={**size.memory, **idle.memory},
-            why=idle.why if ends else size.why,
-        )
-
-    def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return which jobs it would never submit."""
-        return never_submitted(view, "cost")
+            room = view.most - view.nodes_busy - view.nodes_waited_for
+            for group in usable:
+                if group.shared and self._takes(view, group):
+                    count = max(0, min(group.left or 0, room // group.nodes))
+                    names += [group.name] * count
+                    room -= count * group.nodes
+        return MemberDecision(submit=tuple(names[:SUBMIT_MOST]))
 
     def _takes(self, view: MemberView, group: JobGroup) -> bool:
         """Whether no other member with room for such a job is cheaper."""
