@@ -28,13 +28,12 @@ from burst_ensemble.algorithm import (
 )
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.answers import Asked
 from burst_ensemble.core.controller import new_record, take_step
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.views import make_views, take_in
+from burst_ensemble.core.wishes import Asked
 from burst_ensemble.replay.member import NodeTimes
-from burst_ensemble.replay.simulator import EnsembleSimulator, Workload
-from burst_ensemble.replay.workload import drawn_arrivals
+from burst_ensemble.replay.simulator import EnsembleSimulator, Workload, drawn_arrivals
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import convert

@@ -65,6 +65,12 @@ class LeadGone(Unreadable):
     """The connection to the lead is lost: close the handle and connect again."""
 
 
+class Late(LeadError):
+    """No answer came in time, and what was asked for may yet be done: ask what is there
+    before it is asked for again.
+    """
+
+
 class ServiceTaken(LeadError):
     """Another daemon serves this lead: do not start."""
 

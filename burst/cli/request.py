@@ -50,6 +50,12 @@ _COMING = ("new", "provision", "join")
     callback=check_tag,
     help="Only jobs with this tag may use the nodes, which stay until burst down.",
 )
+@click.option("--offer", default="", help="Name of an offer; default: any.")
+@click.option(
+    "--image",
+    default="",
+    help="With --provider and --tag: the container image of the nodes.",
+)
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the nodes.")
 @click.option(
     "--isolated",
@@ -120,7 +126,11 @@ def _asked(
     command: tuple[str, ...], nodes: int, provider: str, isolated: bool, **more: Any
 ) -> dict[str, Any]:
     """Return what is asked of the daemon. Raises UsageError."""
-    asked: dict[str, Any] = {"nodes": nodes, "provider": provider}
+    asked: dict[str, Any] = {
+        "nodes": nodes,
+        "provider": provider,
+        "offer": more["offer"],
+    }
     service, slot, listing = more["service"], more["slot"], more["batch"]
     kinds = [
         kind
@@ -134,11 +144,11 @@ def _asked(
     if not isolated:
         if kinds:
             raise click.UsageError("COMMAND, --batch and --service go with --isolated")
-        return {**asked, "slot": slot, "tag": more["tag"]}
-    if slot or more["tag"] or len(kinds) > 1:
+        return {**asked, "slot": slot, "tag": more["tag"], "image": more["image"]}
+    if slot or more["tag"] or more["image"] or len(kinds) > 1:
         raise click.UsageError(
-            "--isolated takes no --slot and no --tag, and one of COMMAND, --batch,"
-            " --service"
+            "--isolated takes no --slot, no --tag and no --image, and one of COMMAND,"
+            " --batch, --service"
         )
     try:
         "".join(command).encode()

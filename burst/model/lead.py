@@ -202,6 +202,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
         name = self.preferences.tag
         return Tag(name, self.userid) if name else None
 
+    @property
+    def later_urgency(self) -> int:
+        """The urgency that it has, or will have once it is released."""
+        return max(self.urgency, self.preferences.urgency)
+
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a queue takes jobs and starts them (flux-queue(1))."""

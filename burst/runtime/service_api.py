@@ -28,11 +28,12 @@ from burst.core.records import Records
 from burst.core.resize_request import WantedSize, resize_burst, tag_of
 from burst.core.select.accounts import refuse_call
 from burst.core.select.confinement import confines_jobs
+from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
 from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.errors import BurstError, Denied, LeadError
+from burst.errors import BurstError, Denied, Late, LeadError
 from burst.lead import ServiceRequest
-from burst.model.burst import BurstId
+from burst.model.burst import BurstId, Tag
 from burst.model.confinement import LENT
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
@@ -44,6 +45,7 @@ from burst.runtime.service_requests import (
     MAX_NAME,
     BurstRequest,
     CostRequest,
+    IsolateRequest,
     NamedRequest,
     PolicyRequest,
     ReportRequest,
@@ -90,6 +92,7 @@ class ServiceApi:
             "plan": self._owner_only(self._plan),
             "policy": self._owner_only(self._policy),
             "request": self._request,
+            "isolate": self._owner_only(self._isolate),
             "down": self._down,
             "resize": self._owner_only(self._resize),
             "gc": self._owner_only(self._gc),
@@ -229,9 +232,39 @@ class ServiceApi:
         if not request.owner:
             return self._request_for_guest(asked, request.userid, snapshot)
         demand = demand_of(asked, request.userid)
+        if asked.image:
+            _check_images(asked.provider, snapshot)
         if asked.slot and asked.isolated is None:
             commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
         return self._make_burst(demand)
+
+    def _isolate(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Have the jobs with a tag run in isolated bursts, as far as there is room.
+
+        The answer has the bursts, and why a job for which there is room has none.
+        """
+        asked = read_request(request, IsolateRequest)
+        _check_provider(asked.provider, snapshot)
+        if asked.image:
+            _check_images(asked.provider, snapshot)
+        jobs = IsolatedJobs(
+            tag=Tag(asked.tag, request.userid),
+            nodes=asked.nodes,
+            provider=asked.provider,
+            offer=asked.offer,
+            image=asked.image,
+        )
+        lead, decisions = snapshot.world.lead, snapshot.decisions
+        waiting = jobs_without_bursts(lead, jobs.tag, decisions) if lead else ()
+
+        def command(
+            records: Records, world: World, settings: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            made, why = jobs.start(records, world, settings, waiting, now)
+            new = sorted(made.records.bursts.keys() - records.bursts.keys())
+            return made, {"bursts": new, "why": why}
+
+        return self.carry_out(command)
 
     def _request_for_guest(
         self, asked: BurstRequest, userid: int, snapshot: Snapshot
@@ -246,6 +279,8 @@ class ServiceApi:
             ("--isolated", asked.isolated is not None),
             ("--slot", asked.slot),
             ("--tag", asked.tag),
+            ("--offer", asked.offer),
+            ("--image", asked.image),
         ):
             if given:
                 what = f"request {option}"
@@ -326,6 +361,8 @@ class ServiceApi:
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)
+        if asked.tag:
+            return self._end_tag(request, asked)
         if not request.owner:
             # Without their note and force: the note would be in the owner's log, and
             # with force a follower may go on that disturbs the next burst.
@@ -338,6 +375,19 @@ class ServiceApi:
             )
         note = asked.note or "taken down by hand"
         return self._take_down(TakeDown(asked.burst, note, asked.provider, asked.force))
+
+    def _end_tag(self, request: ServiceRequest, asked: NamedRequest) -> Row:
+        """Take down all bursts with a tag, and end the jobs with it that wait."""
+        if not request.owner:
+            raise Denied("down --tag: only the instance owner may do that")
+        tag = Tag(asked.tag, request.userid)
+        note = asked.note or "taken down by hand"
+        return self.carry_out(
+            lambda records, world, _, now: (
+                end_tag(records, world, tag, note, now),
+                {"tag": tag.name},
+            )
+        )
 
     def _take_down(self, down: TakeDown) -> Row:
         def command(
@@ -441,7 +491,7 @@ class ServiceApi:
         try:
             answer: Row = future.result(limit)
         except LateError:
-            raise LeadError(
+            raise Late(
                 f"the daemon took no tick for {limit:g} s",
                 "its log shows what it waits for",
             ) from None
@@ -452,6 +502,16 @@ def _tag_row(records: Records, burst: BurstId) -> Row:
     """Return what is told of the tag of a burst; nothing if it has none."""
     tag = tag_of(records, burst)
     return {"tag": tag.name} if tag else {}
+
+
+def _check_images(provider: str, snapshot: Snapshot) -> None:
+    """Raise BurstError where no burst of a provider can have an image of its own."""
+    offers = snapshot.world.providers[provider].offers or ()
+    if not any(offer.own_images for offer in offers):
+        raise BurstError(
+            f"bursts of provider {provider} have no images",
+            "name a provider that makes pods, or leave --image out",
+        )
 
 
 def _check_provider(provider: str, snapshot: Snapshot) -> None:

@@ -18,6 +18,7 @@ from burst.model.jobid import JobId, parse_jobid
 MAX_NAME = 255
 """Characters of a name or an id in a request."""
 _LONGEST_HOSTLIST = 2**16
+_LONGEST_IMAGE = 4096
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 _Asked = TypeVar("_Asked", bound=msgspec.Struct)
 
@@ -29,6 +30,7 @@ class NamedRequest(msgspec.Struct):
     ids: list[_Name] = []
     burst: _Name = ""
     provider: _Name = ""
+    tag: _Name = ""
     note: str = ""
     all: bool = False
     yes: bool = False
@@ -51,6 +53,23 @@ class BurstRequest(msgspec.Struct):
     isolated: Isolated | None = None
     tag: Annotated[str, msgspec.Meta(max_length=MAX_NAME, pattern=r"^[!-~]*\Z")] = ""
     """Of the jobs that alone may have the nodes; empty for any."""
+    offer: _Name = ""
+    """The one offer to use; empty for any."""
+    image: Annotated[str, msgspec.Meta(max_length=_LONGEST_IMAGE)] = ""
+    """Container image of the nodes; empty for that of their provider."""
+
+
+class IsolateRequest(msgspec.Struct):
+    """Which jobs are to run in isolated bursts, one for each: those with a tag."""
+
+    tag: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+    nodes: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    """How many nodes these bursts may have together."""
+    provider: _Name
+    offer: _Name = ""
+    """The one offer to use; empty for any."""
+    image: Annotated[str, msgspec.Meta(max_length=_LONGEST_IMAGE)] = ""
+    """Container image of the nodes; empty for that of their provider."""
 
 
 class SizeRequest(msgspec.Struct):
@@ -95,16 +114,27 @@ def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
 
 def demand_of(asked: BurstRequest, userid: int) -> Demand:
     """Return what a request of this user asks for. Raises BurstError."""
+    if asked.image and not (asked.tag and asked.provider):
+        raise BurstError(
+            "nodes with an image of their own are for the jobs that know of it, and not"
+            " every provider has images",
+            "--image goes with --tag and --provider",
+        )
     if asked.isolated is None:
         demand = commands.request_nodes(asked.nodes, asked.provider, asked.slot)
-        tag = Tag(asked.tag, userid) if asked.tag else None
-        return msgspec.structs.replace(demand, tag=tag)
-    if asked.tag:
+    elif asked.tag:
         raise BurstError(
             "an isolated burst has no tag: its jobs are submitted in it, by whoever"
             " may reach it"
         )
-    return commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
+    else:
+        demand = commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
+    return msgspec.structs.replace(
+        demand,
+        preferences=msgspec.structs.replace(demand.preferences, offer=asked.offer),
+        tag=Tag(asked.tag, userid) if asked.tag else None,
+        image=asked.image,
+    )
 
 
 def parse_job(text: str) -> JobId:

@@ -27,7 +27,7 @@ from burst.errors import (
     LeadGone,
 )
 from burst.extensions import load_all
-from burst.lead import Accounting, Guests, Lead, WholeQueue
+from burst.lead import Accounting, Guests, Lead, ServiceRequest, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
@@ -35,7 +35,12 @@ from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
 from burst.runtime.connect import require_owner
-from burst.runtime.daemon_package import PackageHost, RunningPackage
+from burst.runtime.daemon_package import (
+    PackageHost,
+    RecordChange,
+    RunningPackage,
+    as_command,
+)
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
 from burst.runtime.executor import ProviderWorkers
@@ -45,7 +50,7 @@ from burst.runtime.lead_upkeep import prepare_intake
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.notifier import Notifier
-from burst.runtime.service_answers import describe_process
+from burst.runtime.service_answers import Row, describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.subuid_file import SubuidFile
@@ -122,7 +127,15 @@ class Session:
             else None
         )
         self._address = AddressWatch(self.wake)
-        host = PackageHost(lambda: self.engine, lead, self.wake, self.clock)
+        served_by = describe_process(self.clock(), process.config)
+        self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
+        host = PackageHost(
+            lambda: self.engine.snapshot,
+            lead,
+            self._change_records,
+            self.clock,
+            self._call_service,
+        )
         self.packages: Mapping[str, RunningPackage] = {
             name: package(host) for name, package in load_all("burst.daemon").items()
         }
@@ -138,10 +151,8 @@ class Session:
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
         self._path = process.config
-        served_by = describe_process(self.clock(), process.config)
-        self.api = ServiceApi(lambda: self.engine, self.wake, reload, served_by)
         for package in self.packages.values():
-            self.api.add_owners(package.methods(self.api.carry_out))
+            self.api.add_owners(package.methods())
 
     @property
     def settings(self) -> Settings:
@@ -161,6 +172,13 @@ class Session:
     def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
         """Make providers, on whatever thread. Raises BurstError."""
         return provider_registry.load_providers(settings, owner)
+
+    def _call_service(self, method: str, payload: dict[str, Any]) -> Row:
+        request = ServiceRequest(method, payload, os.geteuid(), owner=True)
+        return self.api.answer(request)
+
+    def _change_records(self, change: RecordChange) -> Any:
+        return self.api.carry_out(as_command(change))
 
     def wake(self) -> None:
         """Have the next tick taken now. From any thread."""

@@ -14,7 +14,7 @@ from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.algorithms.idling import IdleOptions
 from burst_ensemble.core.algorithms.triggers import TriggerAction, TriggerRule
 from burst_ensemble.core.metrics import metric
-from burst_ensemble.runtime.algorithm_registry import load_algorithms
+from burst_ensemble.runtime.algorithms import load_algorithms
 
 from tests.plugins.ensemble.core.ensembles import NOW, view
 

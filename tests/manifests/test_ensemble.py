@@ -11,7 +11,7 @@ import msgspec
 import yaml
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.runtime.algorithm_registry import load_algorithms
+from burst_ensemble.runtime.algorithms import load_algorithms
 from burst_kube import KubeSettings
 
 from burst.config import convert, load

@@ -12,7 +12,7 @@ import yaml
 from burst_ensemble.cli.agent import agent
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.runtime.algorithm_registry import load_algorithms
+from burst_ensemble.runtime.algorithms import load_algorithms
 
 from burst.config import load, parse_listen
 from tests.manifests.network import Peer, Policies

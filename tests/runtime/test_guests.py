@@ -218,9 +218,11 @@ def test_the_limit_counts_what_he_has_until_it_is_gone():
         {"isolated": {"kind": "service"}},
         {"slot": "burst-0-[0-3]"},
         {"tag": "night"},
+        {"offer": "nodes"},
+        {"image": "app:2"},
     ],
 )
-def test_a_guest_runs_nothing_as_the_owner_and_chooses_no_slot_or_tag(more):
+def test_a_guest_runs_nothing_as_the_owner_and_chooses_no_slot_tag_or_offer(more):
     asking = allowed()
     with pytest.raises(Denied, match="only the instance owner may do that"):
         asking.ask("request", guest=True, nodes=1, **more)

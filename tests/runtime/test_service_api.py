@@ -13,6 +13,7 @@ from burst.model.active_job import ActiveJob, picture_of
 from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
 from burst.runtime.engine_config import EngineConfig
@@ -20,6 +21,7 @@ from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.testing import FakeProvider
 from tests.builders import NODE, whole
+from tests.core.isolation import BOTH
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
 
@@ -233,6 +235,111 @@ def test_nodes_with_a_tag_are_told_to_be_so():
             asking.ask("request", nodes=2, tag=tag)
     with pytest.raises(BurstError, match="an isolated burst has no tag"):
         asking.ask("request", nodes=2, tag="x", isolated={"kind": "interactive"})
+
+
+def test_nodes_are_had_of_an_offer_and_with_an_image_that_are_named():
+    asking = Asking()
+    with pytest.raises(LeadError, match="offer x is asked for"):
+        asking.ask("request", nodes=1, offer="x")
+    asking.ask("request", nodes=1, offer="nodes")
+    assert asking.sim.burst.lease.offer == "nodes"
+    mine = {"nodes": 1, "tag": "night", "provider": "local", "image": "app:2"}
+    with pytest.raises(BurstError, match="bursts of provider local have no images"):
+        asking.ask("request", **mine)
+    for lacks in ("tag", "provider"):
+        with pytest.raises(BurstError, match="--image goes with --tag and --provider"):
+            asking.ask("request", **{**mine, lacks: ""})
+    asking = Asking()
+    asking.sim.fake_settings = msgspec.structs.replace(
+        asking.sim.fake_settings, own_images=True
+    )
+    asking.sim.boot()
+    asking.sim.tick(2)
+    asking.ask("request", **mine)
+    assert asking.sim.burst.lease.image == "app:2"
+
+
+def tagged(asking, *sizes):
+    """Jobs with a tag, held until somebody has nodes made for it."""
+    preferences = BurstPreferences(tag="night", urgency=16)
+    jobs = [
+        asking.sim.lead.submit(
+            whole(nodes),
+            userid=0,
+            urgency=0,
+            held_at_submit=True,
+            preferences=preferences,
+        )
+        for nodes in sizes
+    ]
+    asking.sim.tick(2)
+    return jobs
+
+
+def test_jobs_with_a_tag_run_in_isolated_bursts_of_their_own():
+    asking = Asking(modes=BOTH)
+    jobs = tagged(asking, 1, 3, 2, 1)
+    night = {"tag": "night", "provider": "local"}
+    made = asking.ask("isolate", **night, nodes=2)
+    # The second is larger than all may be, for the third there is no room.
+    assert (len(made["bursts"]), made["why"]) == (1, "")
+    lease = asking.sim.burst.lease
+    assert (lease.isolated_job, lease.tag) == (jobs[0], Tag("night", 0))
+    assert asking.ask("isolate", **night, nodes=2)["bursts"] == []
+    assert len(asking.ask("isolate", **night, nodes=9)["bursts"]) == 3
+    assert asking.ask("isolate", **night, nodes=99) == {"bursts": [], "why": ""}
+    assert asking.ask("isolate", **{**night, "tag": "other"}, nodes=9)["bursts"] == []
+
+
+def test_why_a_job_with_a_tag_has_no_isolated_burst_is_told():
+    asking = Asking(modes=BOTH, limits={"max_nodes": 2})
+    tagged(asking, 3)
+    night = {"tag": "night", "provider": "local", "nodes": 9}
+    assert "limit of 2 nodes" in asking.ask("isolate", **night)["why"]
+    assert "offer x is asked for" in asking.ask("isolate", **night, offer="x")["why"]
+    with pytest.raises(BurstError, match="bursts of provider local have no images"):
+        asking.ask("isolate", **night, image="app:2")
+    with pytest.raises(BurstError, match="no provider gke; the settings have local"):
+        asking.ask("isolate", **{**night, "provider": "gke"})
+    with pytest.raises(Denied, match="only the instance owner may do that"):
+        asking.ask("isolate", guest=True, **night)
+    asking.sim.lead.unreadable = True
+    asking.tick()
+    with pytest.raises(Unreadable, match="the lead cannot be read"):
+        asking.ask("isolate", **night)
+
+
+def test_all_with_a_tag_is_taken_down_and_its_jobs_that_wait_end():
+    asking = Asking(modes=BOTH)
+    asking.sim.provider.ends_with = None
+    runs, begins, waits = tagged(asking, 1, 1, 3)
+    (other,) = asking.ask("request", nodes=1, tag="other")["bursts"]
+    night = {"tag": "night", "provider": "local"}
+    (first,) = asking.ask("isolate", **night, nodes=1)["bursts"]
+    asking.sim.until(
+        lambda: asking.sim.engine.snapshot.records.bursts[first].state is State.ONLINE
+    )
+    asking.sim.provider.starts_only = 0
+    (second,) = asking.ask("isolate", **night, nodes=2)["bursts"]
+    (joined,) = asking.ask("request", nodes=1, tag="night")["bursts"]
+    assert asking.ask("down", tag="night", note="enough") == {"tag": "night"}
+    records = asking.sim.engine.snapshot.records
+    states = {each.id: each.state for each in records.bursts.values()}
+    assert states[first] is State.ONLINE, "its job goes on to its end"
+    assert records.bursts[second].exception == "canceled"
+    assert records.bursts[joined].exception == "canceled"
+    assert states[other] is not State.REAP
+    asking.tick()
+    told = {job: note for what, job, note in asking.sim.lead.log if what == "fail"}
+    assert runs not in told
+    assert "it is not known whether it began" in told[begins], "it ends with its burst"
+    assert told[waits] == "night has ended: enough"
+    with pytest.raises(Denied, match="only the instance owner may do that"):
+        asking.ask("down", guest=True, tag="night")
+    asking.sim.lead.unreadable = True
+    asking.tick()
+    with pytest.raises(Unreadable, match="the lead cannot be read"):
+        asking.ask("down", tag="night")
 
 
 def test_all_that_is_held_is_released_at_once():

@@ -28,7 +28,7 @@ from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.runtime.provider_registry import IMAGE
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
-from burst_ensemble.runtime.algorithm_registry import Algorithms
+from burst_ensemble.runtime.algorithms import Algorithms
 from burst_ensemble.runtime.read_file import (
     KnownProviders,
     providers_of_settings,

@@ -32,8 +32,10 @@ from burst_ensemble.replay.simulator import (
     EnsembleSimulator,
     MemberOutcome,
     Workload,
+    arrivals_of,
+    drawn_arrivals,
+    drawn_job,
 )
-from burst_ensemble.replay.workload import arrivals_of, drawn_arrivals, drawn_job
 from burst_ensemble.runtime.read_file import read_ensemble
 
 

@@ -27,7 +27,7 @@ from burst.cli.target import Target, target_options
 from burst.lead import Lead
 from burst.model.decision import moment
 from burst_ensemble.cli.check import served_providers
-from burst_ensemble.core.stored import spec_tables
+from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.files import environment_of
 from burst_ensemble.runtime.read_file import read_ensemble
 

@@ -20,8 +20,12 @@ from burst_ensemble.core.job_rows import JobRow, JobsSeen, count_jobs, count_sub
 from burst_ensemble.core.member_job import find_group, job_name, make_agent_job
 from burst_ensemble.core.read_members import MemberState
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import EnsembleRecord
-from burst_ensemble.core.stored import EnsembleStart, KnownJob, MemberBook
+from burst_ensemble.core.record import (
+    EnsembleRecord,
+    EnsembleStart,
+    KnownJob,
+    MemberBook,
+)
 
 
 class AgentMember(msgspec.Struct, frozen=True, kw_only=True):

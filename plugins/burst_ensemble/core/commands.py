@@ -7,56 +7,39 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from burst.core.burst_actions import take_down
 from burst.core.plan.slots import RankSlot
-from burst.core.records import Records, Transaction
-from burst.core.tick import TickResult, result_of
+from burst.core.records import Records
 from burst.core.world import World
 from burst.errors import BurstError
-from burst.model.burst import Burst, Tag
+from burst.model.burst import Tag
 from burst_ensemble.algorithm import SUBMIT_MOST
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import controller
-from burst_ensemble.core.answers import Wish
-from burst_ensemble.core.earlier_run import books_of_earlier_run
-from burst_ensemble.core.giving import give_jobs
-from burst_ensemble.core.on_record import (
+from burst_ensemble.core.over import books_of_earlier_run, is_over, members_with_pending
+from burst_ensemble.core.record import (
+    EnsembleRecord,
+    EnsembleStart,
+    EnsembleState,
+    MemberBook,
     books_of,
     ensembles_of,
     starts_of,
     with_ensembles,
 )
-from burst_ensemble.core.over import is_over, members_with_pending
-from burst_ensemble.core.read_members import is_usable
-from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.sizes import resized
-from burst_ensemble.core.stored import (
-    EnsembleStart,
-    EnsembleState,
-    MemberBook,
-    spec_tables,
-)
+from burst_ensemble.core.wishes import Wish, give_jobs
 
 KEPT_ENDED = 20
 """Ensembles that have ended and are still on record, beside those that are kept."""
 
 
-class NewEnsemble(msgspec.Struct, frozen=True, kw_only=True):
-    """An ensemble to be started."""
-
-    spec: EnsembleSpec
-    userid: int
-    environment: Mapping[str, str]
-    is_kept: bool = False
-    """See `EnsembleStart`."""
-
-
 def begin_ensemble(
-    records: Records, world: World, new: NewEnsemble, now: float
-) -> TickResult:
+    records: Records, world: World, new: EnsembleStart, now: float
+) -> Records:
     """Put an ensemble on record; its members are made by its first step.
 
-    Each member gets a rank slot in which it can have its `max`. Raises BurstError.
+    `new` is without slots: each member gets one in which it can have its `max`. Raises
+    BurstError.
     """
     spec = new.spec
     before = ensembles_of(records).get(spec.name)
@@ -70,13 +53,7 @@ def begin_ensemble(
     if before is not None and int(before.record.started) == int(now):
         began = int(now) + 1.0  # it is in the names of jobs, by which they are found
     slots = _choose_slots(records, world, spec)
-    file = EnsembleStart(
-        tables=spec_tables(spec),
-        userid=new.userid,
-        environment=new.environment,
-        slots=slots,
-        is_kept=new.is_kept,
-    )
+    file = msgspec.structs.replace(new, slots=slots)
     books = {
         **_without(books_of(records), [spec.name]),
         **books_of_earlier_run(records, world.lead, file, now),
@@ -90,30 +67,30 @@ def begin_ensemble(
         starts={**starts_of(records), spec.name: file},
         books=books,
     )
-    return result_of(Transaction(_forget_oldest(after, pending, spec.name), now))
+    return _forget_oldest(after, pending, spec.name)
 
 
 def begin_once(
-    records: Records, world: World, new: NewEnsemble, now: float
-) -> TickResult:
+    records: Records, world: World, new: EnsembleStart, now: float
+) -> Records:
     """Put an ensemble on record for good, unless one of its name is there or was.
 
     Raises BurstError.
     """
-    if new.spec.name in ensembles_of(records):
-        return result_of(Transaction(records, now))
+    if new.tables["name"] in ensembles_of(records):
+        return records
     kept = msgspec.structs.replace(new, is_kept=True)
     return begin_ensemble(records, world, kept, now)
 
 
-def take_down_ensemble(records: Records, name: str, why: str, now: float) -> TickResult:
+def take_down_ensemble(records: Records, name: str, why: str, now: float) -> Records:
     """Have all members of an ensemble end, for good. Raises BurstError."""
     state = ensembles_of(records).get(name)
     if state is None:
         names = ", ".join(sorted(ensembles_of(records))) or "none"
         raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
     ended = controller.end_all(state.record, why, now)
-    return result_of(Transaction(with_record(records, name, ended), now))
+    return with_record(records, name, ended)
 
 
 def submit_jobs(
@@ -171,36 +148,6 @@ def resize_member(
     members = {**state.record.members, member: after}
     record = msgspec.structs.replace(state.record, members=members)
     return with_record(records, name, record)
-
-
-def unchanged(records: Records) -> TickResult:
-    """Return the result that has these records, and nothing to be done."""
-    return result_of(Transaction(records, 0.0))
-
-
-def lost_members(records: Records) -> list[Burst]:
-    """Return the live bursts of ensembles that are not on record.
-
-    Their record was lost or cannot be read: nobody would ever end them. Isolated ones
-    end with their job.
-    """
-    return [
-        burst
-        for burst in records.live
-        if burst.lease.tag is not None
-        and "/" in burst.lease.tag.name
-        and burst.lease.tag.name.partition("/")[0] not in ensembles_of(records)
-        and burst.lease.isolated is None
-        and is_usable(burst)
-    ]
-
-
-def take_down_lost(records: Records, now: float) -> TickResult:
-    """Take down bursts of ensembles that are not on record."""
-    tx = Transaction(records, now)
-    for burst in lost_members(records):
-        take_down(tx, burst, "its ensemble is not on record any more")
-    return result_of(tx)
 
 
 def _running(records: Records, name: str, member: str) -> EnsembleState:

@@ -28,15 +28,6 @@ import msgspec
 
 from burst.model.fsd import format_fsd
 from burst_ensemble.config.spec import EnsembleSpec
-from burst_ensemble.core.answers import (
-    AlgorithmFault,
-    Answer,
-    Asked,
-    Known,
-    Wish,
-    merge_answers,
-)
-from burst_ensemble.core.giving import give_jobs
 from burst_ensemble.core.intents import (
     EndMember,
     Intent,
@@ -47,6 +38,15 @@ from burst_ensemble.core.intents import (
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord, Trouble
 from burst_ensemble.core.sizes import decide_sizes
+from burst_ensemble.core.wishes import (
+    AlgorithmFault,
+    Answer,
+    Asked,
+    Known,
+    Wish,
+    give_jobs,
+    merge_answers,
+)
 
 _FIRST_PAUSE = 60.0
 _LONGEST_PAUSE = 3600.0

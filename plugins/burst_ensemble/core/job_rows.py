@@ -18,7 +18,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst_ensemble.algorithm import QueueCounts
 from burst_ensemble.core.reading import JobEvent, MemberEvent
-from burst_ensemble.core.stored import KnownJob
+from burst_ensemble.core.record import KnownJob
 
 NEXT_MOST = 11
 """Jobs whose sizes are told one by one."""
@@ -69,11 +69,6 @@ class JobsCounted(msgspec.Struct, frozen=True):
     """Those that were not counted before."""
 
 
-def urgency_of(job: JobView) -> int:
-    """Return the urgency that a job has, or will have once it is released."""
-    return max(job.urgency, job.preferences.urgency)
-
-
 def row_of(job: JobView, group: str) -> JobRow:
     """Return a job that a lead shows, of that group of the file."""
     return JobRow(
@@ -82,7 +77,7 @@ def row_of(job: JobView, group: str) -> JobRow:
         group=group,
         # One that asks for slots alone counts as one of a node.
         nodes=max(1, job.request.nodes or 1) if job.request else 1,
-        urgency=urgency_of(job),
+        urgency=job.later_urgency,
         t_submit=job.t_submit,
         t_start=job.t_start,
         t_finish=job.t_finish,

@@ -14,7 +14,7 @@ from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.stored import EnsembleStart
+from burst_ensemble.core.record import EnsembleStart
 
 _URGENCY = 16
 """That a job has once its nodes are up; it is submitted held."""

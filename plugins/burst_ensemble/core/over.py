@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Whether anything of an ensemble is left after its end."""
+"""What is left of a run of an ensemble: bursts and jobs after its end, and what is not
+counted in the next run.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,16 @@ from collections.abc import Collection
 
 from burst.core.records import Records
 from burst.model.burst import Burst, BurstId, Tag
-from burst.model.lead import PENDING, JobView, LeadView
-from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
-
-
-def is_pending_of(job: JobView, member: Tag) -> bool:
-    """Tell whether a job of a member has yet to start."""
-    return job.state in PENDING and job.tag == member
+from burst.model.lead import PENDING, JobState, LeadView
+from burst_ensemble.core.read_members import is_usable, job_group, jobs_by_member
+from burst_ensemble.core.record import (
+    EnsembleStart,
+    KnownJob,
+    MemberBook,
+    books_of,
+    ensembles_of,
+    starts_of,
+)
 
 
 def members_with_pending(lead: LeadView | None) -> frozenset[Tag]:
@@ -44,6 +49,23 @@ def is_over(records: Records, name: str, pending: Collection[Tag]) -> bool:
     )
 
 
+def lost_members(records: Records) -> list[Burst]:
+    """Return the live bursts of ensembles that are not on record.
+
+    Their record was lost or cannot be read: nobody would ever end them. Isolated ones
+    end with their job.
+    """
+    return [
+        burst
+        for burst in records.live
+        if burst.lease.tag is not None
+        and "/" in burst.lease.tag.name
+        and burst.lease.tag.name.partition("/")[0] not in ensembles_of(records)
+        and burst.lease.isolated is None
+        and is_usable(burst)
+    ]
+
+
 def unsettled_bursts(records: Records) -> frozenset[BurstId]:
     """Return the bursts of ensembles that run whose cost is yet to be counted.
 
@@ -69,3 +91,25 @@ def _is_of(burst: Burst, name: str) -> bool:
     """Tell whether a burst is of a member of the ensemble of that name."""
     member = burst.lease.tag
     return member is not None and member.name.startswith(f"{name}/")
+
+
+def books_of_earlier_run(
+    records: Records, lead: LeadView | None, file: EnsembleStart, now: float
+) -> dict[str, MemberBook]:
+    """Return the first books of an ensemble, in which these are as counted already.
+
+    The lead shows jobs for a while after their end, and bursts stay on record.
+    """
+    books: dict[str, MemberBook] = {}
+    jobs = jobs_by_member(lead) if lead is not None else {}
+    for member in file.tables["members"]:
+        whose = file.membership(member["name"])
+        ended = {
+            job.id: KnownJob(job_group(job), 1, counted="finish", seen=now)
+            for job in jobs.get(whose, ())
+            if job.state is JobState.INACTIVE
+        }
+        paid = sorted(b.id for b in records.bursts.values() if b.lease.tag == whose)
+        if ended or paid:
+            books[whose.name] = MemberBook(jobs=ended, settled_bursts=tuple(paid))
+    return books

@@ -9,17 +9,95 @@ import msgspec
 
 from burst.config import IntakeSettings
 from burst.core.cost import cost
+from burst.core.plan.offers import price_of
 from burst.core.records import ASSIGNABLE, RecordsView
+from burst.core.select.queues import decide_on_queue
 from burst.model.active_job import JobOutcome
 from burst.model.burst import Burst, State, Tag
+from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId
-from burst.model.lead import JobView, LeadView
+from burst.model.lead import PENDING, JobState, JobView, LeadView
 from burst.model.shape import Shape
-from burst_ensemble.core.held_back import held_back_jobs
-from burst_ensemble.core.isolated_runs import isolated_runs
-from burst_ensemble.core.job_rows import JobsSeen, count_jobs, row_of
+from burst.provider import Offer
+from burst_ensemble.config.spec import MemberSpec
+from burst_ensemble.core.job_rows import JobRow, JobsSeen, count_jobs, row_of
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.stored import MemberBook
+from burst_ensemble.core.record import MemberBook
+
+
+class IsolatedRun(msgspec.Struct, frozen=True):
+    """One run of a job that has begun elsewhere. Times: seconds since the epoch."""
+
+    began: float
+    ended: float
+    """0 as long as it has not."""
+
+    def row(self, row: JobRow) -> JobRow:
+        """Return the job as it is where it runs."""
+        state = row.state
+        if state in PENDING:
+            state = JobState.CLEANUP if self.ended else JobState.RUN
+        finish = self.ended or row.t_finish
+        return msgspec.structs.replace(
+            row, state=state, t_start=self.began, t_finish=finish
+        )
+
+    def outcome(self, found: JobOutcome) -> JobOutcome:
+        """Return how the job ended, with when it ran there."""
+        return JobOutcome(found.result, self.began, self.ended or found.t_finish)
+
+
+def isolated_runs(bursts: Iterable[Burst]) -> Mapping[JobId, IsolatedRun]:
+    """Return the run of each job that has begun in one of these bursts.
+
+    A job that its user took back from its burst, for Flux to start it, has none.
+    """
+    found = {}
+    for burst in bursts:
+        job = burst.lease.isolated_job
+        run = _run_in(burst)
+        if job is not None and run is not None:
+            found[job] = run
+    return found
+
+
+def _run_in(burst: Burst) -> IsolatedRun | None:
+    times = {event.name: event.timestamp for event in burst.events}
+    began = times.get("online")
+    if burst.exit_status is not None:
+        # A short program may have ended before its instance was seen online.
+        return IsolatedRun(began or times["finish"], times["finish"])
+    if began is None:
+        return None
+    if burst.state is State.ONLINE:
+        return IsolatedRun(began, 0.0)
+    return IsolatedRun(began, times["exception"]) if burst.may_have_run else None
+
+
+def held_back_jobs(
+    jobs: Iterable[JobView],
+    records: RecordsView,
+    lead: LeadView,
+    intake: IntakeSettings,
+) -> frozenset[JobId]:
+    """Return the pending jobs whose queue is stopped, or that their user holds.
+
+    A user's hold shows once ours was taken back: before, both are urgency 0.
+    """
+    holds = records.holds
+    return frozenset(
+        job.id
+        for job in jobs
+        if job.state in PENDING
+        and (
+            decide_on_queue(job, lead, intake) is not None
+            or (
+                job.urgency == 0
+                and job.id in holds
+                and holds[job.id].state not in HELD_BY_US
+            )
+        )
+    )
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -179,3 +257,25 @@ def _settle(
         settled=book.settled + sum(cost(records, burst, now) for burst in new),
         settled_bursts=tuple(sorted(burst.id for burst in gone)),
     )
+
+
+def with_offered_price(
+    found: MemberState,
+    member: MemberSpec,
+    offers: Sequence[Offer],
+    prices: Mapping[str, float],
+) -> MemberState:
+    """Return a member without nodes with the price of the offer that it would take.
+
+    Else it would seem to cost nothing, and jobs go where they cost least. `offers` are
+    those of its provider, `prices` as `[prices]` has them.
+    """
+    if found.reading.nodes:
+        return found
+    fit = [
+        price_of(member.provider, offer, prices)[0]
+        for offer in offers
+        if offer.name == (member.offer or offer.name) and offer.max_nodes >= member.min
+    ]
+    reading = msgspec.structs.replace(found.reading, price=min(fit, default=0.0))
+    return msgspec.structs.replace(found, reading=reading)

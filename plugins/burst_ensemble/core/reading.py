@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What the daemon has read of a member: the one input of a step that is not stored."""
+"""What was read of a member, and how long its jobs took, in a few numbers.
+
+Mean and variance by Welford's method (Technometrics 4, 1962); quartiles and the median
+distance from the median of the latest 32 values, which are kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
-from burst_ensemble.algorithm import QueueCounts
+from burst_ensemble.algorithm import JobTally, QueueCounts, Spread
 
 JobEvent = Literal["submit", "start", "finish", "exception"]
 """What is counted of a job, in the words of its eventlog (RFC 21). `exception`: it has
@@ -60,3 +65,128 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     """What it has cost so far, settled and running."""
     price: float = 0.0
     """Of a node and hour."""
+
+
+LATEST = 32
+"""Values that are kept."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A mean that is carried on: values so far, and the latest of them."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    """Sum of the squared distances from the mean."""
+    min: float = 0.0
+    max: float = 0.0
+    latest: tuple[float, ...] = ()
+
+    def add(self, value: float) -> Running:
+        """Return it with one value more."""
+        count = self.count + 1
+        mean = self.mean + (value - self.mean) / count
+        return Running(
+            count,
+            mean,
+            self.squares + (value - self.mean) * (value - mean),
+            min(self.min, value) if self.count else value,
+            max(self.max, value) if self.count else value,
+            (*self.latest[-LATEST + 1 :], round(value, 3)),
+        )
+
+    def merge(self, other: Running) -> Running:
+        """Return both together (Chan and others, 1979)."""
+        if not (self.count and other.count):
+            return self if self.count else other
+        count = self.count + other.count
+        apart = other.mean - self.mean
+        return Running(
+            count,
+            self.mean + apart * other.count / count,
+            self.squares + other.squares + apart**2 * self.count * other.count / count,
+            min(self.min, other.min),
+            max(self.max, other.max),
+            (*self.latest, *other.latest),
+        )
+
+    def spread(self) -> Spread:
+        """Return it as algorithms see it."""
+        if not self.count:
+            return Spread()
+        return Spread(
+            count=self.count,
+            mean=self.mean,
+            variance=self.squares / (self.count - 1) if self.count > 1 else 0.0,
+            min=self.min,
+            max=self.max,
+            iqr=_iqr(self.latest),
+            mad=_mad(self.latest),
+        )
+
+
+class GroupStatistics(msgspec.Struct, frozen=True):
+    """What is kept of the jobs of one group in one member."""
+
+    success: int = 0
+    failed: int = 0
+    duration: Running = Running()
+    pending: Running = Running()
+    events: Mapping[str, int] = {}
+
+    def add(self, event: MemberEvent) -> GroupStatistics:
+        """Return it with one event more."""
+        changes: dict[str, object] = {
+            "events": {**self.events, event.name: self.events.get(event.name, 0) + 1}
+        }
+        if event.name == "start":
+            changes["pending"] = self.pending.add(event.took)
+        elif event.name == "finish":
+            changes["duration"] = self.duration.add(event.took)
+            ended = "success" if event.success else "failed"
+            changes[ended] = getattr(self, ended) + 1
+        elif event.failed:
+            changes["failed"] = self.failed + 1
+        return msgspec.structs.replace(self, **changes)
+
+    def merge(self, other: GroupStatistics) -> GroupStatistics:
+        """Return both together."""
+        names = {**self.events, **other.events}
+        return GroupStatistics(
+            self.success + other.success,
+            self.failed + other.failed,
+            self.duration.merge(other.duration),
+            self.pending.merge(other.pending),
+            {n: self.events.get(n, 0) + other.events.get(n, 0) for n in names},
+        )
+
+    def tally(self) -> JobTally:
+        """Return it as algorithms see it."""
+        return JobTally(
+            finished=self.success + self.failed,
+            success=self.success,
+            failed=self.failed,
+            duration=self.duration.spread(),
+            pending=self.pending.spread(),
+            events=self.events,
+        )
+
+
+def merge_all(each: Iterable[GroupStatistics]) -> GroupStatistics:
+    """Return the statistics of several groups together."""
+    found = GroupStatistics()
+    for one in each:
+        found = found.merge(one)
+    return found
+
+
+def _iqr(values: tuple[float, ...]) -> float:
+    if len(values) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return high - low
+
+
+def _mad(values: tuple[float, ...]) -> float:
+    middle = statistics.median(values)
+    return statistics.median(abs(value - middle) for value in values)

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""What the steps of an ensemble keep.
+"""What is kept of an ensemble.
 
 A step takes the record and returns the next one, which is written before any of the
-step's intents is done.
+step's intents is done. Beside it are three kinds of records: the file as it was given,
+which never changes, the state, and for each member a book of its jobs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from burst.config.convert import convert
+from burst.core.records import Records, RecordsView
+from burst.model.burst import BurstId, Tag
+from burst.model.jobid import JobId
+from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.statistics import GroupStatistics
+from burst_ensemble.core.reading import GroupStatistics
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,3 +78,110 @@ class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
     why: str = ""
     """Of the end."""
+
+
+class KnownJob(msgspec.Struct, frozen=True, array_like=True):
+    """A job of a member, and what of it was counted. Times: seconds since the epoch."""
+
+    group: str
+    """Entry of `jobs`; empty for a job that somebody else submitted for the member."""
+    nodes: int
+    counted: Literal["", "submit", "start", "finish"] = "submit"
+    """The last of its events that is in the statistics; empty for none, as it was
+    submitted and not seen since."""
+    submitted: float = 0.0
+    started: float = 0.0
+    seen: float = 0.0
+    """When the lead last showed it."""
+
+
+class MemberBook(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one member's jobs, and of what its bursts have cost."""
+
+    jobs: Mapping[JobId, KnownJob] = {}
+    """Those that are active, or ended a short while ago."""
+    settled: float = 0.0
+    """What bursts have cost of which nothing is left."""
+    settled_bursts: tuple[BurstId, ...] = ()
+    """Those of them that are still on record."""
+    instance: str = ""
+    """Owner tag of the instance that the member is, where it is one of its own."""
+
+
+class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
+    """An ensemble as it was started."""
+
+    tables: Mapping[str, Any]
+    """The file, as `spec_tables` returns it."""
+    userid: int
+    """Who submits its jobs."""
+    environment: Mapping[str, str] = {}
+    """Of its jobs."""
+    slots: Mapping[str, tuple[str, ...]] = {}
+    """By member: the hosts of the rank slot in which it grows and shrinks."""
+    is_kept: bool = False
+    """Whether it stays on record after its end, however many end later."""
+
+    @property
+    def spec(self) -> EnsembleSpec:
+        """What the file says. Raises ConfigError for one of another version."""
+        return convert(EnsembleSpec, self.tables, "record of an ensemble")
+
+    def membership(self, member: str) -> Tag:
+        """Return what the bursts and jobs of a member bear."""
+        return Tag(f"{self.tables['name']}/{member}", self.userid)
+
+
+class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an ensemble is."""
+
+    record: EnsembleRecord
+    refused: Mapping[str, str] = {}
+    """By member: why it could not be made larger when that was last tried."""
+    jobs_refused: Mapping[str, str] = {}
+    """By member: why the lead did not take a job when that was last tried."""
+
+
+def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
+    """Return a specification as JSON has it, durations as in the file."""
+    # Of its types JSON lacks durations only. Their text for people has three digits.
+    found: dict[str, Any] = msgspec.to_builtins(
+        spec, enc_hook=lambda value: "inf" if math.isinf(value) else f"{value + 0.0!r}s"
+    )
+    return found
+
+
+# Kinds of records, as the entry points of the group `burst.records` name them.
+_STATE, _START, _BOOK = "ensemble", "ensemble-start", "ensemble-book"
+
+
+def ensembles_of(records: RecordsView) -> Mapping[str, EnsembleState]:
+    """Return the ensembles that run, and the last that ended, by name."""
+    return records.packages.get(_STATE, {})
+
+
+def starts_of(records: RecordsView) -> Mapping[str, EnsembleStart]:
+    """Return each of these as it was started."""
+    return records.packages.get(_START, {})
+
+
+def books_of(records: RecordsView) -> Mapping[str, MemberBook]:
+    """Return the books of members, by `ENSEMBLE/MEMBER`."""
+    return records.packages.get(_BOOK, {})
+
+
+def with_ensembles(
+    records: Records,
+    *,
+    ensembles: Mapping[str, EnsembleState] | None = None,
+    starts: Mapping[str, EnsembleStart] | None = None,
+    books: Mapping[str, MemberBook] | None = None,
+) -> Records:
+    """Return the records with these in place of those that are there."""
+    changed = {
+        kind: found
+        for kind, found in ((_STATE, ensembles), (_START, starts), (_BOOK, books))
+        if found is not None
+    }
+    packages = {**records.packages, **changed}
+    return msgspec.structs.replace(records, packages=packages)

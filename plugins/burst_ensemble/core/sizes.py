@@ -8,22 +8,62 @@ A size changes only where all of these allow it:
   no sooner than `shrinkWindow` after it. So in any time T its size changes at most
   1 + T / (the shorter window) times.
 * `[limits] nodes`, of all nodes that are paid, also of those that are being drained. If
-  members want more, they share (`sharing.py`): who has more than its share shrinks, and
+  members want more, they share (`fair_share`): who has more than its share shrinks, and
   others grow once those nodes are gone.
 * `[limits] money`: nothing grows unless what is left pays ten minutes of all nodes.
+
+The fair share is max-min by demand with weights: nobody gets more than it wants, and
+what one gets for each unit of weight is as large as it can be without taking from one
+that has less.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 
 import msgspec
 
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
-from burst_ensemble.core.answers import Wish
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
-from burst_ensemble.core.sharing import Want, fair_share
+from burst_ensemble.core.wishes import Wish
+
+
+class Want(msgspec.Struct, frozen=True):
+    """How many nodes a member wants."""
+
+    floor: int
+    """It keeps as many in any case."""
+    demand: int
+    """It wants as many; not less than the floor."""
+    weight: float = 1.0
+
+
+def fair_share(capacity: int, wants: Mapping[str, Want]) -> dict[str, int]:
+    """Return how many nodes each gets; together at most `capacity`, or the floors.
+
+    Of equals the first in order gets the odd node.
+    """
+    if sum(want.demand for want in wants.values()) <= capacity:
+        return {name: want.demand for name, want in wants.items()}
+    given = {name: want.floor for name, want in wants.items()}
+    left = capacity - sum(given.values())
+    line = [
+        ((want.floor + 1) / want.weight, place, name)
+        for place, (name, want) in enumerate(wants.items())
+        if want.floor < want.demand
+    ]
+    heapq.heapify(line)
+    while left > 0 and line:
+        _, place, name = heapq.heappop(line)
+        given[name] += 1
+        left -= 1
+        want = wants[name]
+        if given[name] < want.demand:
+            heapq.heappush(line, ((given[name] + 1) / want.weight, place, name))
+    return given
+
 
 _WORTH_BOOTING = 600.0
 """Seconds. A node that is paid for less does little beyond booting."""

@@ -9,9 +9,8 @@ import msgspec
 
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, PeerView
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import GroupStatistics, MemberReading, merge_all
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
-from burst_ensemble.core.statistics import GroupStatistics, merge_all
 
 
 def take_in(

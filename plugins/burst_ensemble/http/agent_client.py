@@ -22,7 +22,7 @@ from burst.config.http import is_loopback
 from burst.errors import BurstError, ConfigError
 from burst.kits.secret_file import read_secret
 from burst_ensemble.core.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
-from burst_ensemble.http.agent_route import AGENT_PATH
+from burst_ensemble.http.routes import AGENT_PATH
 
 _ANSWER_BYTES = 8 * 1024 * 1024
 _TIMEOUT_S = 10.0

@@ -8,6 +8,9 @@
 The actions are those of the commands: `submit` (member, jobs, count), `resize` (member,
 nodes), `start-broker` (member), which is to grow by one node, `down` (note), and
 `save`, which writes the state into a file beside the lead's state.
+
+`POST /ensembles-agent/ENSEMBLE.MEMBER`: the agents of members report, and are told
+what to do (`burst_ensemble.core.agent_report`).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import msgspec
 from burst.config.convert import convert
 from burst.errors import MALFORMED, BurstError, Denied
 from burst.http.routes import (
+    Access,
     HttpRequest,
     HttpResponse,
     Route,
@@ -31,8 +35,44 @@ from burst.http.routes import (
 from burst.kits.atomic_file import write_atomically
 from burst.lead import ServiceRequest
 from burst.runtime.daemon_state import DaemonState, Served
-from burst_ensemble.http.agent_route import agent_route, reports_of
-from burst_ensemble.runtime.service import ensembles_answer
+from burst_ensemble.core.agent_report import REPORT_BYTES, ReportRefused
+from burst_ensemble.runtime.agent_reports import AgentReports
+from burst_ensemble.runtime.service import NAME, EnsemblePackage, ensembles_answer
+
+AGENT_PATH = "/ensembles-agent/"
+
+
+def reports_of(served: Served) -> AgentReports:
+    """Return what the agents of a lead's ensembles have reported."""
+    package = served.packages[NAME]
+    assert isinstance(package, EnsemblePackage)
+    return package.reports
+
+
+def agent_route(state: DaemonState) -> Route:
+    """Return the route of a daemon in that state."""
+
+    def take(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        reports = reports_of(served)
+        try:
+            answer = reports.take(request.name, request.body, served.snapshot())
+        except ReportRefused as error:
+            return text_response(str(error), error.status)
+        except BurstError as error:
+            return text_response(str(error), 409)
+        return json_response(answer)
+
+    return Route(
+        path=f"{AGENT_PATH}{{name}}",
+        handler=take,
+        access=Access.OWNER,
+        method="POST",
+        body_limit=REPORT_BYTES,
+    )
+
 
 _BODY_MOST = 1 << 16
 

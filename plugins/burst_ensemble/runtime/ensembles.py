@@ -2,9 +2,9 @@
 """Runs the ensembles that are on record, on a thread of its own.
 
 Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and has
-the next tick store what the step came to and begin what it asks of bursts. Then it
-submits jobs and runs commands, and has that confirmed. So algorithms delay no tick, and
-after a crash each of these is found to be done, or is done again.
+the next tick store what the step came to. Then it resizes members by the daemon's
+service, submits jobs and runs commands, and has that confirmed. So algorithms delay no
+tick, and after a crash each of these is found to be done, or is done again.
 """
 
 from __future__ import annotations
@@ -16,57 +16,58 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from burst import log
-from burst.config import Settings
 from burst.core.records import Records
-from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError
 from burst.lead import JobSubmitter
 from burst.model.burst import Tag
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
-from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.daemon_package import PackageHost
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.spec import EnsembleSpec
-from burst_ensemble.core import commands, steps
-from burst_ensemble.core.answers import Asked
+from burst_ensemble.core import steps
 from burst_ensemble.core.controller import take_step
 from burst_ensemble.core.intents import (
     Answered,
+    EndMember,
     Intent,
     JobRef,
     RunCustom,
     SubmitJobs,
 )
-from burst_ensemble.core.isolated_member import jobs_without_bursts
-from burst_ensemble.core.offered_price import with_offered_price
-from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
-from burst_ensemble.core.over import is_over, members_with_pending
+from burst_ensemble.core.over import is_over, lost_members, members_with_pending
 from burst_ensemble.core.read_members import (
     JobsRead,
     MemberState,
     jobs_by_member,
     read_member,
+    with_offered_price,
 )
-from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.record import (
+    EnsembleRecord,
+    EnsembleStart,
+    EnsembleState,
+    MemberBook,
+    books_of,
+    ensembles_of,
+    starts_of,
+)
 from burst_ensemble.core.steps import StepTaken
-from burst_ensemble.core.stored import EnsembleStart, EnsembleState, MemberBook
 from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.runtime.agent_members import AgentMembers
-from burst_ensemble.runtime.agent_reports import AgentReports
-from burst_ensemble.runtime.algorithm_calls import AlgorithmCalls
-from burst_ensemble.runtime.algorithm_registry import Algorithms
+from burst_ensemble.core.wishes import Asked
+from burst_ensemble.runtime.agent_reports import AgentMembers, AgentReports
+from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.custom_commands import run_command
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.lead_jobs import LeadJobs
+from burst_ensemble.runtime.member_sizes import MemberSizes
 
 MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
 """Makes the algorithms of each member, by their names, in the order of the file."""
 
 _LOOK_S = 0.5
 """Pause between two looks at which ensembles are due."""
-_TICK_S = 30.0
-"""How long a step waits for the tick that stores it."""
 _CLOSE_S = 2.0
 
 
@@ -75,21 +76,21 @@ class Ensembles:
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        host: PackageHost,
         submitter: JobSubmitter,
         make: MakeAlgorithms,
-        wake_engine: Callable[[], None],
         reports: AgentReports,
     ) -> None:
-        self._engine = engine
+        """`submitter` is the host's lead, which takes jobs."""
+        self._host = host
+        self._sizes = MemberSizes(host.call)
         self._jobs = LeadJobs(submitter)
         self._make = make
-        self._wake_engine = wake_engine
         self._clock = reports.clock
         self._agents = AgentMembers(reports)
         self._calls = AlgorithmCalls()
         self._files = EnsembleFiles(
-            lambda file: make(file.spec), self._post, reports.clock
+            lambda file: make(file.spec), host.change_records, reports.clock
         )
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
@@ -126,16 +127,12 @@ class Ensembles:
 
     def look(self) -> None:
         """Take a step of each ensemble that is due."""
-        snapshot = self._engine().snapshot
+        snapshot = self._host.snapshot()
         if snapshot.world.lead is None:
             return
-        if commands.lost_members(snapshot.records):
-            self._post(
-                lambda records, _, __, now: (
-                    commands.take_down_lost(records, now),
-                    None,
-                )
-            )
+        for burst in lost_members(snapshot.records):
+            note = "its ensemble is not on record any more"
+            self._host.call("down", {"burst": burst.id, "note": note})
         self._files.look(snapshot)
         if not ensembles_of(snapshot.records):
             return
@@ -193,26 +190,18 @@ class Ensembles:
             before=state.record,
             record=step.record,
             books={member: found.book for member, found in read.items()},
-            intents=step.intents,
-            waiting=_waiting(running, snapshot),
         )
-        outdated = False
 
-        def apply(
-            records: Records, world: World, settings: Settings, at: float
-        ) -> tuple[TickResult, None]:
-            nonlocal outdated
-            outdated = steps.is_outdated(records, taken)
-            if outdated:
-                return commands.unchanged(records), None
-            return steps.apply_step(records, world, settings, taken, at), None
+        def keep(records: Records, world: World, _: float) -> tuple[Records, bool]:
+            if steps.is_outdated(records, taken):
+                return records, False
+            return steps.record_step(records, world, taken), True
 
-        self._post(apply)
-        if outdated:
+        if not self._host.change_records(keep):
             running.due = 0.0
             return
         _log_changes(name, state.record, step.record)
-        self._do(running, state, step.intents, snapshot)
+        self._do(running, state, step.intents)
 
     def _read(
         self, running: _Running, state: EnsembleState, snapshot: Snapshot
@@ -256,14 +245,14 @@ class Ensembles:
         running: _Running,
         before: EnsembleState,
         intents: Sequence[Intent],
-        snapshot: Snapshot,
     ) -> None:
-        """Submit jobs and run commands; have what was done confirmed."""
+        """Do what a step has led to, and have that confirmed."""
         name, done = running.spec.name, list[Intent]()
-        refused: dict[str, str] = {}
+        refused, resized = dict[str, str](), dict[str, str]()
         ids: dict[str, Mapping[JobRef, JobId]] = {}
         try:
             for intent in intents:
+                snapshot = self._host.snapshot()
                 if isinstance(intent, SubmitJobs):
                     found = self._give(running, intent, before, snapshot)
                     done.append(msgspec.structs.replace(intent, jobs=found.taken))
@@ -273,11 +262,20 @@ class Ensembles:
                 elif isinstance(intent, RunCustom):
                     run_command(running.spec, intent, snapshot.world.identity.uri)
                     done.append(intent)
+                elif isinstance(intent, EndMember):
+                    self._sizes.end(running.file, intent)
+                else:
+                    why = self._sizes.resize(running.file, intent, snapshot.records)
+                    if why:
+                        resized[intent.member] = why
         finally:
-            if done or refused != before.jobs_refused:
-                confirmed = steps.IntentsDone(intents=done, refused=refused, ids=ids)
-                self._post(
-                    lambda records, _, __, now: (
+            confirmed = steps.IntentsDone(
+                intents=done, resized=resized, refused=refused, ids=ids
+            )
+            told = before.jobs_refused, before.refused
+            if done or (refused, resized) != told:
+                self._host.change_records(
+                    lambda records, _, now: (
                         steps.confirm_intents(records, name, confirmed, now),
                         None,
                     )
@@ -301,15 +299,6 @@ class Ensembles:
         earlier = set(known.unconfirmed) if known else set()
         return self._jobs.submit(running.file, intent, earlier, snapshot)
 
-    def _post(self, command: EngineCommand) -> None:
-        """Have the next tick carry out a command. Raises what it raises, LeadError."""
-        future = self._engine().post(command)
-        self._wake_engine()
-        try:
-            future.result(_TICK_S)
-        except TimeoutError:
-            raise LeadError(f"the daemon took no tick for {_TICK_S:g} s") from None
-
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:
             label = f"ensemble {name}" if name else "ensembles"
@@ -328,21 +317,6 @@ class _Running:
     ) -> None:
         self.file, self.spec, self.algorithms = file, spec, algorithms
         self.due = 0.0
-
-
-def _waiting(running: _Running, snapshot: Snapshot) -> dict[str, tuple[JobId, ...]]:
-    """Return by isolated member the jobs that wait for nothing but a burst."""
-    lead = snapshot.world.lead
-    isolated = [each.name for each in running.spec.members if each.is_isolated]
-    if lead is None or not isolated:
-        return {}
-    jobs = jobs_by_member(lead)
-    return {
-        member: jobs_without_bursts(
-            jobs.get(running.file.membership(member), ()), snapshot.decisions
-        )
-        for member in isolated
-    }
 
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:

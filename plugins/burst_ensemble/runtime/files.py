@@ -16,16 +16,19 @@ from typing import NamedTuple
 from burst import log
 from burst.core.records import Records
 from burst.errors import BurstError, ConfigError
-from burst.runtime.engine import EngineCommand
+from burst.runtime.daemon_package import ChangeRecords
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
-from burst_ensemble.config.supported import check_supported
 from burst_ensemble.core import commands
-from burst_ensemble.core.commands import NewEnsemble
-from burst_ensemble.core.on_record import ensembles_of, starts_of
-from burst_ensemble.runtime.read_file import providers_of_world
+from burst_ensemble.core.record import (
+    EnsembleStart,
+    ensembles_of,
+    spec_tables,
+    starts_of,
+)
+from burst_ensemble.runtime.read_file import check_supported, providers_of_world
 
 KEPT_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
@@ -43,15 +46,12 @@ class EnsembleFiles:
     def __init__(
         self,
         check: Callable[[EnsembleFile], object],
-        post: Callable[[EngineCommand], None],
+        change_records: ChangeRecords,
         clock: Callable[[], float],
     ) -> None:
-        """`check` raises ConfigError for an algorithm that there is not.
-
-        `post` has the next tick carry out a command, and raises what it raises.
-        """
+        """`check` raises ConfigError for an algorithm that there is not."""
         self._check = check
-        self._post = post
+        self._change_records = change_records
         self._clock = clock
         self._due: dict[str, float] = {}
         self._said: dict[str, _Said] = {}
@@ -93,9 +93,11 @@ class EnsembleFiles:
         variables = environment_of(
             os.environ, ensemble_settings(snapshot.settings).environment
         )
-        new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=variables)
-        self._post(
-            lambda records, world, _, at: (
+        new = EnsembleStart(
+            tables=spec_tables(spec), userid=os.geteuid(), environment=variables
+        )
+        self._change_records(
+            lambda records, world, at: (
                 commands.begin_once(records, world, new, at),
                 None,
             )

@@ -12,11 +12,9 @@ from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.core.intents import Answered, JobRef, SubmitJobs
-from burst_ensemble.core.isolated_member import isolated_offers
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
-from burst_ensemble.core.on_record import ensembles_of
 from burst_ensemble.core.read_members import lost_jobs
-from burst_ensemble.core.stored import EnsembleStart, MemberBook
+from burst_ensemble.core.record import EnsembleStart, MemberBook, ensembles_of
 
 
 class LeadJobs:
@@ -70,7 +68,12 @@ def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite | 
     """Return what the member's jobs are fitted to; None if it is offered nothing."""
     spec = file.spec.member(member)
     if spec.is_isolated:
-        offered = [each.shape for each in isolated_offers(spec, snapshot.world)]
+        view = snapshot.world.providers.get(spec.provider)
+        offered = [
+            offer.shape
+            for offer in (view.offers if view and view.offers else ())
+            if "isolated" in offer.modes and spec.offer in {"", offer.name}
+        ]
         if not offered:
             return None
         # They fit on each of them.

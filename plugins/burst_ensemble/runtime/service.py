@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The methods of the service `burst` about ensembles; the instance owner's."""
+"""Ensembles in the daemon's process, and the methods of the service `burst` about them,
+which are the instance owner's.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +11,26 @@ from typing import Annotated, Any
 
 import msgspec
 
-from burst.config import Settings
 from burst.config.convert import convert
 from burst.core.records import Records
-from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError
-from burst.lead import ServiceRequest
-from burst.runtime.daemon_package import CarryOut, Method
+from burst.lead import JobSubmitter, ServiceRequest
+from burst.model.burst import BurstId
+from burst.runtime.daemon_package import ChangeRecords, Method, PackageHost
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME, read_request
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.spec import EnsembleSpec
-from burst_ensemble.config.supported import check_supported
 from burst_ensemble.core import commands
 from burst_ensemble.core.agent_report import TakenReport
-from burst_ensemble.core.commands import NewEnsemble
-from burst_ensemble.core.on_record import ensembles_of
+from burst_ensemble.core.over import unsettled_bursts
+from burst_ensemble.core.record import EnsembleStart, ensembles_of, spec_tables
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.agent_reports import AgentReports
-from burst_ensemble.runtime.algorithm_registry import load_algorithms
-from burst_ensemble.runtime.read_file import providers_of_world
+from burst_ensemble.runtime.algorithms import load_algorithms
+from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.read_file import check_supported, providers_of_world
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 
@@ -57,8 +58,8 @@ class EnsembleRequest(msgspec.Struct):
 class EnsembleApi:
     """Answers requests about ensembles, on several threads."""
 
-    def __init__(self, carry_out: CarryOut, reports: AgentReports) -> None:
-        self._carry_out, self._reports = carry_out, reports
+    def __init__(self, change_records: ChangeRecords, reports: AgentReports) -> None:
+        self._change_records, self._reports = change_records, reports
         self.methods: Mapping[str, Method] = {
             "ensemble-up": self._up,
             "ensemble-down": self._down,
@@ -71,33 +72,31 @@ class EnsembleApi:
         asked = read_request(request, EnsembleRequest)
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
         _check(spec, snapshot)
-        new = NewEnsemble(spec=spec, userid=os.geteuid(), environment=asked.environment)
-
-        def command(
-            records: Records, world: World, _: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made = commands.begin_ensemble(records, world, new, now)
-            return made, self._row(made, world, spec.name, now)
-
-        return self._carry_out(command)
+        new = EnsembleStart(
+            tables=spec_tables(spec), userid=os.geteuid(), environment=asked.environment
+        )
+        return self._change(
+            spec.name,
+            lambda records, world, now: commands.begin_ensemble(
+                records, world, new, now
+            ),
+        )
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         why = asked.note or "ended by hand"
-
-        def command(
-            records: Records, world: World, _: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made = commands.take_down_ensemble(records, asked.name, why, now)
-            return made, self._row(made, world, asked.name, now)
-
-        return self._carry_out(command)
+        return self._change(
+            asked.name,
+            lambda records, _, now: commands.take_down_ensemble(
+                records, asked.name, why, now
+            ),
+        )
 
     def _submit(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         return self._change(
             asked.name,
-            lambda records, _: commands.submit_jobs(
+            lambda records, *_: commands.submit_jobs(
                 records, asked.name, asked.member, asked.jobs, asked.count
             ),
         )
@@ -106,27 +105,26 @@ class EnsembleApi:
         asked = read_request(request, EnsembleRequest)
         return self._change(
             asked.name,
-            lambda records, now: commands.resize_member(
+            lambda records, _, now: commands.resize_member(
                 records, asked.name, asked.member, _nodes(records, asked), now
             ),
         )
 
-    def _change(self, name: str, change: Callable[[Records, float], Records]) -> Row:
-        def command(
-            records: Records, world: World, _: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made = commands.unchanged(change(records, now))
-            return made, self._row(made, world, name, now)
+    def _change(
+        self, name: str, change: Callable[[Records, World, float], Records]
+    ) -> Row:
+        """Change what is on record; return the ensemble as it is then."""
 
-        return self._carry_out(command)
+        def keep(records: Records, world: World, now: float) -> tuple[Records, Row]:
+            after, told = change(records, world, now), self._reports.current()
+            return after, ensemble_row(after, world, name, now, told)
+
+        answer: Row = self._change_records(keep)
+        return answer
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         return ensembles_answer(snapshot, self._reports.current(), asked.name)
-
-    def _row(self, made: TickResult, world: World, name: str, now: float) -> Row:
-        told = self._reports.current()
-        return ensemble_row(made.records, world, name, now, told)
 
 
 def _nodes(records: Records, asked: EnsembleRequest) -> int:
@@ -169,3 +167,41 @@ def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
             )
     check_supported(spec, providers_of_world(snapshot.world).abilities)
     load_algorithms(spec)
+
+
+NAME = "ensemble"
+"""Of the entry point."""
+
+
+class EnsemblePackage:
+    """Runs ensembles beside the ticks of a daemon, and answers requests about them.
+
+    At a lead to which no jobs can be submitted none runs.
+    """
+
+    def __init__(self, host: PackageHost) -> None:
+        self.reports = AgentReports(host.clock)
+        self._change_records = host.change_records
+        self._ensembles = (
+            Ensembles(host, host.lead, load_algorithms, self.reports)
+            if isinstance(host.lead, JobSubmitter)
+            else None
+        )
+
+    def methods(self) -> Mapping[str, Method]:
+        """Return the methods of the service."""
+        return EnsembleApi(self._change_records, self.reports).methods
+
+    def start(self) -> None:
+        """Begin to run the ensembles on record, and those that are started later."""
+        if self._ensembles is not None:
+            self._ensembles.start()
+
+    def needed(self, records: Records) -> frozenset[BurstId]:
+        """Return the bursts whose cost is yet to be counted."""
+        return unsettled_bursts(records)
+
+    def close(self) -> None:
+        """End once the step that is under way is done; wait for that for a moment."""
+        if self._ensembles is not None:
+            self._ensembles.close()

@@ -15,9 +15,9 @@ import pytest
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.source import read_source
-from burst_ensemble.config.supported import AbilitiesOf, check_supported
 from burst_ensemble.core.views import fresh_view
-from burst_ensemble.runtime.algorithm_registry import load_algorithms
+from burst_ensemble.runtime.algorithms import load_algorithms
+from burst_ensemble.runtime.read_file import AbilitiesOf, check_supported
 
 from burst.errors import ConfigError
 

@@ -9,8 +9,12 @@ from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.agent_report import REPORT_VERSION, AgentNodes, AgentReport
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.job_rows import JobRow
-from burst_ensemble.core.record import EnsembleRecord
-from burst_ensemble.core.stored import EnsembleStart, MemberBook, spec_tables
+from burst_ensemble.core.record import (
+    EnsembleRecord,
+    EnsembleStart,
+    MemberBook,
+    spec_tables,
+)
 
 from burst.model.jobid import JobId
 from burst.model.lead import JobState

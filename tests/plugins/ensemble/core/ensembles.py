@@ -15,12 +15,11 @@ from burst_ensemble.config.spec import (
     JobSpec,
     MemberSpec,
 )
-from burst_ensemble.core.answers import Answer, Asked
 from burst_ensemble.core.controller import EnsembleStep, take_step
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import EnsembleRecord
-from burst_ensemble.core.stored import EnsembleState
+from burst_ensemble.core.record import EnsembleRecord, EnsembleState
 from burst_ensemble.core.views import take_in
+from burst_ensemble.core.wishes import Answer, Asked
 
 from burst.config import Seconds
 

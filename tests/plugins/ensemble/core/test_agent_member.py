@@ -13,9 +13,13 @@ from burst_ensemble.core import commands
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.on_record import starts_of
-from burst_ensemble.core.statistics import GroupStatistics
-from burst_ensemble.core.stored import KnownJob
+from burst_ensemble.core.reading import GroupStatistics
+from burst_ensemble.core.record import (
+    EnsembleStart,
+    KnownJob,
+    spec_tables,
+    starts_of,
+)
 from burst_ensemble.core.views import fresh_view, make_views, take_in
 
 from burst.errors import BurstError, ConfigError
@@ -197,12 +201,12 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
     sim = Sim()
     sim.tick(2)
     spec = ensemble(member("m", mode="external", min=0, size=0, max=ANY_SIZE))
-    new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+    new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
     snapshot = sim.engine.snapshot
     made = commands.begin_ensemble(snapshot.records, snapshot.world, new, NOW)
-    assert starts_of(made.records)["e"].slots == {}
+    assert starts_of(made)["e"].slots == {}
     with pytest.raises(BurstError, match="an instance of its own"):
-        commands.resize_member(made.records, "e", "m", 2, NOW)
+        commands.resize_member(made, "e", "m", 2, NOW)
 
 
 def test_no_two_members_have_one_rank_slot() -> None:
@@ -211,12 +215,12 @@ def test_no_two_members_have_one_rank_slot() -> None:
     records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
     for name in ("e", "f"):
         spec = msgspec.structs.replace(ensemble(member(max=4)), name=name)
-        new = commands.NewEnsemble(spec=spec, userid=100, environment={})
-        records = commands.begin_ensemble(records, world, new, NOW).records
+        new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
+        records = commands.begin_ensemble(records, world, new, NOW)
     slots = [start.slots["m"] for start in starts_of(records).values()]
     assert len(set(slots)) == 2
     spec = msgspec.structs.replace(spec, name="g")
-    new = commands.NewEnsemble(spec=spec, userid=100, environment={})
+    new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
     with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
         commands.begin_ensemble(records, world, new, NOW)
 

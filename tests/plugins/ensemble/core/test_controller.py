@@ -13,7 +13,6 @@ from burst_ensemble.algorithm import (
     MemberDecision,
     QueueCounts,
 )
-from burst_ensemble.core.answers import AlgorithmFault
 from burst_ensemble.core.controller import confirm, end_all, new_record
 from burst_ensemble.core.intents import (
     EndMember,
@@ -25,6 +24,7 @@ from burst_ensemble.core.intents import (
 from burst_ensemble.core.reading import MemberEvent
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import is_due, make_views, take_in
+from burst_ensemble.core.wishes import AlgorithmFault
 
 from burst.config import Seconds
 from tests.plugins.ensemble.core.ensembles import (

@@ -20,12 +20,16 @@ from burst_ensemble.config.spec import (
     MemberSpec,
 )
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.answers import AlgorithmFault, Asked
 from burst_ensemble.core.controller import confirm, end_all, new_record, take_step
 from burst_ensemble.core.intents import EndMember, JobRef, ResizeMember, SubmitJobs
 from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.replay.isolated_member import SimulatedIsolatedMember
-from burst_ensemble.replay.member import NodeTimes, SimulatedJob, SimulatedMember
+from burst_ensemble.core.wishes import AlgorithmFault, Asked
+from burst_ensemble.replay.member import (
+    NodeTimes,
+    SimulatedIsolatedMember,
+    SimulatedJob,
+    SimulatedMember,
+)
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (

@@ -9,7 +9,7 @@ import pytest
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
-from burst_ensemble.core.stored import EnsembleStart, spec_tables
+from burst_ensemble.core.record import EnsembleStart, spec_tables
 
 from burst.config.convert import convert
 from burst.errors import ConfigError

@@ -18,10 +18,16 @@ from burst_ensemble.algorithm import (
 )
 from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
-from burst_ensemble.core.reading import JobEvent, MemberEvent
+from burst_ensemble.core.reading import (
+    LATEST,
+    GroupStatistics,
+    JobEvent,
+    MemberEvent,
+    Running,
+    merge_all,
+)
 from burst_ensemble.core.record import Trouble
-from burst_ensemble.core.state import ensemble_state, member_state
-from burst_ensemble.core.statistics import LATEST, GroupStatistics, Running, merge_all
+from burst_ensemble.core.report import ensemble_state, member_state
 from burst_ensemble.core.views import make_views, take_in
 from hypothesis import given
 from hypothesis import strategies as st

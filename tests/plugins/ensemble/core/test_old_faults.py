@@ -13,7 +13,7 @@ from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberV
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.read_members import JobsRead, jobs_by_member, read_member
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.stored import MemberBook
+from burst_ensemble.core.record import MemberBook
 
 from burst.config import convert
 from burst.core.records import Records

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from burst_ensemble.core.sharing import Want, fair_share
+from burst_ensemble.core.sizes import Want, fair_share
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -19,21 +19,21 @@ from burst_ensemble.core.agent_report import (
     AgentAnswer,
 )
 from burst_ensemble.http.agent_client import AgentClient, AgentTrouble
-from burst_ensemble.http.agent_route import agent_route
-from burst_ensemble.runtime.package import NAME, EnsemblePackage
+from burst_ensemble.http.routes import agent_route
+from burst_ensemble.runtime.service import NAME, EnsemblePackage
 
 from burst.config import ListenAddress
 from burst.errors import ConfigError
 from burst.http.routes import Routes
 from burst.http.server import HttpServer
 from burst.lead import ServiceRequest
-from burst.runtime.daemon_package import PackageHost
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.tally import Tally
 from tests.http.clients import ask
 from tests.http.tls_proxy import make_certificate, tls_proxy
 from tests.plugins.ensemble.core.agents import report
 from tests.plugins.ensemble.runtime.agent_site import Outside
+from tests.plugins.ensemble.runtime.ensemble_site import host_of
 
 TOKEN = "0123456789abcdef"
 
@@ -63,8 +63,7 @@ def outside() -> Outside:
 def state(outside: Outside) -> DaemonState:
     state = DaemonState(Tally())
     site, sim = outside.site, outside.site.sim
-    host = PackageHost(lambda: sim.engine, sim.lead, sim.tick, lambda: sim.now)
-    package = EnsemblePackage(host)
+    package = EnsemblePackage(host_of(sim))
     package.reports = site.reports
     state.serve(Served(lambda: sim.engine.snapshot, {}, no_answer, {NAME: package}))
     return state

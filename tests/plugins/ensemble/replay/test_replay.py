@@ -10,10 +10,20 @@ from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.replay.isolated_member import SimulatedIsolatedMember
-from burst_ensemble.replay.member import NodeTimes, SimulatedJob, SimulatedMember
-from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
-from burst_ensemble.replay.workload import arrivals_of, drawn_arrivals, drawn_job
+from burst_ensemble.replay.member import (
+    NodeTimes,
+    SimulatedIsolatedMember,
+    SimulatedJob,
+    SimulatedMember,
+)
+from burst_ensemble.replay.simulator import (
+    Arrival,
+    EnsembleSimulator,
+    Workload,
+    arrivals_of,
+    drawn_arrivals,
+    drawn_job,
+)
 
 from burst.config import convert
 from burst.replay.trace import Trace, TraceJob

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn
 
 from burst_ensemble.algorithm import Algorithm, MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.commands import NewEnsemble
-from burst_ensemble.core.on_record import ensembles_of
 from burst_ensemble.core.over import unsettled_bursts
-from burst_ensemble.core.record import MemberRecord
+from burst_ensemble.core.record import (
+    EnsembleStart,
+    MemberRecord,
+    ensembles_of,
+    spec_tables,
+)
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
 
 from burst.config.convert import convert
 from burst.core.records import Records
+from burst.core.world import World
 from burst.errors import BurstError
-from burst.lead import NewJob
+from burst.lead import NewJob, ServiceRequest
 from burst.model.active_job import JobOutcome
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
@@ -30,6 +34,8 @@ from burst.model.request import (
     parse_preferences,
     parse_request,
 )
+from burst.runtime.daemon_package import PackageHost, RecordChange, as_command
+from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
 from tests.sim import Sim
 
@@ -101,8 +107,30 @@ class Needing:
         return unsettled_bursts(records)
 
 
+def host_of(sim: Sim, user: int = USER) -> PackageHost:
+    """A daemon of a user that ticks whenever something is asked of it."""
+
+    def reload() -> NoReturn:
+        raise AssertionError("nobody asks for that")
+
+    api = ServiceApi(lambda: sim.engine, sim.tick, reload, {}, deadline=0)
+
+    def call(method: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return api.answer(ServiceRequest(method, payload, user, owner=True))
+
+    def change_records(change: RecordChange) -> Any:
+        return api.carry_out(as_command(change))
+
+    return PackageHost(
+        lambda: sim.engine.snapshot, sim.lead, change_records, lambda: sim.now, call
+    )
+
+
 class EnsembleSite:
     """A daemon with one ensemble at a time."""
+
+    user = USER
+    """Who runs the daemon, and its jobs."""
 
     def __init__(self, kind: type[Sim] = Sim, **tables: Any) -> None:
         self.sim = kind(**tables)
@@ -116,13 +144,12 @@ class EnsembleSite:
     def boot(self) -> None:
         self.reports = AgentReports(lambda: self.sim.now)
         self.ensembles = Ensembles(
-            lambda: self.sim.engine,
+            host_of(self.sim, self.user),
             self.lead,
             lambda spec: {
                 member.name: {"scripted": self.algorithms[member.name]}
                 for member in spec.members
             },
-            self.sim.tick,
             self.reports,
         )
 
@@ -137,14 +164,21 @@ class EnsembleSite:
         spec = convert(EnsembleSpec, {"name": "sweep", **tables}, "test")
         scripts = {member.name: Scripted() for member in spec.members}
         self.algorithms |= scripts
-        new = NewEnsemble(spec=spec, userid=USER, environment={"HOME": "/home/u"})
-        self.command(
-            lambda records, world, _, now: (
-                commands.begin_ensemble(records, world, new, now),
-                None,
+        new = EnsembleStart(
+            tables=spec_tables(spec), userid=self.user, environment={"HOME": "/home/u"}
+        )
+        self.change(
+            lambda records, world, now: commands.begin_ensemble(
+                records, world, new, now
             )
         )
         return scripts
+
+    def change(self, make: Callable[[Records, World, float], Records]) -> None:
+        """Have what is on record of ensembles changed."""
+        host_of(self.sim, self.user).change_records(
+            lambda records, world, now: (make(records, world, now), None)
+        )
 
     def command(self, command: Any) -> None:
         future = self.sim.engine.post(command)
@@ -152,10 +186,9 @@ class EnsembleSite:
         future.result(0)
 
     def down(self, name: str = "sweep") -> None:
-        self.command(
-            lambda records, _, __, now: (
-                commands.take_down_ensemble(records, name, "by hand", now),
-                None,
+        self.change(
+            lambda records, _, now: commands.take_down_ensemble(
+                records, name, "by hand", now
             )
         )
 

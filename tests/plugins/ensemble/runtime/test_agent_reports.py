@@ -12,7 +12,7 @@ from burst_ensemble.core.agent_report import (
     AgentNodes,
     ReportRefused,
 )
-from burst_ensemble.core.on_record import ensembles_of, starts_of, with_ensembles
+from burst_ensemble.core.record import ensembles_of, starts_of, with_ensembles
 
 from burst.model.lead import JobState
 from tests.plugins.ensemble.core.agents import report, row

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
-from burst_ensemble.core.answers import AlgorithmFault
-from burst_ensemble.runtime.algorithm_calls import AlgorithmCalls
+from burst_ensemble.core.wishes import AlgorithmFault
+from burst_ensemble.runtime.algorithms import AlgorithmCalls
 
 from tests.support.waiting import HANG_S, wait_until
 

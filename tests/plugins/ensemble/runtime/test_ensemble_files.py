@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision
-from burst_ensemble.core.commands import KEPT_ENDED, NewEnsemble, begin_once
-from burst_ensemble.core.on_record import ensembles_of, starts_of
+from burst_ensemble.core.commands import KEPT_ENDED, begin_once
+from burst_ensemble.core.record import ensembles_of, starts_of
 from burst_ensemble.runtime.files import environment_of
 
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
@@ -24,12 +26,18 @@ max = {most}
 """
 
 
+class OwnSite(EnsembleSite):
+    """A daemon that runs as who runs the test: so does what a file names."""
+
+    user = os.geteuid()
+
+
 class Given:
     """A daemon whose settings name one file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.site = EnsembleSite(
+        self.site = OwnSite(
             ensemble={"files": [str(file)], "environment": {"PATH": "/opt/bin"}}
         )
         self.site.algorithms["a"] = self.says = Scripted()
@@ -136,14 +144,9 @@ def test_what_was_started_meanwhile_is_not_started_again(given: Given) -> None:
     given.site.up(members=[MEMBER])
     began = given.started
     known = given.site.sim.engine.snapshot.records
-    new = NewEnsemble(spec=starts_of(known)["sweep"].spec, userid=1, environment={})
+    new = msgspec.structs.replace(starts_of(known)["sweep"], userid=1)
     given.site.sim.tick(2)
-    given.site.command(
-        lambda records, world, _, now: (
-            begin_once(records, world, new, now),
-            None,
-        )
-    )
+    given.site.change(lambda records, world, now: begin_once(records, world, new, now))
     assert ensembles_of(given.site.sim.engine.snapshot.records) == ensembles_of(known)
     assert given.started == began
 

@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.commands import NewEnsemble
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
-from burst_ensemble.core.on_record import books_of, ensembles_of, starts_of
 from burst_ensemble.core.over import members_with_pending
+from burst_ensemble.core.record import (
+    EnsembleStart,
+    books_of,
+    ensembles_of,
+    spec_tables,
+    starts_of,
+)
 from burst_ensemble.core.steps import IntentsDone, confirm_intents
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
@@ -24,16 +28,19 @@ from burst_ensemble.runtime.service import ensembles_answer
 
 from burst.config.convert import convert
 from burst.core.commands import release_jobs
-from burst.core.records import Records
 from burst.errors import BurstError, LeadError
 from burst.model.active_job import JobOutcome
 from burst.model.lead import JobState, QueueView
 from burst.model.request import BurstPreferences
-from burst.runtime.engine import Engine
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
-from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, EnsembleSite
+from tests.plugins.ensemble.runtime.ensemble_site import (
+    MEMBER,
+    USER,
+    EnsembleSite,
+    host_of,
+)
 from tests.sim import Sim
 from tests.support.waiting import wait_until
 
@@ -130,9 +137,12 @@ def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
     name, _, member = key.partition("/")
     (known,) = books_of(records)[key].jobs
     done = IntentsDone(
-        intents=(), refused={}, ids={member: {JobRef(group="md", number=0): known}}
+        intents=(),
+        resized={},
+        refused={},
+        ids={member: {JobRef(group="md", number=0): known}},
     )
-    after = confirm_intents(records, name, done, T0).records
+    after = confirm_intents(records, name, done, T0)
     assert books_of(after)[key] is books_of(records)[key]
 
 
@@ -328,11 +338,11 @@ def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
 def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
     snapshot, now = EnsembleSite().sim.engine.snapshot, 1_000_000.5
     spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
-    new = NewEnsemble(spec=spec, userid=USER, environment={})
+    new = EnsembleStart(tables=spec_tables(spec), userid=USER, environment={})
     world = snapshot.world
-    first = commands.begin_ensemble(snapshot.records, world, new, now).records
-    over = commands.take_down_ensemble(first, "sweep", "by hand", now).records
-    again = commands.begin_ensemble(over, world, new, now + 0.3).records
+    first = commands.begin_ensemble(snapshot.records, world, new, now)
+    over = commands.take_down_ensemble(first, "sweep", "by hand", now)
+    again = commands.begin_ensemble(over, world, new, now + 0.3)
     began = [ensembles_of(found)["sweep"].record.started for found in (first, again)]
     names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
     assert len(names) == 2
@@ -503,12 +513,6 @@ def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> Non
     assert site.sim.engine.snapshot.records.live == []
 
 
-def change(site: EnsembleSite, make: Callable[[Records, float], Records]) -> None:
-    site.command(
-        lambda records, _, __, now: (commands.unchanged(make(records, now)), None)
-    )
-
-
 def test_a_person_submits_jobs_of_the_file() -> None:
     site = EnsembleSite()
     site.up(
@@ -520,11 +524,10 @@ def test_a_person_submits_jobs_of_the_file() -> None:
     )
 
     def submit(member: str, group: str, count: int) -> None:
-        change(
-            site,
-            lambda records, _: commands.submit_jobs(
+        site.change(
+            lambda records, *_: commands.submit_jobs(
                 records, "sweep", member, group, count
-            ),
+            )
         )
 
     submit("a", "md", 2)
@@ -555,11 +558,10 @@ def test_a_person_resizes_a_member() -> None:
     site.step(3)
 
     def resize(nodes: int) -> None:
-        change(
-            site,
-            lambda records, now: commands.resize_member(
+        site.change(
+            lambda records, _, now: commands.resize_member(
                 records, "sweep", "a", nodes, now
-            ),
+            )
         )
 
     resize(2)
@@ -569,9 +571,10 @@ def test_a_person_resizes_a_member() -> None:
     with pytest.raises(BurstError, match="the file allows 1 to 3"):
         resize(4)
     with pytest.raises(BurstError, match="there is no other/a; known ones: none"):
-        change(
-            site,
-            lambda records, now: commands.resize_member(records, "other", "a", 1, now),
+        site.change(
+            lambda records, _, now: commands.resize_member(
+                records, "other", "a", 1, now
+            )
         )
 
 
@@ -784,13 +787,9 @@ def test_a_look_that_fails_is_not_the_last(
 ) -> None:
     engine = DeafEngine(error)
     site = EnsembleSite()
-    ensembles = Ensembles(
-        lambda: cast("Engine", engine),
-        site.lead,
-        lambda _: {},
-        site.sim.tick,
-        AgentReports(lambda: site.sim.now),
-    )
+    host = host_of(site.sim)._replace(snapshot=lambda: engine.snapshot)
+    reports = AgentReports(lambda: site.sim.now)
+    ensembles = Ensembles(host, site.lead, lambda _: {}, reports)
     ensembles.start()
     try:
         wait_until(lambda: engine.asked > 2, "a third look")

@@ -239,6 +239,9 @@ def test_the_cost_of_each_burst_is_counted_however_many_end_at_once() -> None:
 def test_nodes_of_members_have_the_image_that_the_file_says() -> None:
     near = {**MEMBER, "name": "b", "image": "near:1"}
     site = Far(near, of_member={"image": "far:1"})
+    given = site.sim.fake_settings
+    site.sim.fake_settings = msgspec.structs.replace(given, own_images=True)
+    site.restart()
     site.wants(1, "md")
     site.step(3)
     found = {

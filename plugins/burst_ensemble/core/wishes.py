@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the algorithms of a member answered, as one wish."""
+"""What the algorithms of a member want together, and which jobs it gets by that."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 
 from burst.model.event import cut
-from burst_ensemble.algorithm import MEMORY_MOST, MemberDecision
+from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.record import EnsembleRecord
 
 
 class AlgorithmFault(msgspec.Struct, frozen=True):
@@ -103,3 +106,45 @@ def _fault_of(answer: object, known: Known) -> str:
         unknown = f"a job {jobs[0]}" if jobs else f"a command {commands[0]}"
         return f"it asks for {unknown}, which the file does not have"
     return ""
+
+
+COMMANDS_MOST = 20
+"""Commands of a member that wait to be run, at most."""
+
+
+def give_jobs(
+    spec: EnsembleSpec, record: EnsembleRecord, name: str, wish: Wish
+) -> EnsembleRecord:
+    """Return the record in which jobs and commands of a wish are the member's.
+
+    While earlier jobs are not confirmed it gets none, so that their number is bounded.
+    """
+    member = record.members[name]
+    own, shared = dict(member.submitted), dict(record.shared)
+    of_member = {job.name: job for job in spec.member(name).jobs}
+    of_all = {job.name: job for job in spec.jobs}
+    given: list[JobRef] = []
+    for group, again in () if member.unconfirmed else wish.submit:
+        if len(given) == SUBMIT_MOST:
+            break
+        is_own = group in of_member
+        total = (of_member if is_own else of_all)[group].total
+        numbers = own if is_own else shared
+        number = numbers.get(group, 0)
+        if total and number >= total and not again:
+            continue
+        numbers[group] = number + 1
+        given.append(JobRef(group, number, not is_own))
+    waiting = member.unconfirmed_commands
+    new = wish.custom[: max(0, COMMANDS_MOST - len(waiting))]
+    numbered = tuple(enumerate(new, member.commands))
+    changed = msgspec.structs.replace(
+        member,
+        submitted=own,
+        unconfirmed=(*member.unconfirmed, *given),
+        commands=member.commands + len(new),
+        unconfirmed_commands=(*waiting, *numbered),
+    )
+    return msgspec.structs.replace(
+        record, shared=shared, members={**record.members, name: changed}
+    )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Jobs with a tag: isolated bursts for them as somebody requests, and their end.
+
+Nothing is bought for a job with a tag by itself: it is held until whoever made the tag
+brings nodes. Here that is an isolated burst for each job, which ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.actions import FailJob
+from burst.core.burst_actions import take_down
+from burst.core.commands import describe_request
+from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.job_accounts import with_accounts
+from burst.core.plan.plan_demands import plan_demands
+from burst.core.records import ASSIGNABLE, Records, Transaction
+from burst.core.tick import TickResult, result_of
+from burst.core.world import World
+from burst.core.worth.accounts import keep_accounts
+from burst.errors import Unreadable
+from burst.model.burst import NOT_HELD, Burst, Isolated, State, Tag
+from burst.model.decision import Decision
+from burst.model.jobid import JobId
+from burst.model.lead import PENDING, JobState, JobView, LeadView
+from burst.model.reason import Reason
+
+
+class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Has isolated bursts made for the jobs with a tag."""
+
+    tag: Tag
+    nodes: int
+    """How many nodes these bursts may have together."""
+    provider: str
+    offer: str = ""
+    """Default: any."""
+    image: str = ""
+    """Container image of the nodes; default: that of the provider."""
+
+    def start(
+        self,
+        records: Records,
+        world: World,
+        settings: Settings,
+        waiting: Collection[JobId],
+        now: float,
+    ) -> tuple[TickResult, str]:
+        """Return what is changed, and why a job for which there is room has no burst.
+
+        `waiting` is what `jobs_without_bursts` returned. Jobs get bursts in Flux's
+        order. One for which there is no room now has those behind it wait; one of more
+        nodes than all may have is passed over. Raises Unreadable.
+        """
+        lead = world.lead
+        if lead is None:
+            raise Unreadable(f"the lead cannot be read: {world.trouble}")
+        tx = Transaction(records, now)
+        room = self.nodes - sum(
+            burst.lease.nodes for burst in records.live if burst.lease.tag == self.tag
+        )
+        wanted = _Wanted(lead, waiting, room, self._largest(world))
+        demands = self._demands(records, wanted)
+        if not demands:
+            return result_of(tx), ""
+        plan = plan_demands(tx, world, settings, demands)
+        for proposal in plan.proposals:
+            # A job that asks for cores alone may take more nodes than it seemed.
+            room -= proposal.lease.nodes
+            if room >= 0:
+                submitted = {job: lead.jobs[job].t_submit for job in proposal.jobs}
+                its = (lead.jobs[job] for job in proposal.jobs)
+                lease = with_accounts(proposal.lease, its, world.banks)
+                tx.plan_burst(lease, submitted)
+        keep_accounts(tx, world, settings)
+        return result_of(tx), _refusal(plan, demands)
+
+    def _largest(self, world: World) -> int:
+        """Return the most nodes that an isolated burst may have."""
+        view = world.providers.get(self.provider)
+        sizes = (
+            offer.max_nodes
+            for offer in (view.offers if view and view.offers else ())
+            if "isolated" in offer.modes and self.offer in {"", offer.name}
+        )
+        return max(sizes, default=0)
+
+    def _demands(self, records: Records, wanted: _Wanted) -> list[Demand]:
+        """Return what may be had now, and what is refused as no burst is so large."""
+        elsewhere = {
+            job
+            for burst in records.bursts.values()
+            if burst.live or burst.may_have_run
+            for job in burst.jobs
+        }
+        elsewhere |= lost_isolated_jobs(records).keys()
+        room, found = wanted.room, []
+        for job in wanted.in_order():
+            if job.state is not JobState.SCHED or job.id in elsewhere:
+                continue
+            assert job.request is not None  # or its decision were another
+            nodes = max(1, job.request.nodes)
+            if nodes > self.nodes:
+                continue
+            if nodes <= wanted.largest:
+                if nodes > room:
+                    break
+                room -= nodes
+            found.append(self._demand(job))
+        return found
+
+    def _demand(self, job: JobView) -> Demand:
+        assert job.request is not None
+        preferences = msgspec.structs.replace(
+            job.preferences, provider=self.provider, offer=self.offer, mode="isolated"
+        )
+        return Demand(
+            job=job.id,
+            userid=job.userid,
+            request=job.request,
+            preferences=preferences,
+            duration=job.duration,
+            isolated=Isolated(kind="job", job=job.id, duration=job.duration),
+            tag=self.tag,
+            image=self.image,
+        )
+
+
+class _Wanted(NamedTuple):
+    """What bursts are wanted for, and how large they may be."""
+
+    lead: LeadView
+    waiting: Collection[JobId]
+    room: int
+    largest: int
+
+    def in_order(self) -> list[JobView]:
+        """Return the jobs that wait and are there, in Flux's order."""
+        jobs = self.lead.jobs
+        there = [jobs[job] for job in self.waiting if job in jobs]
+        return sorted(there, key=lambda job: (-job.later_urgency, job.id))
+
+
+def jobs_without_bursts(
+    lead: LeadView, tag: Tag, decisions: Mapping[JobId, Decision]
+) -> tuple[JobId, ...]:
+    """Return those of the jobs with a tag that wait for nothing but a burst.
+
+    The last tick has decided so: each is held, can be read, and may be started.
+    """
+    return tuple(
+        job.id
+        for job in lead.jobs.values()
+        if job.tag == tag
+        and job.id in decisions
+        and decisions[job.id].reason is Reason.TAGGED
+        and job.preferences.mode != "joined"
+    )
+
+
+def end_tag(
+    records: Records, world: World, tag: Tag, note: str, now: float
+) -> TickResult:
+    """Take down all bursts with a tag, and end the jobs with it that wait.
+
+    What runs goes on to its end, also in an isolated burst: there its job, which the
+    lead shows as one that waits, ends with it. Raises Unreadable.
+    """
+    if world.lead is None:
+        raise Unreadable(f"the lead cannot be read: {world.trouble}")
+    tx = Transaction(records, now)
+    for burst in records.live:
+        if burst.lease.tag == tag:
+            _end_burst(tx, burst, note)
+    elsewhere = {
+        burst.lease.isolated_job
+        for burst in tx.bursts.values()
+        if burst.lease.tag == tag and (_runs(burst) or burst.may_have_run)
+    }
+    tx.actions += [
+        FailJob(job.id, f"{tag.name} has ended: {note}")
+        for job in world.lead.jobs.values()
+        if job.state in PENDING and job.tag == tag and job.id not in elsewhere
+    ]
+    return result_of(tx)
+
+
+def _end_burst(tx: Transaction, burst: Burst, note: str) -> None:
+    """Take a burst down; not while it runs a job elsewhere."""
+    if burst.lease.isolated is None:
+        take_down(tx, burst, note)
+    elif burst.state is State.NEW and not burst.quarantined:
+        # Its provider was not called, so its job is known not to have run.
+        tx.fail(burst.id, NOT_HELD, note)
+    elif burst.state is not State.ONLINE:
+        take_down(tx, burst, note)
+
+
+def _runs(burst: Burst) -> bool:
+    """Tell whether a burst comes up or is up."""
+    return burst.state in ASSIGNABLE and not burst.quarantined
+
+
+def _refusal(plan: Plan, demands: Sequence[Demand]) -> str:
+    """Return why the first of the demands that got nothing got nothing."""
+    for demand in demands:
+        decision = plan.decisions[demand.job]
+        if decision.reason is not Reason.PROPOSED:
+            return describe_request(decision, demand)
+    return ""
