@@ -10,14 +10,18 @@ import click
 from burst.cli.burst_names import find_burst
 from burst.cli.complete_names import complete_burst
 from burst.cli.progress import show_wait
-from burst.cli.tags import tell_of_tag
+from burst.cli.tags import check_tag, tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import Row, wait_for_burst
 
 
 @click.command()
-@click.argument(
-    "typed", metavar="BURST...", nargs=-1, required=True, shell_complete=complete_burst
+@click.argument("typed", metavar="[BURST...]", nargs=-1, shell_complete=complete_burst)
+@click.option(
+    "--tag",
+    default="",
+    callback=check_tag,
+    help="In place of BURST: all with this tag. Its jobs that wait end, too.",
 )
 @click.option("--note", default="", help="Reason, kept in the record.")
 @click.option(
@@ -34,25 +38,38 @@ from burst.cli.wait_for_burst import Row, wait_for_burst
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
 def down(
-    typed: Sequence[str], target: Target, *, no_wait: bool, **asked: str | bool
+    typed: Sequence[str],
+    tag: str,
+    target: Target,
+    *,
+    no_wait: bool,
+    **asked: str | bool,
 ) -> None:
     """Take each BURST down, once the jobs that run on it have ended.
 
     A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
     Also takes down a burst whose record cannot be read. --force waits for jobs, too.
     """
+    if bool(typed) == bool(tag):
+        raise click.UsageError("name bursts, or a tag by --tag")
     with target.lead() as lead:
 
         def look() -> Row:
             return lead.call("status", {})
 
         # All of them are found before the first is taken down.
-        found = dict.fromkeys(find_burst(each, look) for each in typed)
-        for burst in found:
+        if tag:
+            rows = look()["bursts"]
+            found = [row["id"] for row in rows if row.get("tag") == tag]
+        else:
+            found = list(dict.fromkeys(find_burst(each, look) for each in typed))
+        named = [{"tag": tag}] if tag else [{"burst": burst} for burst in found]
+        for each in named:
             with show_wait("waiting for the daemon"):
-                told = lead.call("down", {"burst": burst, **asked}, timeout=60.0)
-            tell_of_tag(told)
-            if no_wait:
-                click.echo(f"{burst} is being taken down")
+                told = lead.call("down", {**each, **asked}, timeout=60.0)
+            if not tag:
+                tell_of_tag(told)
+        for burst in found if no_wait else ():
+            click.echo(f"{burst} is being taken down")
         for burst in () if no_wait else found:
             wait_for_burst(look, burst, until="inactive")

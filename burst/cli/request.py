@@ -50,6 +50,12 @@ _COMING = ("new", "provision", "join")
     callback=check_tag,
     help="Only jobs with this tag may use the nodes, which stay until burst down.",
 )
+@click.option(
+    "--least",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Where all nodes cannot be had, take as many as can, at least these.",
+)
 @click.option("--offer", default="", help="Name of an offer; default: any.")
 @click.option(
     "--image",
@@ -106,9 +112,9 @@ def request(
         with show_wait("waiting for the daemon"):
             made = lead.call("request", asked, timeout=60.0)
         click.echo(made["text"])
-        # A daemon of an earlier version does not say it.
-        if made.get("beside"):
-            click.echo(made["beside"], err=True)
+        # A daemon of an earlier version does not say these.
+        for note in filter(None, (made.get("why"), made.get("beside"))):
+            click.echo(note, err=True)
         if no_wait:
             return
         for burst in made["bursts"]:
@@ -129,6 +135,7 @@ def _asked(
     asked: dict[str, Any] = {
         "nodes": nodes,
         "provider": provider,
+        "least": more["least"],
         "offer": more["offer"],
     }
     service, slot, listing = more["service"], more["slot"], more["batch"]

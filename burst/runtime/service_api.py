@@ -23,7 +23,7 @@ from burst.core.guest_requests import (
 )
 from burst.core.guest_view import status_for
 from burst.core.job_request import request_for_job
-from burst.core.plan.demands import Demand
+from burst.core.more_nodes import MoreNodes, more_nodes
 from burst.core.records import Records
 from burst.core.resize_request import WantedSize, resize_burst, tag_of
 from burst.core.select.accounts import refuse_call
@@ -235,8 +235,15 @@ class ServiceApi:
         if asked.image:
             _check_images(asked.provider, snapshot)
         if asked.slot and asked.isolated is None:
-            commands.check_slot(asked.slot, asked.nodes, snapshot.world.slots)
-        return self._make_burst(demand)
+            commands.check_slot(
+                asked.slot, asked.least or asked.nodes, snapshot.world.slots
+            )
+        if asked.grow and not asked.tag:
+            raise BurstError("a burst that is to grow is found by its tag")
+        wanted = MoreNodes(
+            demand=demand, least=asked.least, grow=asked.grow, note=asked.note
+        )
+        return self._make_burst(wanted)
 
     def _isolate(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Have the jobs with a tag run in isolated bursts, as far as there is room.
@@ -286,10 +293,10 @@ class ServiceApi:
                 what = f"request {option}"
                 raise Denied(f"{what}: only the instance owner may do that")
         demand = request_for_guest(asked.nodes, asked.provider, userid)
-        return self._make_burst(demand)
+        return self._make_burst(MoreNodes(demand=demand))
 
-    def _make_burst(self, demand: Demand) -> Row:
-        userid = demand.userid
+    def _make_burst(self, wanted: MoreNodes) -> Row:
+        demand, userid = wanted.demand, wanted.demand.userid
 
         def command(
             records: Records, world: World, settings: Settings, now: float
@@ -298,15 +305,16 @@ class ServiceApi:
                 # Again: several requests of a user may be carried out in one tick.
                 nodes = demand.request.nodes
                 GuestLimits(records, world, settings, now).check(userid, nodes)
-            made, decision = commands.make_requested_burst(
-                records, world, settings, demand, now
-            )
-            new = sorted(made.records.bursts.keys() - records.bursts.keys())
-            text = commands.describe_request(decision, demand)
+            made = more_nodes(records, world, settings, wanted, now)
             beside = commands.usable_idle_bursts(records, demand)
-            if not new:
-                raise LeadError(text, beside)
-            return made, {"bursts": new, "text": text, "beside": beside}
+            if not made.bursts:
+                raise LeadError(made.text, beside)
+            return made.result, {
+                "bursts": made.bursts,
+                "text": made.text,
+                "why": made.why,
+                "beside": beside,
+            }
 
         return self.carry_out(command)
 

@@ -57,6 +57,12 @@ class BurstRequest(msgspec.Struct):
     """The one offer to use; empty for any."""
     image: Annotated[str, msgspec.Meta(max_length=_LONGEST_IMAGE)] = ""
     """Container image of the nodes; empty for that of their provider."""
+    least: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+    """So many will do where no more can be had; 0: all or none."""
+    grow: bool = False
+    """Whether a burst with the same tag grows, where one can, in place of another."""
+    note: Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)] = ""
+    """Why, for the record of a burst that grows."""
 
 
 class IsolateRequest(msgspec.Struct):

@@ -47,3 +47,10 @@ def test_nodes_are_given_to_jobs_with_their_tag_alone(shared: Shared) -> None:
         instance.cancel(job)
     assert "it has tag night" in cli.run("down", tagged).stderr
     cli.run("down", bought)
+    said = cli.run("request", "-N1", "--tag", "day")
+    made = said.lines[0].rpartition(" ")[2]
+    for words in ((), (made, "--tag", "day")):
+        said = cli.run("down", *words)
+        assert "name bursts, or a tag by --tag" in said.stderr
+    cli.run("down", "--tag", "day")
+    assert cli.row(made)["state"] == "inactive"

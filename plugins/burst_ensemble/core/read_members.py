@@ -126,11 +126,6 @@ def bursts_of(records: RecordsView, membership: Tag) -> list[Burst]:
     return sorted(its, key=lambda burst: (burst.lease.created, burst.id))
 
 
-def usable_bursts(records: RecordsView, membership: Tag) -> list[Burst]:
-    """Return those bursts of a member that come up or are up, the oldest first."""
-    return [burst for burst in bursts_of(records, membership) if is_usable(burst)]
-
-
 def is_usable(burst: Burst) -> bool:
     """Tell whether a burst comes up or is up."""
     return burst.state in ASSIGNABLE and not burst.quarantined

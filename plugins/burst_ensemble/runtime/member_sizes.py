@@ -24,9 +24,9 @@ class MemberSizes:
     """Resizes members.
 
     Where its provider can resize a burst, one that is online is. Else, or where that
-    cannot be, a member grows by further bursts in the rest of its rank slot, and
-    shrinks by whole bursts on which nothing runs. The size of an isolated member is how
-    many nodes the bursts of its jobs may have together.
+    cannot be, a member grows by further bursts in the rest of its rank slot, of fewer
+    nodes where need be, and shrinks by whole bursts on which nothing runs. The size of
+    an isolated member is how many nodes the bursts of its jobs may have together.
     """
 
     def __init__(self, call: CallService) -> None:
@@ -43,7 +43,7 @@ class MemberSizes:
         Raises Unreadable, and Late where it is not known what was done.
         """
         tag, member = start.membership(to.member), start.spec.member(to.member)
-        request = {
+        request: dict[str, str | int] = {
             "provider": member.provider,
             "tag": tag.name,
             "offer": member.offer,
@@ -63,16 +63,9 @@ class MemberSizes:
         more = min(more, member.max - sum(burst.lease.nodes for burst in paid))
         if more <= 0:
             return "nodes that it gives back are not gone yet"
-        why = ""
-        while more:
-            if any(self._resize(burst, more, to.why) for burst in live):
-                break
-            _, refusal = self._try("request", **request, nodes=more)
-            if not refusal:
-                break
-            why = why or refusal
-            more //= 2
-        return why
+        request |= {"nodes": more, "least": 1, "grow": True, "note": to.why}
+        made, why = self._try("request", **request)
+        return why or str(made["why"])
 
     def end(self, start: EnsembleStart, to: EndMember) -> None:
         """Have all bursts of a member taken down, and its jobs that wait ended."""
@@ -89,14 +82,11 @@ class MemberSizes:
             else:
                 rest.append(burst)
         for burst in rest:
-            if 0 < fewer < wanted_nodes(burst) and self._resize(burst, -fewer, why):
-                return
-
-    def _resize(self, burst: Burst, more: int, why: str) -> bool:
-        """Have a burst grow or shrink; return whether that can be now."""
-        nodes = wanted_nodes(burst) + more
-        _, refusal = self._try("resize", burst=burst.id, nodes=nodes, note=why)
-        return not refusal
+            nodes = wanted_nodes(burst) - fewer
+            if fewer > 0 and nodes > 0:
+                _, refusal = self._try("resize", burst=burst.id, nodes=nodes, note=why)
+                if not refusal:
+                    return
 
     def _try(self, method: str, **payload: str | int) -> tuple[Row, str]:
         """Call the service; return its answer, or why it refuses."""

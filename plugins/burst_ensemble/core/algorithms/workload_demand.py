@@ -126,8 +126,6 @@ def _fitting(jobs: Iterable[JobGroup], nodes: int) -> list[str]:
     """Return the names of jobs, in turn, that all run at once on so many nodes."""
     found: list[str] = []
     for job in jobs:
-        if len(found) == SUBMIT_MOST:
-            break
         if job.nodes <= nodes:
             nodes -= job.nodes
             found.append(job.name)
