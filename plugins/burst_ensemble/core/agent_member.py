@@ -16,10 +16,14 @@ from burst_ensemble.core.agent_report import (
     AgentReport,
 )
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.job_rows import JobRow, JobsSeen, count_jobs, count_submitted
+from burst_ensemble.core.job_rows import (
+    JobRow,
+    JobsSeen,
+    MemberState,
+    count_jobs,
+    count_submitted,
+)
 from burst_ensemble.core.member_job import find_group, job_name, make_agent_job
-from burst_ensemble.core.read_members import MemberState
-from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleStart,
@@ -79,21 +83,20 @@ class AgentMember(msgspec.Struct, frozen=True, kw_only=True):
                     group.name, group.nodes, submitted=now, seen=now
                 )
                 early.append(count_submitted(known[job_id], now))
-        counted = count_jobs(known, JobsSeen(rows, report.outcomes, report.more), now)
-        reading = MemberReading(
+        seen = JobsSeen(rows, report.outcomes, report.more)
+        before = msgspec.structs.replace(
+            self.book, jobs=known, instance=report.instance
+        )
+        counted = count_jobs(before, seen, now)
+        reading = msgspec.structs.replace(
+            counted.reading,
             nodes_up=report.nodes.up,
             nodes_free=min(report.nodes.free, report.nodes.up),
             cores_up=report.nodes.cores_up,
             cores_free=report.nodes.cores_free,
-            queue=counted.queue,
-            waiting=counted.waiting,
-            next_jobs=counted.next_jobs,
-            events=(*early, *counted.events),
+            events=(*early, *counted.reading.events),
         )
-        book = msgspec.structs.replace(
-            self.book, jobs=counted.known, instance=report.instance
-        )
-        return MemberState(reading, book)
+        return MemberState(reading, counted.book)
 
     def answer(self, report: AgentReport) -> AgentAnswer:
         """Return what the agent is to do. Raises ConfigError for a job of the file

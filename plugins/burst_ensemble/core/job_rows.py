@@ -17,8 +17,8 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst_ensemble.algorithm import QueueCounts
-from burst_ensemble.core.reading import JobEvent, MemberEvent
-from burst_ensemble.core.record import KnownJob
+from burst_ensemble.core.reading import JobEvent, MemberEvent, MemberReading
+from burst_ensemble.core.record import KnownJob, MemberBook
 
 NEXT_MOST = 11
 """Jobs whose sizes are told one by one."""
@@ -57,16 +57,12 @@ class JobsSeen(msgspec.Struct, frozen=True):
     """Jobs that would start on no nodes, so that they wait for none."""
 
 
-class JobsCounted(msgspec.Struct, frozen=True):
-    """What came of it."""
+class MemberState(msgspec.Struct, frozen=True):
+    """A member as it was read."""
 
-    known: Mapping[JobId, KnownJob]
-    """The book from now on."""
-    queue: QueueCounts
-    waiting: Mapping[int, int]
-    next_jobs: tuple[int, ...]
-    events: tuple[MemberEvent, ...]
-    """Those that were not counted before."""
+    reading: MemberReading
+    book: MemberBook
+    """What is known from now on."""
 
 
 def row_of(job: JobView, group: str) -> JobRow:
@@ -85,17 +81,16 @@ def row_of(job: JobView, group: str) -> JobRow:
     )
 
 
-def count_jobs(
-    before: Mapping[JobId, KnownJob], seen: JobsSeen, now: float
-) -> JobsCounted:
-    """Return what is known of jobs, and the events that are not counted yet.
+def count_jobs(before: MemberBook, seen: JobsSeen, now: float) -> MemberState:
+    """Return what is known of jobs, and a reading of jobs alone, with the events that
+    are not counted yet.
 
     They bear the time of this reading, as what is shown of a job may come later than it
     happened: so each is counted once, and none is taken for older than one that was
     counted before.
     """
     events: list[MemberEvent] = []
-    jobs = dict(before)
+    jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
         jobs[job_id] = _count(rows[job_id], jobs.get(job_id), events, now)
@@ -114,13 +109,13 @@ def count_jobs(
         for job_id, job in jobs.items()
         if job.counted != "finish" or now - job.seen < _FORGOTTEN
     }
-    return JobsCounted(
-        known=jobs,
+    reading = MemberReading(
         queue=_queue(jobs, rows.values(), seen.more),
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),
         events=tuple(events),
     )
+    return MemberState(reading, msgspec.structs.replace(before, jobs=jobs))
 
 
 def count_submitted(job: KnownJob, now: float) -> MemberEvent:

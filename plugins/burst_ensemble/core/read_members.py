@@ -20,7 +20,13 @@ from burst.model.lead import PENDING, JobState, JobView, LeadView
 from burst.model.shape import Shape
 from burst.provider import Offer
 from burst_ensemble.config.spec import MemberSpec
-from burst_ensemble.core.job_rows import JobRow, JobsSeen, count_jobs, row_of
+from burst_ensemble.core.job_rows import (
+    JobRow,
+    JobsSeen,
+    MemberState,
+    count_jobs,
+    row_of,
+)
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import MemberBook
 
@@ -100,14 +106,6 @@ def held_back_jobs(
     )
 
 
-class MemberState(msgspec.Struct, frozen=True):
-    """A member as it was read."""
-
-    reading: MemberReading
-    book: MemberBook
-    """What is known from now on."""
-
-
 class JobsRead(msgspec.Struct, frozen=True):
     """What was read of jobs."""
 
@@ -155,20 +153,14 @@ def read_member(
     """Return a member as it is now; `book` is what was known at the last time."""
     lead = read.lead
     live = bursts_of(records, membership)
-    counted = count_jobs(book.jobs, _jobs_seen(membership, records, read), now)
     after = _settle(book, records, membership, now)
-    reading = MemberReading(
-        queue=counted.queue,
-        waiting=counted.waiting,
-        next_jobs=counted.next_jobs,
-        events=counted.events,
+    counted = count_jobs(after, _jobs_seen(membership, records, read), now)
+    reading = msgspec.structs.replace(
+        counted.reading,
         spent=after.settled + sum(cost(records, burst, now) for burst in live),
         price=live[-1].lease.price if live else 0.0,
     )
-    return MemberState(
-        _with_nodes(reading, live, lead),
-        msgspec.structs.replace(after, jobs=counted.known),
-    )
+    return MemberState(_with_nodes(reading, live, lead), counted.book)
 
 
 def jobs_by_member(lead: LeadView) -> dict[Tag, list[JobView]]:

@@ -26,7 +26,7 @@ from burst_ensemble.core.agent_report import (
     read_report,
 )
 from burst_ensemble.core.intents import Answered, SubmitJobs
-from burst_ensemble.core.read_members import MemberState
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.record import MemberBook, books_of, ensembles_of, starts_of
 
 

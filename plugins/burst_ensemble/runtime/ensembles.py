@@ -18,7 +18,7 @@ import msgspec
 from burst import log
 from burst.core.records import Records
 from burst.core.world import World
-from burst.errors import BurstError
+from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
 from burst.model.burst import Tag
 from burst.model.jobid import JobId
@@ -36,10 +36,10 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.over import is_over, lost_members, members_with_pending
 from burst_ensemble.core.read_members import (
     JobsRead,
-    MemberState,
     jobs_by_member,
     read_member,
     with_offered_price,
@@ -162,12 +162,25 @@ class Ensembles:
         file = starts_of(snapshot.records)[name]
         running = self._made.get(name)
         if running is None or running.file is not file:
-            spec = file.spec
-            running = self._made[name] = _Running(file, spec, self._make(spec))
-        if self._clock() < running.due:
-            return
-        running.due = self._clock() + float(running.spec.check)
-        self._step(running, snapshot)
+            running = self._made[name] = self._begin(file)
+        if self._clock() >= running.due:
+            running.due = self._clock() + float(running.spec.check)
+            self._step(running, snapshot)
+        if running.fault is not None:
+            raise running.fault
+
+    def _begin(self, file: EnsembleStart) -> _Running:
+        """Return an ensemble with its algorithms.
+
+        Without one that is not installed any more nothing is decided: what a person or
+        a limit ends still ends.
+        """
+        running = _Running(file, file.spec)
+        try:
+            running.algorithms = self._make(running.spec)
+        except ConfigError as error:
+            running.fault = error
+        return running
 
     def _step(self, running: _Running, snapshot: Snapshot) -> None:
         name, spec, now = running.spec.name, running.spec, snapshot.now
@@ -309,13 +322,11 @@ class Ensembles:
 class _Running:
     """An ensemble with what was made of its file."""
 
-    def __init__(
-        self,
-        file: EnsembleStart,
-        spec: EnsembleSpec,
-        algorithms: Algorithms,
-    ) -> None:
-        self.file, self.spec, self.algorithms = file, spec, algorithms
+    def __init__(self, file: EnsembleStart, spec: EnsembleSpec) -> None:
+        self.file, self.spec = file, spec
+        self.algorithms: Algorithms = {}
+        self.fault: ConfigError | None = None
+        """Why it has none."""
         self.due = 0.0
 
 

@@ -28,7 +28,7 @@ from burst_ensemble.runtime.service import ensembles_answer
 
 from burst.config.convert import convert
 from burst.core.commands import release_jobs
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
 from burst.model.lead import JobState, QueueView
 from burst.model.request import BurstPreferences
@@ -235,6 +235,30 @@ def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
         del store[key]
     site.restart()
     site.step(3)
+    assert site.sim.engine.snapshot.records.live == []
+
+
+def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Such as after an upgrade: its nodes were paid to the end of their lease."""
+    site = EnsembleSite()
+    says = site.up(**ONE)["a"]
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    says.says = MemberDecision()
+    site.step(3)
+
+    def gone(_: EnsembleSpec) -> NoReturn:
+        raise ConfigError("cost is not part of burst any more")
+
+    site.ensembles = Ensembles(host_of(site.sim), site.lead, gone, site.reports)
+    site.step(3)
+    assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
+    assert caplog.text.count("cost is not part of burst any more") == 1
+    site.end_job(site.sim.lead.running()[0])
+    site.down()
+    site.step(4)
     assert site.sim.engine.snapshot.records.live == []
 
 
