@@ -52,13 +52,12 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "resize": ["burst.cli.resize:resize"],
     "setup": ["burst.cli.setup:setup"],
     "status": ["burst.cli.status:status"],
-    "watch": ["burst.cli.watch:watch"],
 }
 
 # Commands about jobs, and commands about bursts. Those that packages add are listed
 # with the second.
 _JOBS = ("explain", "plan", "request", "output", "release", "cost")
-_BURSTS = ("status", "watch", "resize", "down", "kubeconfig", "report")
+_BURSTS = ("status", "resize", "down", "kubeconfig", "report")
 
 
 class _Commands(CommandGroup):

@@ -17,10 +17,10 @@ from burst.cli.listing import Row, counted, money, print_json
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
+from burst.model.fsd import rounded_span
 from burst.model.printable import printable
 from burst.report_page import render_report
 from burst.report_page.figures import failures, results, sums, waits_of
-from burst.report_page.words import span
 
 _DAYS = 7
 _FAILURES = 5
@@ -110,11 +110,11 @@ def _waits(found: Row) -> Iterator[str]:
     if waits is None:
         yield "no job has started on a burst"
         return
-    median, slow = span(waits.median), span(waits.slow)
+    median, slow = rounded_span(waits.median), rounded_span(waits.slow)
     jobs = counted(waits.jobs, "job")
     yield f"{jobs} started on bursts: half within {median}, 9 of 10 within {slow}"
     if waits.known:
-        here, took = span(waits.median_here), span(waits.median_known)
+        here, took = rounded_span(waits.median_here), rounded_span(waits.median_known)
         told = f"of {waits.known} a start here was forecast: half would have waited"
         yield f"{told} {here}, and waited {took}"
     else:

@@ -64,12 +64,6 @@ def wait_here(job: Row) -> float:
     return max(0.0, float(job["here"] - job["submitted"]))
 
 
-def why_waits(job: Row) -> str:
-    """Return why a job waits; where all offers were turned down, why each of them."""
-    refused = (f"{each['offer']}: {each['why']}" for each in job["refusals"])
-    return "; ".join(refused) or str(job["why"])
-
-
 def failures(found: Row) -> list[Row]:
     """Return the bursts that did not end as they should, the latest first."""
     return [row for row in reversed(found["bursts"]) if row["result"] in FAILED]

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from burst.model.fsd import rounded_span
 from burst.report_page.figures import Row, failures, results, sums, waits_of
 from burst.report_page.markup import NONE, Html, join, tag
 from burst.report_page.money import money_section
 from burst.report_page.style import STYLE
 from burst.report_page.timelines import timeline_section
 from burst.report_page.waits import forecast_section, wait_section, waiting_section
-from burst.report_page.words import amount, span, when
+from burst.report_page.words import amount, when
 from burst.report_page.wrong import failure_section
 
 # Nothing is fetched and no script is run, whatever a text on the page says.
@@ -70,9 +71,11 @@ def _tiles(data: Row) -> Html:
         (str(len(data["jobs"])), "jobs on them that are known"),
     ]
     if waits:
-        tiles.append((span(waits.median), "median wait of jobs on bursts"))
+        tiles.append((rounded_span(waits.median), "median wait of jobs on bursts"))
     if waits and waits.known:
-        tiles.append((span(waits.median_here), "median wait that was expected here"))
+        tiles.append(
+            (rounded_span(waits.median_here), "median wait that was expected here")
+        )
     if money.get("settled") or money.get("reserved"):
         tiles.append((amount(money["settled"]), "settled"))
         tiles.append((amount(money["wasted"]), "of it wasted"))

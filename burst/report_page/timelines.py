@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from burst.model.fsd import rounded_span
 from burst.report_page.charts import Piece, Scale, axis, bar, labelled, legend
 from burst.report_page.figures import FAILED, Row
 from burst.report_page.markup import Html, join, tag
-from burst.report_page.words import span, when
+from burst.report_page.words import when
 
 MOST = 60
 """So many bursts and so many jobs are drawn, the latest."""
@@ -59,11 +60,11 @@ def _burst(data: Row, row: Row, scale: Scale) -> Html:
             one["at"],
             then["at"],
             one["state"],
-            f"{one['state']} {span(then['at'] - one['at'])}",
+            f"{one['state']} {rounded_span(then['at'] - one['at'])}",
         )
         for one, then in pairwise(stops)
         if one["state"] != "inactive"
-    ] or [Piece(row["made"], end, "wait", f"lived {span(end - row['made'])}")]
+    ] or [Piece(row["made"], end, "wait", f"lived {rounded_span(end - row['made'])}")]
     state = row["result"] or row["state"]
     nodes = f"{row['nodes']} node{'s' * (row['nodes'] != 1)}"
     style = "bad" if row["result"] in FAILED else None
@@ -74,7 +75,7 @@ def _burst(data: Row, row: Row, scale: Scale) -> Html:
             tag("span", state, class_=style),
         ]
     )
-    lived = f"{when(row['made'])[5:16]}, {span(end - row['made'])}"
+    lived = f"{when(row['made'])[5:16]}, {rounded_span(end - row['made'])}"
     told = "; ".join(piece.title for piece in pieces)
     return labelled(name, lived, bar(pieces, scale, f"{row['id']}: {told}"))
 
@@ -82,11 +83,11 @@ def _burst(data: Row, row: Row, scale: Scale) -> Html:
 def _job(data: Row, job: Row, scale: Scale) -> Html:
     started, finished = job["started"], job["finished"] or data["now"]
     until = finished if started is None else started
-    waited = f"waited {span(until - job['submitted'])}"
+    waited = f"waited {rounded_span(until - job['submitted'])}"
     pieces = [Piece(job["submitted"], until, "wait", waited)]
     if started is not None:
         kind = "lost" if job["result"] in {"failed", "timeout"} else "run"
-        ran = f"ran {span(finished - started)}"
+        ran = f"ran {rounded_span(finished - started)}"
         pieces.append(Piece(started, finished, kind, ran))
     told = ", ".join(piece.title for piece in pieces)
     result = job["result"] or ("runs" if started is not None else "waits")

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from burst.model.decision import why_waits
+from burst.model.fsd import rounded_span
 from burst.report_page.charts import Piece, Scale, bar, labelled, legend, table
-from burst.report_page.figures import Row, wait, wait_here, waits_of, why_waits
+from burst.report_page.figures import Row, wait, wait_here, waits_of
 from burst.report_page.markup import NONE, Html, join, tag
-from burst.report_page.words import span, when
+from burst.report_page.words import when
 
 _MOST = 60
 
@@ -21,8 +23,8 @@ def wait_section(data: Row) -> Html:
         tag(
             "p",
             f"{waits.jobs} jobs started on bursts: half of them within"
-            f" {span(waits.median)} of their submission, nine of ten within"
-            f" {span(waits.slow)}.",
+            f" {rounded_span(waits.median)} of their submission, nine of ten within"
+            f" {rounded_span(waits.slow)}.",
         )
     )
     if not waits.known:
@@ -33,9 +35,10 @@ def wait_section(data: Row) -> Html:
         tag(
             "p",
             f"Of {waits.known} of them it was forecast when own nodes would have been"
-            f" free: half of these waited at most {span(waits.median_known)}, where"
-            f" {span(waits.median_here)} was expected. Together they waited"
-            f" {span(abs(waits.saved))} {saved} than that.",
+            " free: half of these waited at most"
+            f" {rounded_span(waits.median_known)}, where"
+            f" {rounded_span(waits.median_here)} was expected. Together they waited"
+            f" {rounded_span(abs(waits.saved))} {saved} than that.",
         )
     )
     known = [j for j in data["jobs"] if j["here"] is not None and j["started"]]
@@ -49,7 +52,7 @@ def _pairs(jobs: list[Row]) -> list[Html]:
     drawn = [legend(kinds)]
     for job in jobs:
         with_it, here = wait(job), wait_here(job)
-        told = f"{span(with_it)} instead of {span(here)}"
+        told = f"{rounded_span(with_it)} instead of {rounded_span(here)}"
         # The shorter one is drawn over the longer one.
         pieces = sorted(
             [Piece(0.0, with_it, "run", told), Piece(0.0, here, "here", told)],
@@ -67,7 +70,7 @@ def waiting_section(data: Row) -> Html:
         (
             tag("code", job["id"]),
             job["name"] or "-",
-            span(max(0.0, data["now"] - job["submitted"])),
+            rounded_span(max(0.0, data["now"] - job["submitted"])),
             "not known" if job["expected"] is None else when(job["expected"]),
             why_waits(job),
         )
@@ -100,8 +103,8 @@ def forecast_section(data: Row) -> Html:
     times = [
         (
             f"{provider['name']}/{offer['name']}",
-            span(offer["online"]["p50"]),
-            span(offer["online"]["p90"]),
+            rounded_span(offer["online"]["p50"]),
+            rounded_span(offer["online"]["p90"]),
             str(offer["online"]["bursts"]),
         )
         for provider in data["providers"]

@@ -8,19 +8,6 @@ import math
 from collections.abc import Sequence
 
 
-def span(seconds: float) -> str:
-    """Return a duration for people, such as 4m48s; past an hour, to the minute."""
-    if seconds < 10:
-        return f"{max(0.0, seconds):.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 48:
-        return f"{hours // 24}d{hours % 24:02}h"
-    if hours:
-        return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
-
-
 def amount(money: float) -> str:
     """Return an amount; of less than a hundredth its first two digits."""
     return f"{money:,.2f}" if abs(money) >= 0.01 or not money else f"{money:.2g}"

@@ -9,45 +9,31 @@ what happened in the whole run. Both are text: no font and nothing else is fetch
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import io
+import re
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from rich.console import Console, Group
-from rich.terminal_theme import MONOKAI
+from burst_watch.app import SectionTable, WatchApp
+from burst_watch.rows import STATUS
 
-from burst.cli.watch_calls import STATUS
-from burst.cli.watch_screen import draw
-from burst.cli.watch_state import WatchState
 from burst.demo.story import Story
 from burst.errors import BurstError
+from burst.lead import Lead
+from burst.model.fsd import rounded_span
 from burst.report_page.markup import Html, join, tag
-from burst.report_page.words import span
 from burst.runtime.connect import connect
 from tests.demo.scratch import short_directory
 
 DOCS = Path(__file__).parents[2] / "docs"
 _COLUMNS, _LINES = 100, 20
 _LOOK_S = 0.05
-# What rich has, without the fonts that it would fetch.
-_TERMINAL = """<svg class="rich-terminal" viewBox="0 0 {width} {height}"
- xmlns="http://www.w3.org/2000/svg"><style>
-.{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace;
- font-size: {char_height}px; line-height: {line_height}px; }}
-.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
-{styles}</style><defs><clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
-{lines}</defs>{chrome}
-<g transform="translate({terminal_x}, {terminal_y})"
- clip-path="url(#{unique_id}-clip-terminal)">{backgrounds}
-<g class="{unique_id}-matrix">{matrix}</g></g></svg>
-"""
 _STYLE = """text { font: 13px "DejaVu Sans", Verdana, sans-serif; fill: #1c2430; }
 .quiet { fill: #5a6675; } .inside { fill: #fff; font-size: 11px; }
 .rule { stroke: #d8dde4; } .provision { fill: #b98500; } .join { fill: #1d7ea3; }
@@ -105,7 +91,7 @@ class DemoObserver:
     def _ask(self, uri: str) -> None:
         with closing(connect(uri, "burstable")) as lead:
             while not self._over.wait(_LOOK_S):
-                found = lead.call(STATUS.method, STATUS.payload)
+                found = lead.call(*STATUS)
                 self.report = lead.call("report", {})
                 online = sum(row["state"] == "online" for row in found["bursts"])
                 if 2 * online + len(found["jobs"]) > self._most:
@@ -133,20 +119,30 @@ def draw_pictures(directory: Path, screen: Row, report: Row) -> None:
     (directory / "timeline.svg").write_text(_timeline(report), "utf-8")
 
 
+class _Answered:
+    """A lead whose daemon always answers the same."""
+
+    def __init__(self, found: Row) -> None:
+        self._found = found
+
+    def call(self, method: str, _: Mapping[str, Any]) -> Row:
+        """Return it."""
+        assert method == STATUS[0]
+        return self._found
+
+
 def _screen(found: Row) -> str:
-    state = WatchState().answered(found)
-    console = Console(
-        record=True,
-        width=_COLUMNS,
-        file=io.StringIO(),
-        force_terminal=True,
-        highlight=False,
-        color_system="standard",
-    )
-    console.print(Group(*draw(state, _COLUMNS, _LINES)))
-    return console.export_svg(
-        title="burst watch", theme=MONOKAI, code_format=_TERMINAL, unique_id="watch"
-    )
+    async def draw() -> str:
+        app = WatchApp(lambda: nullcontext(cast(Lead, _Answered(found))), 60.0)
+        async with app.run_test(size=(_COLUMNS, _LINES)) as pilot:
+            while not app.query_one("#burst", SectionTable).row_count:
+                await pilot.pause(_LOOK_S)
+            await pilot.pause()
+            return app.export_screenshot(title="burst watch")
+
+    fetched = r"@font-face {.*?}|<!--.*?-->"
+    picture = re.sub(fetched, "", asyncio.run(draw()), flags=re.DOTALL)
+    return picture.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
 
 
 def _timeline(found: Row) -> str:
@@ -189,7 +185,7 @@ def _line(
     for stage, begin, end in stages:
         x, width = _LEFT + begin * scale, max(1.5, (end - begin) * scale)
         where = {"x": f"{x:.1f}", "y": y, "width": f"{width:.1f}", "height": 22}
-        told = f"{stage} {span(end - begin)}"
+        told = f"{stage} {rounded_span(end - begin)}"
         drawn = [tag("title", told), tag("rect", class_=stage, **where)]
         if len(told) * _TEXT_PX < width:
             drawn.append(tag("text", told, x=f"{x + 5:.1f}", y=y + 15, class_="inside"))

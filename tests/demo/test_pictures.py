@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.cli_harness import open_harness
-from tests.cli.watch_answers import answer
 from tests.demo.pictures import DOCS, DemoObserver, draw_pictures
 from tests.embedded_instance import embedded_instance
+from tests.plugins.watch.watch_answers import answer
 from tests.report_page.report_answers import (
     MADE,
     report_answer,

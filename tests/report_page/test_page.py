@@ -15,7 +15,7 @@ from burst.report_page import render_report
 from burst.report_page.charts import Scale
 from burst.report_page.figures import failures, results, sums, waits_of
 from burst.report_page.markup import Html, escape, tag
-from burst.report_page.words import amount, clock, quantile, span
+from burst.report_page.words import amount, clock, quantile
 from tests.report_page.report_answers import (
     MADE,
     NOW,
@@ -254,14 +254,6 @@ def test_a_month_without_costs_and_a_budget_without_warning_are_shown():
     assert "nothing settled" in text
     assert "not known" in text
     assert "4 earlier bursts are left out" in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(-1, "0.0s"), (9.94, "9.9s"), (61, "1m01s"), (7200, "2h00m"), (200_000, "2d07h")],
-)
-def test_spans(seconds: float, told: str):
-    assert span(seconds) == told
 
 
 @pytest.mark.parametrize(
