@@ -46,7 +46,6 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "policy": ["burst.cli.policy:policy"],
     "release": ["burst.cli.release:release"],
     "reload": ["burst.cli.reload:reload"],
-    "replay": ["burst.cli.replay:replay_trace"],
     "report": ["burst.cli.report:report"],
     "request": ["burst.cli.request:request"],
     "resize": ["burst.cli.resize:resize"],

@@ -7,7 +7,8 @@ import math
 import random
 from collections.abc import Callable
 
-from burst.replay.trace import Trace
+from burst_replay.trace import Trace
+
 from burst_ensemble.config.spec import JobSpec
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.replay.member import SimulatedJob

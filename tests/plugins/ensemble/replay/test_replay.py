@@ -14,9 +14,9 @@ from burst_ensemble.replay.isolated_member import SimulatedIsolatedMember
 from burst_ensemble.replay.member import NodeTimes, SimulatedJob, SimulatedMember
 from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
 from burst_ensemble.replay.workload import arrivals_of, drawn_arrivals, drawn_job
+from burst_replay.trace import Trace, TraceJob
 
 from burst.config import convert
-from burst.replay.trace import Trace, TraceJob
 from tests.plugins.ensemble.core.ensembles import ensemble, jobs, member
 
 TIMES = NodeTimes(boot=100.0, teardown=10.0, price=2.0)
