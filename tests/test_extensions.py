@@ -80,7 +80,7 @@ assert store["greeting/x"] is None
 WITHOUT = """
 import importlib.metadata, sys
 
-PACKAGES = "burst_ensemble", "burst_replay", "burst_watch"
+PACKAGES = "burst_ensemble", "burst_replay", "burst_report", "burst_watch"
 every = importlib.metadata.entry_points
 importlib.metadata.entry_points = lambda **wanted: [
     point for point in every(**wanted) if not point.module.startswith(PACKAGES)
@@ -155,7 +155,7 @@ def test_without_packages_that_may_be_left_out_all_else_works(tmp_path: Path) ->
     file.write_text('[providers.near]\ntype = "local"\n')
     ours = burst("config", "-c", str(file), before=WITHOUT)
     assert "providers.near.type" in ours
-    left_out = ("ensemble", "replay", "watch")
+    left_out = ("ensemble", "replay", "report", "watch")
     said = burst("--help", before=WITHOUT)
     assert not any(f"\n  {name} " in said for name in left_out)
     assert "No such command 'ensemble'" in burst("ensemble", before=WITHOUT)

@@ -46,7 +46,6 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "policy": ["burst.cli.policy:policy"],
     "release": ["burst.cli.release:release"],
     "reload": ["burst.cli.reload:reload"],
-    "report": ["burst.cli.report:report"],
     "request": ["burst.cli.request:request"],
     "resize": ["burst.cli.resize:resize"],
     "setup": ["burst.cli.setup:setup"],
@@ -56,7 +55,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
 # Commands about jobs, and commands about bursts. Those that packages add are listed
 # with the second.
 _JOBS = ("explain", "plan", "request", "output", "release", "cost")
-_BURSTS = ("status", "resize", "down", "kubeconfig", "report")
+_BURSTS = ("status", "resize", "down", "kubeconfig")
 
 
 class _Commands(CommandGroup):

@@ -19,6 +19,8 @@ from contextlib import closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from burst_watch.app import SectionTable, WatchApp
 from burst_watch.rows import STATUS
@@ -27,7 +29,6 @@ from burst.demo.story import Story
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import rounded_span
-from burst.report_page.markup import Html, join, tag
 from burst.runtime.connect import connect
 from tests.demo.scratch import short_directory
 
@@ -151,7 +152,7 @@ def _timeline(found: Row) -> str:
     begin = min(job["submitted"] for job in jobs)
     end = max(burst["ended"] for burst in bursts)
     scale = (_WIDE - _LEFT - 10) / (end - begin)
-    rows: list[Html] = []
+    rows: list[Element] = []
     for burst in bursts:
         stages = [
             (one["state"], one["at"] - begin, then["at"] - begin)
@@ -164,56 +165,65 @@ def _timeline(found: Row) -> str:
             stages = [("wait", times[0], times[1]), ("run", times[1], times[2])]
             rows.append(_line(len(rows), name, stages, scale))
     height = len(rows) * _ROW + 60
-    picture = tag(
-        "svg",
-        tag("style", Html(_STYLE)),
-        _seconds(end - begin, scale, height - 30),
-        join(rows),
-        _legend(height - 16),
-        viewBox=f"0 0 {_WIDE} {height}",
-        xmlns="http://www.w3.org/2000/svg",
-    )
-    return f"{picture.text}\n"
+    parts = [_tag("style", _STYLE), *_seconds(end - begin, scale, height - 30)]
+    picture = _tag("svg", *parts, *rows, *_legend(height - 16))
+    picture.set("viewBox", f"0 0 {_WIDE} {height}")
+    picture.set("xmlns", "http://www.w3.org/2000/svg")
+    return f"{ElementTree.tostring(picture, 'unicode')}\n"
+
+
+def _tag(name: str, *children: Element | str, **attributes: object) -> Element:
+    """Return an element; `class_` is its attribute `class`."""
+    named = {key.rstrip("_"): str(value) for key, value in attributes.items()}
+    made = Element(name, named)
+    for child in children:
+        if isinstance(child, str):
+            made.text = child
+        else:
+            made.append(child)
+    return made
 
 
 def _line(
     number: int, name: str, stages: Sequence[tuple[str, float, float]], scale: float
-) -> Html:
+) -> Element:
     """Return a row: its name, and a bar for each stage with what it is and lasts."""
     y = number * _ROW + 4
-    parts = [tag("text", name, x=0, y=y + 16)]
+    parts = [_tag("text", name, x=0, y=y + 16)]
     for stage, begin, end in stages:
         x, width = _LEFT + begin * scale, max(1.5, (end - begin) * scale)
         where = {"x": f"{x:.1f}", "y": y, "width": f"{width:.1f}", "height": 22}
         told = f"{stage} {rounded_span(end - begin)}"
-        drawn = [tag("title", told), tag("rect", class_=stage, **where)]
+        drawn = [_tag("title", told), _tag("rect", class_=stage, **where)]
         if len(told) * _TEXT_PX < width:
-            drawn.append(tag("text", told, x=f"{x + 5:.1f}", y=y + 15, class_="inside"))
-        parts.append(tag("g", *drawn))
-    return tag("g", *parts)
+            drawn.append(
+                _tag("text", told, x=f"{x + 5:.1f}", y=y + 15, class_="inside")
+            )
+        parts.append(_tag("g", *drawn))
+    return _tag("g", *parts)
 
 
-def _legend(y: int) -> Html:
+def _legend(y: int) -> list[Element]:
     """Return which colour is which stage."""
     parts = []
     for number, (stage, told) in enumerate(_STAGES.items()):
         x = _LEFT + number * 130
         square = {"x": x, "y": y, "width": 12, "height": 12}
-        parts.append(tag("rect", class_=stage, **square))
-        parts.append(tag("text", told, x=x + 18, y=y + 11, class_="quiet"))
-    return tag("g", *parts)
+        parts.append(_tag("rect", class_=stage, **square))
+        parts.append(_tag("text", told, x=x + 18, y=y + 11, class_="quiet"))
+    return parts
 
 
-def _seconds(lasts: float, scale: float, height: int) -> Html:
+def _seconds(lasts: float, scale: float, height: int) -> list[Element]:
     """Return a line and a number for each second of the scale."""
     parts = []
     step = 1 if lasts < 15 else 5
     for second in range(0, int(lasts) + 1, step):
         x = f"{_LEFT + second * scale:.1f}"
         ends = {"x1": x, "x2": x, "y1": 0, "y2": height - 22}
-        parts.append(tag("line", class_="rule", **ends))
-        parts.append(tag("text", f"{second}s", x=x, y=height - 6, class_="quiet"))
-    return tag("g", *parts)
+        parts.append(_tag("line", class_="rule", **ends))
+        parts.append(_tag("text", f"{second}s", x=x, y=height - 6, class_="quiet"))
+    return parts
 
 
 if __name__ == "__main__":

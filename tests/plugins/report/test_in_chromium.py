@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from burst_report.page import render_report
 
-from burst.report_page import render_report
-from tests.report_page.chromium import measure, pdf_pages
-from tests.report_page.report_answers import (
+from tests.plugins.report.chromium import measure, pdf_pages
+from tests.plugins.report.report_answers import (
     MADE,
     nothing_yet,
     report_answer,

@@ -19,8 +19,8 @@ from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.fsd import rounded_span
 from burst.model.printable import printable
-from burst.report_page import render_report
-from burst.report_page.figures import failures, results, sums, waits_of
+from burst_report.figures import failures, results, sums, waits_of
+from burst_report.needs import NEEDS, can_render
 
 _DAYS = 7
 _FAILURES = 5
@@ -50,10 +50,14 @@ def report(
     other than the instance owner get what concerns their own jobs. Without a daemon,
     the owner gets what is on record.
     """
+    if page is not None and not can_render():
+        raise BurstError(*NEEDS)
     found = _ask(target, (since or _days_ago()).isoformat())
     if as_json:
         print_json(found)
     if page is not None:
+        from burst_report.page import render_report  # noqa: PLC0415 - see can_render
+
         _write(page, render_report(found))
     if page is None and not as_json:
         for line in _lines(found):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from burst.report_page.words import quantile
+from burst_report.words import quantile
 
 Row = Mapping[str, Any]
 FAILED = ("failed", "timeout", "reclaimed")

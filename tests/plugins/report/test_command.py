@@ -3,8 +3,16 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+from burst_report.route import report_routes
+
+from burst.http.routes import HttpRequest
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
+from burst.runtime.daemon_state import DaemonState
+from burst.runtime.tally import Tally
 from tests.cli.cli_harness import CliHarness
 from tests.embedded_instance import EmbeddedInstance
 from tests.support.waiting import wait_until
@@ -66,3 +74,19 @@ def test_a_failure_is_told_with_its_reason(cli: CliHarness) -> None:
         last = cli.run("report").lines[-1]
     assert last.startswith(f"{row['id']} of local/local timeout: ")
     assert row["note"] in last
+
+
+def test_without_jinja2_it_says_what_to_install(
+    served: CliHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (route,) = report_routes(DaemonState(Tally()))
+    asked = HttpRequest(path="/")
+    assert route.handler(asked).status == 503
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    what = "pip install 'flux-burst-orchestrator[report]'"
+
+    assert what in served.run("report", "--html", "-").error
+    assert served.run("report").lines
+    answer = route.handler(asked)
+    assert answer.status == 501
+    assert what in answer.body.decode()

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from burst_report.bars import Scale
+from burst_report.figures import failures, results, sums, waits_of
+from burst_report.page import render_report
+from burst_report.words import amount, clock, quantile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.report_page import render_report
-from burst.report_page.charts import Scale
-from burst.report_page.figures import failures, results, sums, waits_of
-from burst.report_page.markup import Html, escape, tag
-from burst.report_page.words import amount, clock, quantile
-from tests.report_page.report_answers import (
+from tests.plugins.report.report_answers import (
     MADE,
     NOW,
     budget,
@@ -177,22 +175,6 @@ def test_any_text_is_shown_as_text(text):
     hostile = read(texts_replaced(report_answer(), text))
 
     assert shape(hostile) == shape(harmless)
-
-
-@given(st.text())
-def test_what_is_escaped_has_no_markup_and_no_control_characters(text):
-    escaped = escape(text)
-
-    assert not re.search("[<>\"']", escaped)
-    assert escaped.isprintable()
-    assert PageReader(escaped).elements == []
-
-
-def test_elements_are_made_of_texts_and_of_elements():
-    made = tag("p", "a < b", tag("b", 1), class_="x", http_equiv='"', title=None)
-
-    assert made == Html('<p class="x" http-equiv="&quot;">a &lt; b<b>1</b></p>')
-    assert tag("meta", name="n") == Html('<meta name="n"/>')
 
 
 def bars(page):
