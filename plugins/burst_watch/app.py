@@ -61,9 +61,18 @@ class SectionTable(DataTable[Text]):
     ]
 
     def __init__(self, kind: str) -> None:
-        super().__init__(id=kind, cursor_type="row")
+        super().__init__(
+            id=kind, cursor_type="row", cursor_foreground_priority="renderable"
+        )
         self.display = False
         self.section = Section(kind, (), ())
+
+    def on_focus(self) -> None:
+        # Reversed, several colours in one row are hard to read.
+        self.cursor_foreground_priority = "css"
+
+    def on_blur(self) -> None:
+        self.cursor_foreground_priority = "renderable"
 
     def show(self, section: Section) -> None:
         """Show this. A row stays selected, or what has its place if it is gone."""
