@@ -119,7 +119,7 @@ class TextPage(VerticalScroll):
 
 
 class Confirmation(ModalScreen[bool]):
-    """Asks for a y; any other key is a no."""
+    """Asks for a y; any other key is a no. Keys typed before it is shown are none."""
 
     def __init__(self, question: str) -> None:
         super().__init__()
