@@ -1,8 +1,10 @@
-# Begin with `make demo` and `make test`. Both install what they need in .venv.
+# Begin with `make demo` and `make test`. Both install what they need in .venv: the
+# first what `pip install flux-burst-orchestrator` brings, the second all developers need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
 
 .PHONY: demo test soak e2e mutants lint bench docs clean help
 help:
@@ -17,18 +19,25 @@ help:
 	@echo "make docs   the settings page and man pages from the code; the site of docs"
 	@echo "make bench  all benchmarks; each prints ratios that were measured in one run"
 
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
 	  "This needs Python 3.11 or later; this is %d.%d. Say make PYTHON=..." % v[:2])'
-	@echo "making $(VENV) and installing what pyproject.toml lists; a minute at most"
+	@echo "making $(VENV) and installing what burst itself needs; seconds"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(DEV): $(READY)
+	@echo "installing what developers need in $(VENV); a minute at most"
+	@$(PIP_INSTALL) -e '.[dev]'
 	@touch $@
 
 demo: $(READY)
 	@$(BIN)/burst demo
 
-lint: $(READY)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,20 +49,20 @@ test: lint
 	$(BIN)/python -m tests $(if $(MEASURED),--measured)
 
 SOAK ?= 10m
-soak: $(READY)
+soak: $(DEV)
 	$(BIN)/python -m tests.machine $(SOAK) $(SEED)
 
 STAGE ?=
-e2e: $(READY)
+e2e: $(DEV)
 	$(BIN)/python -m tests.e2e $(STAGE)
 
-mutants: $(READY)
+mutants: $(DEV)
 	$(BIN)/python -m tests.mutants
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)
+docs: $(DEV)
 	PYTHONPATH=.:plugins $(BIN)/python -m docs.generate
 	$(BIN)/mkdocs build --strict --quiet
 

@@ -22,6 +22,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from burst_replay.policies import AT_ONCE, NEVER, Policy, worth_policy
+from burst_replay.simulator import replay
+from burst_replay.site import Site
+from burst_replay.trace import Machine, TraceJob
+
 from benchmarks.table import Goal, Measure, main_of
 from burst.core.plan.fit import NodePool
 from burst.core.worth.history import RunTime
@@ -35,10 +40,6 @@ from burst.model.jobid import JobId
 from burst.model.request import ResourceRequest
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
-from burst.replay.policies import AT_ONCE, NEVER, Policy, worth_policy
-from burst.replay.simulator import replay
-from burst.replay.site import Site
-from burst.replay.trace import Machine, TraceJob
 
 _MACHINE = Machine(nodes=128, cores=8)
 _NODES = dict.fromkeys(range(_MACHINE.nodes), Shape(_MACHINE.cores))

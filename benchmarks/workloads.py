@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-
-from burst.replay.policies import AT_ONCE, NEVER, worth_policy
-from burst.replay.read_trace import read_trace
-from burst.replay.report import PolicyResult, policy_result
-from burst.replay.simulator import replay
-from burst.replay.site import Site
-from burst.replay.trace import Machine, Trace, TraceJob
+from burst_replay.policies import AT_ONCE, NEVER, worth_policy
+from burst_replay.read_trace import read_trace
+from burst_replay.report import PolicyResult, policy_result
+from burst_replay.simulator import replay
+from burst_replay.site import Site
+from burst_replay.trace import Machine, Trace, TraceJob
 
 _HOUR = 3600.0
 _JOBS = 5_000

@@ -21,7 +21,7 @@ from tests.flux_instance import FluxInstance
 from tests.flux_pool import FluxPool
 from tests.kubernetes.access import GIVEN, SHARED, WANTED
 from tests.multiuser import lab
-from tests.report_page.chromium import find_chromium
+from tests.plugins.report.chromium import find_chromium
 from tests.site import box, flux_host
 from tests.stages import STAGES
 
@@ -35,7 +35,7 @@ _MARKED: dict[str, Counter[str]] = {
 # workers wait for it.
 _LONGEST = (
     "tests/machine/test_machine.py",
-    "tests/replay/test_live.py",
+    "tests/plugins/replay/test_live.py",
     "tests/benchmarks/test_week.py",
     "tests/core/test_refusal_cache_ticks.py",
     "tests/core/test_shortfall.py",

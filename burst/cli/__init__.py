@@ -45,19 +45,16 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "policy": ["burst.cli.policy:policy"],
     "release": ["burst.cli.release:release"],
     "reload": ["burst.cli.reload:reload"],
-    "replay": ["burst.cli.replay:replay_trace"],
-    "report": ["burst.cli.report:report"],
     "request": ["burst.cli.request:request"],
     "resize": ["burst.cli.resize:resize"],
     "setup": ["burst.cli.setup:setup"],
     "status": ["burst.cli.status:status"],
-    "watch": ["burst.cli.watch:watch"],
 }
 
 # Commands about jobs, and commands about bursts. Those that packages add are listed
 # with the second.
 _JOBS = ("explain", "plan", "request", "output", "release", "cost")
-_BURSTS = ("status", "watch", "resize", "down", "kubeconfig", "report")
+_BURSTS = ("status", "resize", "down", "kubeconfig")
 
 
 class _Commands(CommandGroup):

@@ -1,44 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Pictures by matplotlib: of what policies give, wait against money."""
+"""Pictures by matplotlib."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from burst.errors import BurstError
-from burst.replay.report import PolicyResult
 
 
 class PictureError(BurstError):
     """A picture cannot be made: the table is shown without it."""
-
-
-def draw(path: Path, trace: str, found: Mapping[str, PolicyResult]) -> None:
-    """Write a picture in the format of the file's suffix. Raises PictureError."""
-    rows = sorted(found.items(), key=lambda item: item[1].money)
-
-    def plot(axes: Any) -> None:
-        axes.plot(
-            [row.money for _, row in rows],
-            [row.mean_wait_s / 3600.0 for _, row in rows],
-            marker="o",
-            linewidth=1,
-        )
-        for name, row in rows:
-            at = (row.money, row.mean_wait_s / 3600.0)
-            axes.annotate(
-                name, at, xytext=(4, 4), textcoords="offset points", fontsize=8
-            )
-        # Zero, and what costs ten thousand times as much, in one picture.
-        least = min((row.money for _, row in rows if row.money), default=1.0)
-        axes.set_xscale("symlog", linthresh=least)
-        axes.set(xlabel="money", ylabel="mean wait in hours", title=trace)
-        axes.set(ylim=(0, None))
-
-    save_picture(path, (6.4, 4.0), plot)
 
 
 def save_picture(
@@ -63,5 +37,5 @@ def _figure_class() -> Any:
     except ImportError as error:
         raise PictureError(
             f"no picture without matplotlib: {error}",
-            "pip install '.[plot]' in its source, or matplotlib beside it",
+            "pip install 'flux-burst-orchestrator[plot]'",
         ) from error

@@ -45,7 +45,7 @@ _BURSTS = (
 )
 
 
-_SLOTS = (
+SLOTS = (
     Column("SLOT", lambda row: row["name"]),
     Column("RANKS", lambda row: row["ranks"]),
     Column("NODES", lambda row: row["shape"]),
@@ -80,7 +80,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
     if not found["bursts"]:
         click.echo("no bursts")
     click.echo()
-    print_rows(found["slots"], _SLOTS, listing)
+    print_rows(found["slots"], SLOTS, listing)
     for line in notices(found):
         print_text(line)
 
@@ -123,7 +123,7 @@ def notices(found: Row) -> list[Line]:
             for why, ranks in slot.get("drained", {}).items()
         ]
     for provider in found["providers"]:
-        lines += _notices_of(provider, found["now"])
+        lines += provider_notices(provider, found["now"])
     if found["held"]:
         lines.append([f"held: {' '.join(found['held'])}"])
     for orphan in found["orphans"]:
@@ -163,7 +163,8 @@ def used_text(budget: Row) -> str:
     )
 
 
-def _notices_of(provider: Row, now: float) -> list[Line]:
+def provider_notices(provider: Row, now: float) -> list[Line]:
+    """Return a line for everything that a person should know of a provider."""
     lines: list[Line] = []
     name = provider["name"]
     if provider["disabled"]:

@@ -45,6 +45,15 @@ def _date(seconds: float, form: str) -> str:
         return "never"
 
 
+def why_waits(job: Mapping[str, Any]) -> str:
+    """Return why a job waits; where all offers were turned down, why each of them.
+
+    `job` is a row of the daemon's answers to `status` and `report`.
+    """
+    refused = (f"{each['offer']}: {each['why']}" for each in job["refusals"])
+    return "; ".join(refused) or str(job["why"])
+
+
 def count_nodes(number: object) -> str:
     """Return so many nodes in words."""
     return f"{number} node" if number == 1 else f"{number} nodes"

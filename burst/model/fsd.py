@@ -40,5 +40,21 @@ def format_fsd(seconds: float) -> str:
     return f"{_three(seconds)}s"
 
 
+def rounded_span(seconds: float) -> str:
+    """Return a duration for people, such as 4m48s; past an hour, to the minute.
+
+    Below ten seconds it has tenths, as what takes less than a second counts there.
+    """
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24}d{hours % 24:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
 def _three(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"

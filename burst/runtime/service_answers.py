@@ -262,7 +262,7 @@ def report_of(
 ) -> Row:
     """Return what happened since a day, for this user or, if None, for the owner.
 
-    The page of `burst.report_page` is made of it. Raises StoreError if the archive
+    `burst report` and its page are made of it. Raises StoreError if the archive
     cannot be read, BurstError for a day that no calendar has.
     """
     since, archived = 0.0, ArchivedRows([])

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from burst_replay.picture import draw
+from burst_replay.report import PolicyResult
 
-from burst.cli.picture import PictureError, draw
-from burst.replay.report import PolicyResult
+from burst.cli.picture import PictureError
 
 NONE = PolicyResult(
     mean_wait_s=7200.0,
@@ -46,10 +47,10 @@ def test_without_matplotlib_it_says_how_to_install_it() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from pathlib import Path\n"
-        "from burst.cli.picture import draw\n"
+        "from burst_replay.picture import draw\n"
         "draw(Path('a.png'), 'x', {})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert "pip install '.[plot]'" in done.stderr
+    assert "pip install 'flux-burst-orchestrator[plot]'" in done.stderr

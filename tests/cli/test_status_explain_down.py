@@ -18,9 +18,9 @@ from burst.model.lead import JobState
 from burst.provider import BurstSpec
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
-from tests.cli.watch_answers import answer, offer_row, provider_row
 from tests.contract.instance import BURST_SHAPE, SLEEP
 from tests.embedded_instance import EmbeddedInstance
+from tests.plugins.watch.watch_answers import answer, offer_row, provider_row
 from tests.support.waiting import wait_until
 
 

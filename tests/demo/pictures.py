@@ -9,46 +9,33 @@ what happened in the whole run. Both are text: no font and nothing else is fetch
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import io
+import re
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
-from rich.console import Console, Group
-from rich.terminal_theme import MONOKAI
+from burst_watch.app import SectionTable, WatchApp
+from burst_watch.rows import STATUS
 
-from burst.cli.watch_calls import STATUS
-from burst.cli.watch_screen import draw
-from burst.cli.watch_state import WatchState
 from burst.demo.play import find_stand_in
 from burst.demo.story import Story
 from burst.errors import BurstError
-from burst.report_page.markup import Html, join, tag
-from burst.report_page.words import span
+from burst.lead import Lead
+from burst.model.fsd import rounded_span
 from burst.runtime.connect import connect
 from tests.demo.scratch import short_directory
 
 DOCS = Path(__file__).parents[2] / "docs"
 _COLUMNS, _LINES = 100, 20
 _LOOK_S = 0.05
-# What rich has, without the fonts that it would fetch.
-_TERMINAL = """<svg class="rich-terminal" viewBox="0 0 {width} {height}"
- xmlns="http://www.w3.org/2000/svg"><style>
-.{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace;
- font-size: {char_height}px; line-height: {line_height}px; }}
-.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
-{styles}</style><defs><clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
-{lines}</defs>{chrome}
-<g transform="translate({terminal_x}, {terminal_y})"
- clip-path="url(#{unique_id}-clip-terminal)">{backgrounds}
-<g class="{unique_id}-matrix">{matrix}</g></g></svg>
-"""
 _STYLE = """text { font: 13px "DejaVu Sans", Verdana, sans-serif; fill: #1c2430; }
 .quiet { fill: #5a6675; } .inside { fill: #fff; font-size: 11px; }
 .rule { stroke: #d8dde4; } .provision { fill: #b98500; } .join { fill: #1d7ea3; }
@@ -106,7 +93,7 @@ class DemoObserver:
     def _ask(self, uri: str) -> None:
         with closing(connect(uri, "burstable")) as lead:
             while not self._over.wait(_LOOK_S):
-                found = lead.call(STATUS.method, STATUS.payload)
+                found = lead.call(*STATUS)
                 self.report = lead.call("report", {})
                 online = sum(row["state"] == "online" for row in found["bursts"])
                 if 2 * online + len(found["jobs"]) > self._most:
@@ -134,20 +121,30 @@ def draw_pictures(directory: Path, screen: Row, report: Row) -> None:
     (directory / "timeline.svg").write_text(_timeline(report), "utf-8")
 
 
+class _Answered:
+    """A lead whose daemon always answers the same."""
+
+    def __init__(self, found: Row) -> None:
+        self._found = found
+
+    def call(self, method: str, _: Mapping[str, Any]) -> Row:
+        """Return it."""
+        assert method == STATUS[0]
+        return self._found
+
+
 def _screen(found: Row) -> str:
-    state = WatchState().answered(found)
-    console = Console(
-        record=True,
-        width=_COLUMNS,
-        file=io.StringIO(),
-        force_terminal=True,
-        highlight=False,
-        color_system="standard",
-    )
-    console.print(Group(*draw(state, _COLUMNS, _LINES)))
-    return console.export_svg(
-        title="burst watch", theme=MONOKAI, code_format=_TERMINAL, unique_id="watch"
-    )
+    async def draw() -> str:
+        app = WatchApp(lambda: nullcontext(cast(Lead, _Answered(found))), 60.0)
+        async with app.run_test(size=(_COLUMNS, _LINES)) as pilot:
+            while not app.query_one("#burst", SectionTable).row_count:
+                await pilot.pause(_LOOK_S)
+            await pilot.pause()
+            return app.export_screenshot(title="burst watch")
+
+    fetched = r"@font-face {.*?}|<!--.*?-->"
+    picture = re.sub(fetched, "", asyncio.run(draw()), flags=re.DOTALL)
+    return picture.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
 
 
 def _timeline(found: Row) -> str:
@@ -156,7 +153,7 @@ def _timeline(found: Row) -> str:
     begin = min(job["submitted"] for job in jobs)
     end = max(burst["ended"] for burst in bursts)
     scale = (_WIDE - _LEFT - 10) / (end - begin)
-    rows: list[Html] = []
+    rows: list[Element] = []
     for burst in bursts:
         stages = [
             (one["state"], one["at"] - begin, then["at"] - begin)
@@ -169,56 +166,65 @@ def _timeline(found: Row) -> str:
             stages = [("wait", times[0], times[1]), ("run", times[1], times[2])]
             rows.append(_line(len(rows), name, stages, scale))
     height = len(rows) * _ROW + 60
-    picture = tag(
-        "svg",
-        tag("style", Html(_STYLE)),
-        _seconds(end - begin, scale, height - 30),
-        join(rows),
-        _legend(height - 16),
-        viewBox=f"0 0 {_WIDE} {height}",
-        xmlns="http://www.w3.org/2000/svg",
-    )
-    return f"{picture.text}\n"
+    parts = [_tag("style", _STYLE), *_seconds(end - begin, scale, height - 30)]
+    picture = _tag("svg", *parts, *rows, *_legend(height - 16))
+    picture.set("viewBox", f"0 0 {_WIDE} {height}")
+    picture.set("xmlns", "http://www.w3.org/2000/svg")
+    return f"{ElementTree.tostring(picture, 'unicode')}\n"
+
+
+def _tag(name: str, *children: Element | str, **attributes: object) -> Element:
+    """Return an element; `class_` is its attribute `class`."""
+    named = {key.rstrip("_"): str(value) for key, value in attributes.items()}
+    made = Element(name, named)
+    for child in children:
+        if isinstance(child, str):
+            made.text = child
+        else:
+            made.append(child)
+    return made
 
 
 def _line(
     number: int, name: str, stages: Sequence[tuple[str, float, float]], scale: float
-) -> Html:
+) -> Element:
     """Return a row: its name, and a bar for each stage with what it is and lasts."""
     y = number * _ROW + 4
-    parts = [tag("text", name, x=0, y=y + 16)]
+    parts = [_tag("text", name, x=0, y=y + 16)]
     for stage, begin, end in stages:
         x, width = _LEFT + begin * scale, max(1.5, (end - begin) * scale)
         where = {"x": f"{x:.1f}", "y": y, "width": f"{width:.1f}", "height": 22}
-        told = f"{stage} {span(end - begin)}"
-        drawn = [tag("title", told), tag("rect", class_=stage, **where)]
+        told = f"{stage} {rounded_span(end - begin)}"
+        drawn = [_tag("title", told), _tag("rect", class_=stage, **where)]
         if len(told) * _TEXT_PX < width:
-            drawn.append(tag("text", told, x=f"{x + 5:.1f}", y=y + 15, class_="inside"))
-        parts.append(tag("g", *drawn))
-    return tag("g", *parts)
+            drawn.append(
+                _tag("text", told, x=f"{x + 5:.1f}", y=y + 15, class_="inside")
+            )
+        parts.append(_tag("g", *drawn))
+    return _tag("g", *parts)
 
 
-def _legend(y: int) -> Html:
+def _legend(y: int) -> list[Element]:
     """Return which colour is which stage."""
     parts = []
     for number, (stage, told) in enumerate(_STAGES.items()):
         x = _LEFT + number * 130
         square = {"x": x, "y": y, "width": 12, "height": 12}
-        parts.append(tag("rect", class_=stage, **square))
-        parts.append(tag("text", told, x=x + 18, y=y + 11, class_="quiet"))
-    return tag("g", *parts)
+        parts.append(_tag("rect", class_=stage, **square))
+        parts.append(_tag("text", told, x=x + 18, y=y + 11, class_="quiet"))
+    return parts
 
 
-def _seconds(lasts: float, scale: float, height: int) -> Html:
+def _seconds(lasts: float, scale: float, height: int) -> list[Element]:
     """Return a line and a number for each second of the scale."""
     parts = []
     step = 1 if lasts < 15 else 5
     for second in range(0, int(lasts) + 1, step):
         x = f"{_LEFT + second * scale:.1f}"
         ends = {"x1": x, "x2": x, "y1": 0, "y2": height - 22}
-        parts.append(tag("line", class_="rule", **ends))
-        parts.append(tag("text", f"{second}s", x=x, y=height - 6, class_="quiet"))
-    return tag("g", *parts)
+        parts.append(_tag("line", class_="rule", **ends))
+        parts.append(_tag("text", f"{second}s", x=x, y=height - 6, class_="quiet"))
+    return parts
 
 
 if __name__ == "__main__":

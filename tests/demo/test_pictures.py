@@ -12,15 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.cli_harness import open_harness
-from tests.cli.watch_answers import answer
 from tests.demo.pictures import DOCS, DemoObserver, draw_pictures
 from tests.embedded_instance import embedded_instance
-from tests.report_page.report_answers import (
+from tests.plugins.report.report_answers import (
     MADE,
     report_answer,
     report_burst,
     report_job,
 )
+from tests.plugins.watch.watch_answers import answer
 from tests.support.waiting import wait_until
 
 SVG = "{http://www.w3.org/2000/svg}"

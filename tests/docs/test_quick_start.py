@@ -27,7 +27,7 @@ def test_the_extras_that_are_named_are_there() -> None:
 def test_replay_names_the_extra_of_its_pictures() -> None:
     (shown,) = re.findall(r"\$ (burst replay \S+ --frontier --picture \S+)", REPLAY)
     assert shown
-    assert "pip install '.[flux,plot]'" in REPLAY
+    assert "pip install 'flux-burst-orchestrator[plot]'" in REPLAY
 
 
 def test_the_lead_that_is_made_first_lets_neither_jobs_nor_lent_nodes_wait() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.model.fsd import format_fsd, parse_fsd
+from burst.model.fsd import format_fsd, parse_fsd, rounded_span
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,18 @@ def test_a_duration_is_written_short(seconds, text):
 @given(st.floats(0, 1e9))
 def test_what_is_written_is_read_to_three_digits(seconds):
     assert parse_fsd(format_fsd(seconds)) == pytest.approx(seconds, rel=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-1, "0.0s"),
+        (9.94, "9.9s"),
+        (10, "10s"),
+        (61, "1m01s"),
+        (7200, "2h00m"),
+        (200_000, "2d07h"),
+    ],
+)
+def test_a_duration_is_rounded_for_people(seconds, told):
+    assert rounded_span(seconds) == told

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
+from burst_report.page import render_report
 
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.report_page import render_report
 from tests.builders import whole
 from tests.runtime.asking import GUEST, Asking
 

@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from burst import log
-from burst.cli.replay import Duration
+from burst.cli.numbers import Duration
 from burst.errors import ConfigError
 from burst.runtime.connect import connect
 from burst_ensemble.config.spec import NAME_OF_MEMBER

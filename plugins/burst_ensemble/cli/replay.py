@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from burst_replay.read_trace import read_trace
 
 from burst.cli.listing import (
     Column,
@@ -19,12 +20,11 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.numbers import Duration, Finite
 from burst.cli.progress import show_progress
-from burst.cli.replay import Duration, Finite
 from burst.cli.target import Target, target_options
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd
-from burst.replay.read_trace import read_trace
 from burst_ensemble.cli.check import known_providers
 from burst_ensemble.replay.member import NodeTimes
 from burst_ensemble.replay.simulator import (

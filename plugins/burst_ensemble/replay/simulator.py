@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+from burst_replay.trace import Trace
 
-from burst.replay.trace import Trace
 from burst_ensemble.algorithm import MemberView
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.controller import confirm, new_record, take_step

@@ -24,9 +24,9 @@ from burst_ensemble.replay.simulator import (
     drawn_arrivals,
     drawn_job,
 )
+from burst_replay.trace import Trace, TraceJob
 
 from burst.config import convert
-from burst.replay.trace import Trace, TraceJob
 from tests.plugins.ensemble.core.ensembles import ensemble, jobs, member
 
 TIMES = NodeTimes(boot=100.0, teardown=10.0, price=2.0)

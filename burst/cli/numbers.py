@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Numbers and durations as arguments of commands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from burst.model.fsd import parse_fsd
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, as Flux writes durations."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return seconds."""
+        try:
+            seconds = parse_fsd(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if math.isinf(seconds):
+            self.fail(f"{value} never ends", param, ctx)
+        return seconds
+
+
+class Finite(click.FloatRange):
+    """A number from 0 on that has an end, and is one: NaN passes each comparison."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number from 0 on", param, ctx)
+        return number

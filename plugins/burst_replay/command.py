@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""`burst replay`: a recorded workload under other rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from burst.cli.listing import (
+    Column,
+    Listing,
+    counted,
+    money,
+    print_json,
+    print_rows,
+)
+from burst.cli.numbers import Duration, Finite
+from burst.cli.progress import show_progress, show_wait
+from burst.model.fsd import format_fsd
+from burst.model.scheduler import Order
+from burst_replay.picture import draw
+from burst_replay.policies import Policy
+from burst_replay.policy_files import PolicyFiles, SiteOptions
+from burst_replay.read_trace import read_trace
+from burst_replay.report import PolicyResult, json_report, policy_result
+from burst_replay.simulator import replay
+from burst_replay.site import Site
+from burst_replay.trace import Machine, Trace, TraceError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""What `--frontier` asks for, in turn."""
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+_COLUMNS = (
+    Column("POLICY", lambda row: row["policy"]),
+    Column("MEAN WAIT", lambda row: format_fsd(row["mean_wait_s"])),
+    Column("P95", lambda row: format_fsd(row["p95_wait_s"])),
+    Column("BOUGHT h", lambda row: f"{row['bought_node_hours']:.0f}"),
+    Column("SHARE", lambda row: f"{100 * row['bought_share']:.1f} %"),
+    Column("MONEY", lambda row: money(row["money"])),
+    Column("WORK", lambda row: money(row["work"])),
+    Column("IDLE", lambda row: money(row["idle"])),
+    Column("BOOT", lambda row: money(row["boot"])),
+    Column("TEAR-DOWN", lambda row: money(row["teardown"])),
+    Column("BURSTS", lambda row: row["bursts"]),
+    Column("REFUSED", lambda row: row["refused"]),
+)
+
+
+def _duration_option(
+    name: str, text: str, default: str | None = None
+) -> Callable[[_Command], _Command]:
+    return click.option(
+        name, type=Duration(), help=text, default=default, show_default=True
+    )
+
+
+@click.command("replay")
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Try the rules [[policy]] of a settings file. May be repeated.",
+)
+@click.option(
+    "--worth",
+    multiple=True,
+    metavar="X",
+    type=Finite(),
+    help="Try one worth for all jobs: hours saved for each node-hour bought. May be"
+    " repeated.",
+)
+@click.option("--frontier", is_flag=True, help="Try a worth from 0.01 to 2.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Own nodes.")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
+@click.option(
+    "--order",
+    type=click.Choice([each.value for each in Order]),
+    default=Order.EASY.value,
+    show_default=True,
+    help="How own nodes are scheduled: first come first served, or with backfill that"
+    " delays no first job (easy), or no job at all (conservative).",
+)
+@_duration_option(
+    "--boot",
+    "How long nodes take to come online. Default: as the offer of --policy that is"
+    " bought says, or else 5m.",
+)
+@_duration_option(
+    "--teardown", "How long they are paid after that they are given back.", "1m"
+)
+@_duration_option(
+    "--idle",
+    "How long an idle burst is kept. Default: [deadlines] idle of a file of --policy"
+    " that names providers, or else not at all.",
+)
+@click.option(
+    "--price",
+    type=Finite(),
+    help="Of a node and hour. Default: that of the offer of --policy that is bought, or"
+    " else 1.",
+)
+@click.option(
+    "--picture",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Draw wait against money: .svg, .png or .pdf.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def replay_trace(
+    path: Path,
+    files: tuple[Path, ...],
+    worth: tuple[float, ...],
+    frontier: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show what the jobs of TRACE would have waited for and cost under other rules.
+
+    TRACE is a file in the Standard Workload Format, what `flux jobs -a --json` prints,
+    what `[daemon] record` wrote, or a journal of Flux; of Slurm what `sacct
+    --parsable2` or `sacct --json` prints; an accounting log of PBS, Torque, LSF
+    (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip. What
+    its records lack, and which are no jobs, is counted and told.
+    Nothing is bought, and no daemon is asked: the queue is simulated, and each job that
+    waits is judged as the daemon does it. The policies never and at once are always
+    shown.
+    """
+    found: dict[str, PolicyResult] = {}
+    try:
+        trace = _read(path)
+        machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
+        picture = options.pop("picture")
+        site = SiteOptions(order=Order(options.pop("order")), **options)
+        _tell(trace, machine)
+        tried = PolicyFiles(files, site, machine)
+        worths = [*worth, *(FRONTIER if frontier else ())]
+        policies = list(tried.policies(trace, worths))
+        for text in tried.warnings(trace):
+            click.echo(text, err=True)
+        for policy, bought in policies:
+            found[policy.name] = _replay_one(trace, bought, policy)
+    except KeyboardInterrupt:
+        if found and not as_json:
+            _print_table(found)
+        click.echo("burst: stopped; the replay is not complete", err=True)
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(json_report(trace, found))
+    else:
+        _print_table(found)
+    # Last: a file that cannot be written must not cost what took minutes.
+    if picture is not None:
+        with show_wait(f"drawing {picture}"):
+            draw(picture, trace.name, found)
+
+
+def _print_table(found: Mapping[str, PolicyResult]) -> None:
+    rows = [{"policy": n, **msgspec.structs.asdict(r)} for n, r in found.items()]
+    print_rows(rows, _COLUMNS, Listing())
+
+
+def _read(path: Path) -> Trace:
+    """Read the trace. Raises TraceError."""
+    size = path.stat().st_size if path.is_file() else 0
+    with show_progress(f"reading {path.name}", size, "bytes") as show:
+        return read_trace(path, show)
+
+
+def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
+    """Return own nodes as the command says, else as the trace does."""
+    known = trace.machine
+    if known is None and nodes is None:
+        raise TraceError(
+            f"{trace.name}: does not say on how many nodes it was recorded",
+            f"give --nodes and --cores: {_least_text(trace)}",
+        )
+    cores = cores or (known.cores if known else trace.seen.node_cores or 1)
+    if nodes is None and known is not None:
+        nodes = -(-known.total // cores)
+    return Machine(nodes=nodes or 0, cores=cores)
+
+
+def _least_text(trace: Trace) -> str:
+    """Return in words on what the trace was recorded at least."""
+    seen, least = trace.seen, trace.seen.least
+    found = [f"at most {counted(seen.cores, 'core')} were in use at once"]
+    if seen.node_cores:
+        found.append(f"a job had up to {counted(seen.node_cores, 'core')} of a node")
+    if seen.nodes:
+        found.append(f"{counted(seen.nodes, 'node')} are named")
+    return (
+        f"in it {', '.join(found)}; the machine had at least --nodes {least.nodes}"
+        f" --cores {least.cores}"
+    )
+
+
+def _tell(trace: Trace, machine: Machine) -> None:
+    text = (
+        f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
+        f" {counted(machine.nodes, 'node')} of {counted(machine.cores, 'core')}"
+    )
+    text = "; ".join((text, *trace.left_out_texts, *trace.notes))
+    click.echo(text, err=True)
+
+
+def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:
+    with show_progress(policy.name, len(trace.jobs), "jobs") as show:
+        outcome = replay(trace.jobs, site, policy, show)
+    if outcome.turned_down:
+        told = counted(outcome.turned_down, "job")
+        click.echo(f"{policy.name}: no budget had the money for {told}", err=True)
+    unused = policy.unused()
+    if unused:
+        names = ", ".join(unused)
+        click.echo(f"{policy.name}: no job that waited is for: {names}", err=True)
+    return policy_result(trace.jobs, site.machine, outcome)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What is tried on a trace: never, at once, a worth, or the rules of a file."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from burst.config.policy import default_rule
+from burst.core.select.job_policy import narrowed
+from burst.core.worth.rules import JobFacts, RuleSet
+from burst.model.request import BurstPreferences
+from burst_replay.trace import Machine, TraceJob
+
+_ANY = BurstPreferences()
+
+
+class Asks(msgspec.Struct, frozen=True):
+    """What a policy asks for before it buys nodes for one job."""
+
+    worth: float
+    """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
+    wait: float = 0.0
+    """Seconds for which own nodes are tried first."""
+    preferences: BurstPreferences = _ANY
+    """Which offers and bursts the job may have, and by which rule."""
+
+
+class Policy:
+    """A name, and rules, as the daemon reads them. All jobs of a trace may burst."""
+
+    def __init__(
+        self,
+        name: str,
+        rules: RuleSet,
+        machine: Machine | None = None,
+        started: float = 0.0,
+        *,
+        by_file: bool = True,
+    ) -> None:
+        """`machine` tells nodes of cores; `started`: of the trace, since the epoch.
+
+        `by_file` is not set where one worth is asked for of all jobs at all times.
+        """
+        self.name = name
+        self.rules = [rule for rule, _ in rules.terms]
+        self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
+        """Whether what is asked for a job changes with the time."""
+        worth = self.rules[-1].worth or 0.0
+        self.forecasts = by_file or 0 < worth < math.inf
+        """Whether it may ask for a worth, so that run times are to be remembered."""
+        self._set, self._machine, self._started = rules, machine, started
+        self._asks: dict[str, Asks] = {}
+
+    def unused(self) -> list[str]:
+        """Return the rules, but for the last, that took no job that was asked about."""
+        return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
+
+    def asks(self, job: TraceJob, now: float) -> Asks:
+        """Return what is asked for a job at that time of the trace."""
+        facts = JobFacts(
+            userid=job.userid,
+            queue=job.queue,
+            bank=job.bank,
+            name=job.name,
+            nodes=self._machine.nodes_for(job.cores) if self._machine else 1,
+            duration=job.limit,
+            submitted=self._started + job.submit,
+        )
+        rule = self._set.find(facts, self._started + now)
+        if rule.name not in self._asks:
+            worth, wait = rule.worth or 0.0, rule.wait or 0.0
+            self._asks[rule.name] = Asks(worth, wait, narrowed(_ANY, rule))
+        return self._asks[rule.name]
+
+
+def worth_policy(worth: float, name: str = "") -> Policy:
+    """Return the policy of `--worth`."""
+    rules = RuleSet((default_rule(worth),))
+    return Policy(name or f"worth {worth:g}", rules, by_file=False)
+
+
+NEVER = worth_policy(math.inf, "never")
+AT_ONCE = worth_policy(0.0, "at once")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""The files of `burst replay --policy`, and how nodes are bought by each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from burst.cli.listing import money
+from burst.config import Seconds, Settings, load
+from burst.config.policy import as_tuple
+from burst.core.worth.budget import budget_warnings
+from burst.core.worth.rule_warnings import find_rule_warnings, named_users
+from burst.core.worth.rules import RuleSet
+from burst.errors import BurstError, ConfigError
+from burst.model.fsd import format_fsd
+from burst.model.scheduler import Order
+from burst.provider import Offer
+from burst.runtime.engine_config import find_userids
+from burst.runtime.provider_registry import load_providers
+from burst_replay.policies import AT_ONCE, NEVER, Policy, worth_policy
+from burst_replay.site import Site, sold_offers
+from burst_replay.trace import Machine, Trace
+
+
+class SiteOptions(msgspec.Struct, frozen=True):
+    """What the command line says of bought nodes, in seconds; None: as the file."""
+
+    boot: float | None
+    teardown: float
+    idle: float | None
+    price: float | None
+    order: Order
+
+
+class PolicyFiles:
+    """All files, and which policies are tried. A file of rules alone has the nodes of
+    the first that names providers, and so have policies without a file.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], options: SiteOptions, machine: Machine
+    ) -> None:
+        """Read them. Raises ConfigError."""
+        self._options = options
+        self._machine = machine
+        self._files = {path: load(path) for path in files}
+        self._sites = {
+            path: self._with_providers(path, settings)
+            for path, settings in self._files.items()
+            if settings.providers
+        }
+        first = next(iter(self._sites.values()), None)
+        self._usual = first or self._site(None, {})
+
+    def policies(
+        self, trace: Trace, worths: Sequence[float]
+    ) -> Iterator[tuple[Policy, Site]]:
+        """Yield each policy, each name once, with the nodes that it has."""
+        usual = self._usual
+        without = msgspec.structs.replace(usual.settings, budget=())
+        no_budgets = msgspec.structs.replace(usual, settings=without)
+        for policy in (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths))):
+            yield policy, no_budgets
+        for path, settings in self._files.items():
+            userids = userids_of(settings, trace)
+            rules = RuleSet(settings.rules, userids)
+            policy = Policy(str(path), rules, self._machine, trace.started)
+            site = self._sites.get(path) or _with_rules_of(usual, settings)
+            yield (
+                policy,
+                msgspec.structs.replace(site, started=trace.started, userids=userids),
+            )
+
+    def warnings(self, trace: Trace) -> Iterator[str]:
+        """Yield what rules and budgets of the files may not be meant to say."""
+        for path, settings in self._files.items():
+            # Of a lead's intake nothing is asked: all jobs may burst in a replay.
+            intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
+            alone = msgspec.structs.replace(settings, intake=intake)
+            userids = userids_of(settings, trace) if trace.numbers_of_host else None
+            found = find_rule_warnings(alone, userids)
+            for text in (*found, *_budget_warnings(settings, userids, trace)):
+                yield f"{path}: {text}"
+
+    def _with_providers(self, path: Path, settings: Settings) -> Site:
+        site = self._site(settings, _offers(path, settings))
+        idle, first = site.settings.deadlines.idle, site.offers[0]
+        if math.isinf(idle):
+            raise ConfigError(
+                f"{path}: deadlines.idle: inf: no burst would end", "give --idle"
+            )
+        of = f" ({first.key})" if first.offer.name else ""
+        click.echo(
+            f"{path}: a node and hour costs {money(first.offer.price)}{of}, nodes are"
+            f" online in {format_fsd(first.offer.join_time)}, idle bursts stay"
+            f" {format_fsd(idle)}",
+            err=True,
+        )
+        return site
+
+    def _site(
+        self, settings: Settings | None, offers: Mapping[str, Sequence[Offer]]
+    ) -> Site:
+        """Return the site by the options, else by the settings of a file, if any."""
+        options, known = self._options, settings or Settings()
+        idle = options.idle
+        if idle is None:
+            idle = 0.0 if settings is None else known.deadlines.idle
+        deadlines = msgspec.structs.replace(known.deadlines, idle=Seconds(idle))
+        return Site(
+            machine=self._machine,
+            order=options.order,
+            settings=msgspec.structs.replace(known, deadlines=deadlines),
+            offers=sold_offers(known, offers, options.price, options.boot),
+            teardown=options.teardown,
+        )
+
+
+def _with_rules_of(usual: Site, settings: Settings) -> Site:
+    """Return a site with the budgets of a file that names no providers."""
+    its = msgspec.structs.replace(
+        settings, deadlines=usual.settings.deadlines, plan=usual.settings.plan
+    )
+    return msgspec.structs.replace(usual, settings=its)
+
+
+def _budget_warnings(
+    settings: Settings, userids: Mapping[str, int] | None, trace: Trace
+) -> Iterator[str]:
+    """Yield them; `userids` is None where users are not numbers of this host."""
+    if userids is None:
+        named = [name for each in settings.budget for name in as_tuple(each.match.user)]
+        unknown = [
+            str(name)
+            for name in named
+            if not str(name).isdecimal() and name not in trace.users
+        ]
+        why = (
+            "has no job of that name"
+            if trace.users
+            else "has numbers of its own for users"
+        )
+        if unknown:
+            yield f"no budget counts for user {', '.join(unknown)}: the trace {why}"
+        userids = {**trace.users, **dict.fromkeys(unknown, 0)}
+    yield from budget_warnings(settings.budget, userids, trace.started)
+
+
+def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
+    """Return what the plug-ins of a file offer; nothing is made, and no cloud asked."""
+    try:
+        providers = load_providers(settings, "replay")
+        return {name: provider.offers() for name, provider in providers.items()}
+    except BurstError as error:
+        click.echo(f"{path}: its offers are not known: {error}", err=True)
+        return {}
+
+
+def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:
+    """Return the numbers of users that rules name, as far as the trace knows them."""
+    if trace.numbers_of_host:
+        return find_userids(named_users(settings))
+    return trace.users

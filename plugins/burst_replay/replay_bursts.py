@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+"""The bursts of a replay: which jobs get one, and when each is made and taken down.
+
+Which live burst a job gets, which offer is bought for it, and what budgets allow, is
+asked of the parts of a plan (`LiveNodes`, `why_unwanted`, `Purchases`). A whole plan
+for one job takes ten times as long. It would place bursts on rank slots and promise
+ranks to those that get none, and the cloud of a replay has no end.
+
+Times are those of the trace; what `burst.core` is told are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import msgspec
+
+from burst.config import LimitSettings, Seconds, Settings
+from burst.core.plan.catalog import OfferCatalog
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, LiveBurstWorth
+from burst.core.plan.eligible import IsolatedFacts, why_unwanted
+from burst.core.plan.failures import Failures
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.limits import Usage
+from burst.core.plan.live_nodes import LiveNodes
+from burst.core.plan.never import AllSlots
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.purchases import Purchases
+from burst.core.plan.rank_table import RankTable
+from burst.core.select.constraints import Constraints
+from burst.core.worth.budget import next_begin
+from burst.core.worth.comparison import purchase_of
+from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.ledger import (
+    Costs,
+    Entry,
+    NodeSeconds,
+    Payer,
+    Use,
+    count,
+    settle,
+)
+from burst.core.worth.online_times import OnlineTimes
+from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
+from burst.model.burst import BurstId, Lease
+from burst.model.jobid import JobId
+from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.shape import Shape
+from burst_replay.bought_burst import BoughtBurst
+from burst_replay.events import Due, EventQueue
+from burst_replay.policies import Asks, Policy
+from burst_replay.site import Site
+from burst_replay.spending import Spending
+from burst_replay.trace import TraceJob
+
+_NO_RANKS = LeadIdentity(
+    kind="replay",
+    version="",
+    uri="",
+    owner="",
+    hosts=(),
+    shapes=(),
+    bootstrap=Bootstrap(hosts=()),
+    endpoint="",
+    certificate="",
+)
+
+
+class ReplayBursts:
+    """All of them, each by its number; jobs by their place in the trace."""
+
+    def __init__(
+        self, jobs: Sequence[TraceJob], site: Site, policy: Policy, events: EventQueue
+    ) -> None:
+        self._jobs, self._site, self._policy = jobs, site, policy
+        self._events = events
+        self._settings = _settings_of(site)
+        self._spending = Spending(self._settings, site.userids)
+        self._times = _times_of(site)
+        self._catalog = OfferCatalog(
+            offers=site.offers, known=site.offers, failures=Failures()
+        )
+        self._slots = AllSlots((), Constraints(_NO_RANKS), frozenset())
+        self._wanted = cache(self._wanted_of)
+        self._purchase = cache(self._purchase_of)
+        self._on: dict[int, int] = {}
+        self._live: dict[int, BoughtBurst] = {}
+        # Of these: with nodes that no job has, without a job since this moment, and
+        # until when they are kept without one.
+        self._with_room: dict[int, BoughtBurst] = {}
+        self._emptied: set[int] = set()
+        self._idle_until: dict[int, float] = {}
+        self._leaving: dict[int, Entry] = {}
+        self._asked_again = math.inf
+        # What live bursts can give at a time, until something changes.
+        self._plan: tuple[float, LiveNodes] | None = None
+        self.made: dict[int, int] = {}
+        """How many nodes the burst has that was made for a job and ran it, by job."""
+        self.turned_down: set[int] = set()
+        """Jobs for which no budget had the money at some time."""
+        self.spent = NodeSeconds()
+        """What the nodes of bursts did that are gone."""
+        self.costs = Costs()
+        """What was paid for that."""
+
+    def serve(self, job: int, asks: Asks, at: float, now: float) -> float | None:
+        """Run a job on a live burst, or else on one that is made, where that pays.
+
+        `at` is when it would start on own nodes. Return when it starts; None where no
+        burst pays, or no budget has the money.
+        """
+        limit = self._jobs[job].limit
+        here = StartEstimate(expected=at, latest=at, earliest=at)
+        if self._with_room:
+            worth = LiveBurstWorth(here, limit, asks.worth, now)
+            demand = self._demand(job, asks, worth if asks.worth else None)
+            name = self._live_nodes(now).reuse(demand)
+            if name is not None:
+                self._use(int(name), demand, now)
+                return now
+        purchase = self._purchase(asks.preferences, self._nodes(job), limit)
+        if purchase is None or not judge(here, purchase, asks.worth, now).pays:
+            return None
+        return self._buy(self._demand(job, asks), now)
+
+    def end(self, job: int, now: float) -> bool:
+        """Note that a job has ended; tell whether it ran on a burst."""
+        number = self._on.pop(job, None)
+        if number is None:
+            return False
+        bought, rules = self._live[number], self._policy.rules
+        bought.end(JobId(job + 1), rules, self._times, self._epoch(now))
+        self._with_room[number] = bought
+        if not bought.busy:
+            self._emptied.add(number)
+        self._plan = None
+        return True
+
+    def handle(self, what: Due, number: int, now: float) -> bool:
+        """Do what is due for a burst; tell whether money has come back."""
+        if what is Due.GONE:
+            at = self._epoch(now)
+            entry = count(self._leaving.pop(number), Use(), at, joined=True)
+            settled = settle(entry, at)
+            self._spending.settle(settled)
+            self.spent = _sum(self.spent, entry.spent)
+            self.costs = self.costs.plus(settled.costs)
+            self._plan = None
+            return bool(self.turned_down)
+        if self._idle_until.get(number) == now:
+            self._take_down(number, now)
+        return False
+
+    def release_empty(self, now: float) -> None:
+        """Take down, in time, bursts whose nodes no waiting job has taken."""
+        for number in sorted(self._emptied):
+            bought = self._live[number]
+            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.kept
+            if left:
+                self._idle_until[number] = now + left
+                self._events.push(now + left, Due.IDLE, number)
+            elif not bought.busy:
+                self._take_down(number, now)
+        self._emptied.clear()
+
+    def _demand(
+        self, job: int, asks: Asks, worth: LiveBurstWorth | None = None
+    ) -> Demand:
+        """Return what a plan would be asked for a job."""
+        facts, number = self._jobs[job], JobId(job + 1)
+        since = self._epoch(facts.submit)
+        self._spending.tell(number, facts, since)
+        cores = self._site.machine.cores
+        return Demand(
+            job=number,
+            userid=facts.userid,
+            request=ResourceRequest(
+                nodes=0, slots=self._nodes(job), cores_per_slot=cores
+            ),
+            preferences=asks.preferences,
+            since=since,
+            duration=facts.limit,
+            live_worth=worth,
+        )
+
+    def _live_nodes(self, now: float) -> LiveNodes:
+        """Return what live bursts can give to jobs at a time."""
+        if self._plan is None or self._plan[0] != now:
+            at, plan = self._epoch(now), self._settings.plan
+            context = PlanContext(
+                now=at,
+                table=RankTable((), LeasableRanks(), frozenset(), at),
+                slots=self._slots,
+                catalog=self._catalog,
+                usage=Usage(LimitSettings(), {}, self._may_buy(at)),
+                live=[
+                    bought.view(at)
+                    for bought in self._with_room.values()
+                    if plan.share or not bought.busy
+                ],
+                settings=plan,
+            )
+            eligible = context.eligible(IsolatedFacts(_NO_RANKS))
+            self._plan = now, LiveNodes(context, eligible)
+        return self._plan[1]
+
+    def _may_buy(self, at: float) -> Purchases:
+        """Return what budgets allow."""
+        return self._spending.purchases(self._live.values(), self._leaving.values(), at)
+
+    def _purchase_of(
+        self, wish: BurstPreferences, nodes: int, limit: float
+    ) -> Purchase | None:
+        """Return what a burst of the first offer comes to that a job may have."""
+        wanted = self._wanted(wish)
+        if not wanted:
+            return None
+        return purchase_of(wanted[0], nodes, limit, OnlineTimes(self._times))
+
+    def _wanted_of(self, wish: BurstPreferences) -> Sequence[ProviderOffer]:
+        """Return the offers that a job may have, in the order of preference."""
+        return [
+            each for each in self._site.offers if not why_unwanted(wish, each.terms)
+        ]
+
+    def _buy(self, demand: Demand, now: float) -> float | None:
+        """Make a burst of the first offer for which there is money.
+
+        Return when it is online.
+        """
+        at = self._epoch(now)
+        may_buy, again = self._may_buy(at), math.inf
+        for offered in self._wanted(demand.preferences):
+            end = offered.lease_end and at + offered.lease_end
+            candidate = msgspec.structs.replace(offered, lease_end=end)
+            refused = may_buy.refuse(candidate, demand, demand.request.slots)
+            if refused is None:
+                return self._make(candidate, demand, now)
+            if refused.reason is Reason.OVER_BUDGET:
+                again = next_begin(self._settings.budget, at) - self._site.started
+        self.turned_down.add(_place(demand))
+        if again not in (self._asked_again, math.inf):
+            self._asked_again = again
+            self._events.push(again, Due.MONEY, 0)
+        return None
+
+    def _make(self, candidate: ProviderOffer, demand: Demand, now: float) -> float:
+        """Make a burst for a job; return when it is online."""
+        offer, number, job = candidate.offer, len(self.made), _place(demand)
+        lease = Lease(
+            id=BurstId(str(number)),
+            provider=candidate.provider,
+            offer=offer.name,
+            slot="",
+            hosts=("",) * demand.request.slots,
+            ranks=(0,),
+            shape=Shape(self._site.machine.cores),
+            userids=(self._jobs[job].userid,),
+            created=self._epoch(now),
+            price=offer.price,
+            fee=offer.fee,
+            priced_by=candidate.priced_by,
+            end=candidate.lease_end,
+        )
+        online = now + offer.join_time
+        payer, up = self._payer(demand), self._epoch(online)
+        self._live[number] = BoughtBurst(lease, demand, payer, up, self._settings)
+        self._on[job] = number
+        self.made[job] = lease.nodes
+        self._plan = None
+        return online
+
+    def _use(self, number: int, demand: Demand, now: float) -> None:
+        """Run a job on the nodes that it has got of a live burst."""
+        bought = self._live[number]
+        bought.use(demand, self._payer(demand), self._epoch(now))
+        self._idle_until.pop(number, None)
+        if not bought.free:
+            del self._with_room[number]
+        self._on[_place(demand)] = number
+        self._plan = None
+
+    def _payer(self, demand: Demand) -> Payer:
+        job = self._jobs[_place(demand)]
+        return Payer(job.userid, job.bank, job.queue, demand.preferences.rule)
+
+    def _take_down(self, number: int, now: float) -> None:
+        self._with_room.pop(number)
+        self._idle_until.pop(number, None)
+        self._leaving[number] = self._live.pop(number).take_down(self._epoch(now))
+        self._events.push(now + self._site.teardown, Due.GONE, number)
+        self._plan = None
+
+    def _nodes(self, job: int) -> int:
+        return self._site.machine.nodes_for(self._jobs[job].cores)
+
+    def _epoch(self, now: float) -> float:
+        return self._site.started + now
+
+
+def _place(demand: Demand) -> int:
+    """Return the place in the trace of the job of a demand."""
+    assert demand.job is not None
+    return demand.job - 1
+
+
+def _sum(one: NodeSeconds, other: NodeSeconds) -> NodeSeconds:
+    pairs = zip(
+        msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True
+    )
+    return NodeSeconds(*(a + b for a, b in pairs))
+
+
+def _settings_of(site: Site) -> Settings:
+    """Return the settings with deadlines by which all is reserved that is paid.
+
+    The replay ends no burst for being late.
+    """
+    deadlines = site.settings.deadlines
+    boot = max((each.offer.join_time for each in site.offers), default=0.0)
+    deadlines = msgspec.structs.replace(
+        deadlines,
+        join=Seconds(max(deadlines.join, boot)),
+        reap=Seconds(max(deadlines.reap, site.teardown)),
+    )
+    return msgspec.structs.replace(site.settings, deadlines=deadlines)
+
+
+def _times_of(site: Site) -> Mapping[str, ProviderTimes]:
+    """Return what would be known of past bursts: how long they are taken down."""
+    known = StageTimes(teardown=(site.teardown,))
+    found: dict[str, ProviderTimes] = {}
+    for each in site.offers:
+        kinds = found.get(each.provider, ProviderTimes()).kinds
+        kinds = {**kinds, kind_of(each.offer.name, 1): known}
+        found[each.provider] = ProviderTimes(kinds)
+    return found

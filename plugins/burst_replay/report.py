@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What each policy would have given: the figures of the table and of `--json`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from burst.core.worth.money import to_units
+from burst_replay.simulator import ReplayOutcome
+from burst_replay.trace import Machine, Trace, TraceJob
+
+
+class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one policy came to on a trace. All but the last four are in `--json`."""
+
+    mean_wait_s: float
+    """Of the jobs that ran, in seconds."""
+    p95_wait_s: float
+    """19 of 20 jobs that ran waited at most so long, in seconds."""
+    own_node_hours: float
+    """Work on own nodes."""
+    bought_node_hours: float
+    """All that was paid: work, idle, boot and tear-down."""
+    bought_share: float
+    """Bought node-hours by the node-hours of work of all jobs, 0.01 for a percent."""
+    money: float
+    bursts: int
+    refused: int
+    """Jobs that never ran: own nodes are too few, and none were bought."""
+    work: float
+    """What of `money` was for work, and so on."""
+    idle: float
+    boot: float
+    teardown: float
+
+
+_PARTS = ("work", "idle", "boot", "teardown")
+
+
+def policy_result(
+    jobs: Sequence[TraceJob], machine: Machine, outcome: ReplayOutcome
+) -> PolicyResult:
+    """Put the figures together."""
+    waits = sorted(wait for wait in outcome.waits if wait < math.inf)
+    all_work = sum(job.run_time * job.cores for job in jobs) / machine.cores / 3600.0
+    spent, costs = outcome.spent, outcome.costs
+    bought = (spent.work + spent.idle + spent.boot + spent.teardown) / 3600.0
+    return PolicyResult(
+        mean_wait_s=math.fsum(waits) / len(waits) if waits else 0.0,
+        p95_wait_s=waits[math.ceil(0.95 * len(waits)) - 1] if waits else 0.0,
+        own_node_hours=outcome.own_work,
+        bought_node_hours=bought,
+        bought_share=bought / all_work if all_work else 0.0,
+        money=to_units(costs.total),
+        bursts=outcome.bursts,
+        refused=len(jobs) - len(waits),
+        work=to_units(costs.work),
+        idle=to_units(costs.idle),
+        boot=to_units(costs.boot),
+        teardown=to_units(costs.teardown),
+    )
+
+
+def json_report(trace: Trace, found: dict[str, PolicyResult]) -> dict[str, Any]:
+    """Return what `--json` prints."""
+    policies = {policy: msgspec.structs.asdict(row) for policy, row in found.items()}
+    for row in policies.values():
+        for part in _PARTS:
+            del row[part]
+    return {
+        "trace": trace.name,
+        "jobs": len(trace.jobs),
+        "left_out": trace.left_out,
+        "notes": trace.notes,
+        "policies": policies,
+    }

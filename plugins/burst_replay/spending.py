@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""The budgets of a replay: what is settled, and what may yet be bought.
+
+Days, weeks and months are those of the trace. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from burst.config import Settings
+from burst.core.plan.purchases import NO_PURCHASES, Purchases
+from burst.core.worth.budget import Accounts, Budgets
+from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.periods import Period, day_of, groups_of
+from burst.model.jobid import JobId
+from burst.model.lead import JobState, JobView
+from burst_replay.bought_burst import BoughtBurst
+from burst_replay.trace import TraceJob
+
+# No window of a budget is longer than a month; a burst counts in that of its making.
+_KEPT_S = 100 * 86400.0
+
+
+class Spending:
+    """The money of one replay."""
+
+    def __init__(self, settings: Settings, userids: Mapping[str, int]) -> None:
+        """`userids` as `World.userids`."""
+        self._settings = settings
+        self._userids = userids
+        self._periods: dict[str, Period] = {}
+        self._jobs: dict[JobId, JobView] = {}
+
+    def tell(self, number: JobId, job: TraceJob, at: float) -> None:
+        """Tell of a job for which something may be bought; `at`: when it came."""
+        if self._settings.budget:
+            self._jobs[number] = JobView(
+                id=number,
+                userid=job.userid,
+                bank=job.bank,
+                queue=job.queue,
+                state=JobState.SCHED,
+                urgency=16,
+                request=None,
+                t_submit=at,
+            )
+
+    def purchases(
+        self, live: Collection[BoughtBurst], leaving: Iterable[Entry], now: float
+    ) -> Purchases:
+        """Return what may be bought at a time; `leaving` are not settled yet."""
+        if not self._settings.budget:
+            return NO_PURCHASES
+        bursts = {each.burst.id: each.burst for each in live}
+        entries = {each.burst.id: each.entry for each in live}
+        others = {entry.burst: entry for entry in leaving}
+        known = Accounts({**entries, **others}, self._periods, {}, self._userids)
+        budgets = Budgets(self._settings.budget, known, now)
+        found = Purchases(budgets, self._settings, self._jobs, now)
+        found.know(bursts, entries)
+        return found
+
+    def settle(self, settled: SettledBurst) -> None:
+        """Count what a burst has cost."""
+        if not self._settings.budget:
+            return
+        day = day_of(settled.made)
+        known = self._periods.get(day, Period())
+        self._periods[day] = known.plus(groups_of(settled), 1)
+        oldest = day_of(max(0.0, settled.ended - _KEPT_S))
+        self._periods = {key: its for key, its in self._periods.items() if key > oldest}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What is counted of a report, for its page and for the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from burst_report.words import quantile
+
+Row = Mapping[str, Any]
+FAILED = ("failed", "timeout", "reclaimed")
+"""Results of bursts that did not end as they should."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """How long jobs waited that ran on bursts, in seconds, and would have here."""
+
+    jobs: int
+    """That have started."""
+    median: float
+    slow: float
+    """What nine of ten do not exceed."""
+    known: int
+    """Of which it was forecast when they would start on own nodes."""
+    median_known: float
+    """Of those: how long they did wait."""
+    median_here: float
+    """Of those: how long they were expected to wait."""
+    saved: float
+    """Of those: all waits that were spared, less those that were longer, together."""
+
+
+def waits_of(found: Row) -> Waits | None:
+    """Return how long jobs waited; None where none has started."""
+    started = [job for job in found["jobs"] if job["started"] is not None]
+    if not started:
+        return None
+    waited = sorted(map(wait, started))
+    known = [job for job in started if job["here"] is not None]
+    with_bursts = sorted(map(wait, known))
+    here = sorted(map(wait_here, known))
+    return Waits(
+        jobs=len(started),
+        median=quantile(waited, 0.5),
+        slow=quantile(waited, 0.9),
+        known=len(known),
+        median_known=quantile(with_bursts, 0.5) if known else 0.0,
+        median_here=quantile(here, 0.5) if known else 0.0,
+        saved=sum(here) - sum(with_bursts),
+    )
+
+
+def wait(job: Row) -> float:
+    """Return how long a job that has started waited, in seconds."""
+    return max(0.0, float(job["started"] - job["submitted"]))
+
+
+def wait_here(job: Row) -> float:
+    """Return how long a job was expected to wait for own nodes, in seconds."""
+    return max(0.0, float(job["here"] - job["submitted"]))
+
+
+def failures(found: Row) -> list[Row]:
+    """Return the bursts that did not end as they should, the latest first."""
+    return [row for row in reversed(found["bursts"]) if row["result"] in FAILED]
+
+
+def results(found: Row) -> Counter[str]:
+    """Return how many bursts ended with each result, and how many live."""
+    return Counter(
+        "live" if row["state"] != "inactive" else row["result"] or "result not known"
+        for row in found["bursts"]
+    )
+
+
+def sums(found: Row) -> dict[str, float]:
+    """Return the sums of all months, by kind of money."""
+    total: Counter[str] = Counter()
+    for month in found["cost"]["months"]:
+        total.update({k: v for k, v in month.items() if k != "month"})
+    return {key: float(value) for key, value in total.items()}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""`burst watch` as a command: on a terminal the screen, else what there is now."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from burst.cli.daemon_call import ask_or_read
+from burst.cli.listing import Listing, print_rows
+from burst.cli.target import Target, target_options
+from burst.errors import BurstError
+from burst.model.printable import printable
+from burst_watch.rows import STATUS, WIDE, headline, sections, troubles
+
+
+@click.command()
+@click.option(
+    "--every",
+    type=click.FloatRange(0.2, 3600.0),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often the daemon is asked.",
+)
+@target_options
+def watch(every: float, target: Target) -> None:
+    """Show live what waits, what bursts and what that costs.
+
+    Keys explain what is selected, take a burst down, or release a job; ? lists them.
+    Users other than the instance owner see their own jobs and bursts. If the daemon
+    goes away, that is said, and it is asked again and again. Where the output is no
+    terminal, or one that cannot move its cursor, what there is now is printed once.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and _has_cursor()):
+        _print_once(target)
+        return
+    try:
+        # Textual takes half a second to import, and may be missing.
+        from burst_watch.app import WatchApp  # noqa: PLC0415
+    except ImportError as error:
+        raise BurstError(
+            f"burst watch needs Textual: {error}",
+            "pip install 'flux-burst-orchestrator[watch]'",
+        ) from error
+    app = WatchApp(target.lead, every)
+    app.run()
+    sys.exit(app.return_code or 0)
+
+
+def _has_cursor() -> bool:
+    return os.environ.get("TERM", "") not in {"dumb", "unknown"}
+
+
+def _print_once(target: Target) -> None:
+    with target.lead() as lead:
+        found = ask_or_read(lead, target, *STATUS)
+    told = (f"burst watch  {found['lead']['uri']}", headline(found))
+    for line in (*told, *troubles(found, "")):
+        click.echo(printable(line))
+    for section in sections(found, WIDE):
+        click.echo()
+        print_rows(section.rows, section.columns, Listing())
+    click.echo(
+        "this is no terminal with a cursor, so that is all; burst status has --json",
+        err=True,
+    )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Policies and sites of tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from burst_replay.policies import Policy
+from burst_replay.site import Site, usual_offer
+from burst_replay.trace import Machine
+
+from burst.core.worth.rules import RuleSet
+from burst.model.scheduler import Order
+from tests.builders import settings
+
+
+def rules_of(*tables: dict[str, Any], machine: Machine, by_file: bool = True) -> Policy:
+    """Return the policy of such `[[policy]]` tables."""
+    providers = {name: {"type": "fake"} for each in tables for name in _named(each)}
+    found = settings(policy=list(tables), providers=providers).rules
+    return Policy("rule", RuleSet(found), machine, by_file=by_file)
+
+
+def _named(table: dict[str, Any]) -> list[str]:
+    named: list[str] = table.get("providers", [])
+    return named
+
+
+def site_of(
+    machine: Machine,
+    order: Order = Order.EASY,
+    boot: float = 300.0,
+    teardown: float = 60.0,
+    **tables: Any,
+) -> Site:
+    """Return a site with one offer of price 1; idle bursts are not kept by default."""
+    tables["deadlines"] = {"idle": "0s", **tables.get("deadlines", {})}
+    return Site(
+        machine,
+        order,
+        settings=settings(**tables),
+        offers=(usual_offer(boot=boot),),
+        teardown=teardown,
+    )
+
+
+def with_offer(site: Site, provider: str, lease_end: float = 0.0, **offer: Any) -> Site:
+    """Return the site with an offer more, which is taken after the others."""
+    usual = usual_offer(provider=provider)
+    more = msgspec.structs.replace(
+        usual,
+        offer=msgspec.structs.replace(usual.offer, **offer),
+        lease_end=lease_end,
+    )
+    return msgspec.structs.replace(site, offers=(*site.offers, more))

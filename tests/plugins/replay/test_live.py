@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""A replay of what a daemon recorded decides as that daemon did, job by job.
+
+Both sides see the same times: see `tests.plugins.replay.recorded_run`. What the replay
+is told beside the record is the machine, the order of the scheduler, the time to boot,
+and the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_replay.policies import Policy
+from burst_replay.read_trace import read_trace
+from burst_replay.simulator import replay
+from burst_replay.site import Site, usual_offer
+from burst_replay.trace import Machine
+
+from burst.core.worth.rules import RuleSet
+from burst.model.scheduler import Order
+from tests.builders import settings
+from tests.plugins.replay.recorded_run import (
+    BOOT_S,
+    CORES,
+    PlannedJob,
+    RecordedRun,
+    draw_jobs,
+)
+
+OWN_NODES = 4
+TOLERANCE_S = 0.001
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one job."""
+
+    bought: int
+    """Nodes of the burst that was made for it; 0 for none."""
+    wait: float
+
+
+def live(jobs: Sequence[PlannedJob], record: Path, **tables: Any) -> list[Outcome]:
+    """Run them with the daemon's engine, which records what happens."""
+    run = RecordedRun(OWN_NODES, record, **tables)
+    run.run(jobs)
+    found = []
+    for number, job in sorted(run.lead.jobs.items()):
+        lent = not run.lead.ran_on[number] <= run.lead.own
+        assert lent or number not in run.bought
+        wait = job.t_start - job.t_submit
+        found.append(Outcome(run.bought.get(number, 0), wait))
+    return found
+
+
+def replayed(record: Path, tables: Mapping[str, Any]) -> list[Outcome]:
+    """Replay the record by the same settings."""
+    trace = read_trace(record)
+    assert not trace.left_out
+    machine = Machine(OWN_NODES, CORES)
+    found_in = settings(**tables)
+    policy = Policy("same", RuleSet(found_in.rules), machine, trace.started)
+    site = Site(
+        machine,
+        Order.FIFO,
+        settings=found_in,
+        offers=(usual_offer(boot=BOOT_S),),
+        teardown=0.0,
+        started=trace.started,
+    )
+    found = replay(trace.jobs, site, policy)
+    return [
+        Outcome(nodes, wait)
+        for nodes, wait in zip(found.made, found.waits, strict=True)
+    ]
+
+
+TABLES: Mapping[str, Any] = {
+    "plan": {"share": False},
+    "deadlines": {"idle": "0s"},
+}
+RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "half an hour": [{"worth": 0.5, "wait": "0s"}],
+    "two hours": [{"worth": 2.0, "wait": "0s"}],
+    "some after a while, some at once": [
+        {"match": {"nodes": ">=3"}, "worth": 0.2, "wait": "20m"},
+        {"match": {"name": "app-1"}, "worth": 0.0, "wait": "0s"},
+        {"worth": 1.0, "wait": "0s"},
+    ],
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("seed", "users", "rules"),
+    [
+        (1, 5, "some after a while, some at once"),
+        (2, 1_000_000, "two hours"),
+    ],
+)
+def test_a_replay_decides_as_the_daemon_did(
+    seed: int, users: int, rules: str, tmp_path: Path
+) -> None:
+    """Of few users, whose past runs and idle bursts count, or of as many as jobs."""
+    compare(seed, users, {**TABLES, "policy": RULES[rules]}, tmp_path / "jobs")
+
+
+# By the third rules the daemon ends an idle burst that is in the way of a job, which
+# the replay does not know.
+@pytest.mark.no_cover
+@pytest.mark.parametrize("rules", ["half an hour", "two hours"])
+def test_idle_bursts_are_kept_for_as_long_as_the_daemon_does(
+    rules: str, tmp_path: Path
+) -> None:
+    """For an hour, or for as long as that costs less than to make them again."""
+    plan = {"share": False, "spread": False}
+    kept = {"plan": plan, "deadlines": {"idle": "1h"}, "policy": RULES[rules]}
+    compare(1, 5, kept, tmp_path / "jobs")
+
+
+def compare(seed: int, users: int, tables: Mapping[str, Any], record: Path) -> None:
+    """Run a workload, and replay it."""
+    jobs = draw_jobs(seed, 150, OWN_NODES, users)
+    was = live(jobs, record, **tables)
+    would_be = replayed(record, tables)
+    assert len(was) == len(would_be) == len(jobs)
+    differ = [
+        (number, before, now)
+        for number, (before, now) in enumerate(zip(was, would_be, strict=True))
+        if before.bought != now.bought or abs(before.wait - now.wait) > TOLERANCE_S
+    ]
+    assert differ == []
+    # It is no run of which nothing could be told.
+    bursted = sum(1 for outcome in was if outcome.bought)
+    waited = sum(1 for outcome in was if not outcome.bought and outcome.wait)
+    assert bursted >= 20
+    assert waited >= 8

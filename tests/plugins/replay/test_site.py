@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""What is bought in a replay, at which price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from burst_replay.policies import Policy
+from burst_replay.simulator import replay
+from burst_replay.site import Site, sold_offers
+from burst_replay.trace import Machine, TraceJob
+
+from burst.config import Settings
+from burst.core.plan.offers import ProviderOffer
+from burst.core.worth.rules import RuleSet
+from tests.builders import offer, settings
+
+OFFERS = {
+    "gke": (offer("n2", price=2.0, join_time=120.0), offer("c3", price=3.0)),
+    "kube": (offer("pool", price=1.0, join_time=30.0),),
+}
+
+
+def site(**tables: Any) -> Settings:
+    providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
+    found: Settings = settings(providers=providers, **tables)
+    return found
+
+
+def shown(sold: Sequence[ProviderOffer]) -> list[tuple[str, float, float]]:
+    return [(o.key, o.offer.price, o.offer.join_time) for o in sold]
+
+
+def test_the_core_takes_the_cheapest_by_the_prices_of_the_site() -> None:
+    sold = sold_offers(site(prices={"kube.pool": 2.5}), OFFERS)
+    assert shown(sold) == [
+        ("gke/n2", 2.0, 120.0),
+        ("kube/pool", 2.5, 30.0),
+        ("gke/c3", 3.0, 300.0),
+    ]
+
+
+def test_what_the_command_says_overrules_all_offers() -> None:
+    sold = sold_offers(site(), OFFERS, price=0.0, boot=9.0)
+    assert {each[1:] for each in shown(sold)} == {(0.0, 9.0)}
+
+
+@pytest.mark.parametrize(("price", "fee"), [(None, 0.5), (3.0, 0.0)])
+def test_a_price_that_the_command_says_has_no_fee(
+    price: float | None, fee: float
+) -> None:
+    sold = sold_offers(site(), {"gke": (offer("n2", fee=0.5),)}, price=price)
+    assert [each.offer.fee for each in sold] == [fee]
+
+
+@pytest.mark.parametrize(
+    ("prices", "offers", "price"),
+    [({}, {}, 1.0), ({}, {"gke": (offer("n2"),)}, 1.0), ({"gke.x": 4}, {}, 4.0)],
+)
+def test_where_no_offer_has_a_price(
+    prices: dict[str, float], offers: dict[str, Any], price: float
+) -> None:
+    sold = sold_offers(site(prices=prices), offers)
+    assert {each[1:] for each in shown(sold)} == {(price, 300.0)}
+
+
+def test_where_no_offer_is_known_each_provider_has_one() -> None:
+    sold = sold_offers(site(), {}, boot=0.0)
+    assert shown(sold) == [("gke/", 1.0, 0.0), ("kube/", 1.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "money", "wait"),
+    [
+        ({}, 1.0, 30.0),
+        ({"providers": ["gke"]}, 2.0, 120.0),
+        ({"providers": ["gke"], "max_price": 1.5}, 0.0, math.inf),
+        ({"max_price": 1.5, "wait": "5m"}, 1.0, 30.0),
+    ],
+)
+def test_a_rule_buys_the_first_offer_that_it_allows(
+    rule: dict[str, Any], money: float, wait: float
+) -> None:
+    """For an hour, on a machine that is too small; boot and tear-down are paid, too."""
+    found = site(policy=[rule])
+    small = Machine(1, 1)
+    sells = Site(small, offers=sold_offers(found, OFFERS))
+    job = TraceJob(0.0, 3600.0, 2, 3600.0)
+    policy = Policy("x", RuleSet(found.rules), small)
+    outcome = replay([job], sells, policy)
+    assert outcome.waits == [wait]
+    assert outcome.costs.work == 2e6 * money
