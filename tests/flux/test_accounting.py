@@ -340,7 +340,7 @@ def test_on_a_real_lead_a_bank_pays_for_its_users_only(site: Site) -> None:
         foreign = site.submit("-N2", "--requires=burst", "--bank=art", *HOSTNAME)
         default = site.submit("-N2", "--requires=burst", *HOSTNAME)
         site.wait_for_job(default, "COMPLETED")
-        assert "bank art is not its user's by flux-accounting" in site.explain(foreign)
+        assert "its user may not use bank art" in site.explain(foreign)
         assert site.jobs("{user.burst.state}", foreign) == "waiting"
         assert len(site.bursts()) == 1
         site.flux("cancel", foreign)

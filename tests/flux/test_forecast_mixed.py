@@ -128,5 +128,10 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
     # An interval that has everything in it would tell nothing.
     known = list(submitted)[FIRST:]
     waits = (starts[job] - submitted[job] for job in known if job in told)
-    wrong = (abs(starts[job] - told[job].expected) for job in known if job in told)
+    # Less what Flux takes on a busy machine, which no forecast knows.
+    wrong = (
+        max(0.0, abs(starts[job] - told[job].expected) - _LATE_S)
+        for job in known
+        if job in told
+    )
     assert sum(wrong) <= sum(waits) / 2, (told, starts)
