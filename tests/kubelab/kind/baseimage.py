@@ -8,6 +8,7 @@ were fetched before, where there was a network.
 import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.kubelab.mkimage import PATH_ENV
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WHEELS = "BURST_TEST_WHEELS"
 """Names the folder of wheels."""
-EXTRAS = "ensemble,flux,gke,kube"
+DOCKERFILE = ROOT / "Dockerfile"
 UNWANTED = ("site-packages", "dist-packages", "test", "idlelib", "config-*", "tkinter")
 BALLAST = (
     *("./usr/bin/ctr", "./usr/bin/containerd*", "./usr/sbin/runc", "./usr/share", "./var"),
@@ -32,14 +33,14 @@ BALLAST = (
 
 def fetch():
     """-> the folder of wheels for the Dockerfile, made by this machine's pip."""
-    pins = ROOT / "constraints.txt"
-    inputs = [pins, ROOT / "pyproject.toml"]
+    inputs = [ROOT / "constraints.txt", ROOT / "pyproject.toml", DOCKERFILE]
     return wheelhouse(b"".join(path.read_bytes() for path in inputs), _wheels)
 
 
 def _wheels(folder):
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", folder]
-    wanted = ["--constraint", ROOT / "constraints.txt", f"{ROOT}[{EXTRAS}]", "hatchling"]
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
+    wanted = ["--constraint", ROOT / "constraints.txt", f"{ROOT}[{extras}]", "hatchling"]
     try:
         subprocess.run([*map(str, pip), *map(str, wanted)], check=True)
     except subprocess.CalledProcessError as error:
