@@ -67,7 +67,7 @@ def make(tag, programs=(), change=""):
 
 def contents(programs=()):
     """-> the files and folders of this machine that are in the image."""
-    found = {ROOT / "burst", *python_paths(sys.executable)}
+    found = {ROOT / "burst", ROOT / "plugins", *python_paths(sys.executable)}
     found |= {pathlib.Path(shutil.which(program)) for program in programs}
     flux = shutil.which("flux")
     if flux:
