@@ -52,6 +52,8 @@ def down(
     """
     if bool(typed) == bool(tag):
         raise click.UsageError("name bursts, or a tag by --tag")
+    if tag and (asked["provider"] or asked["force"]):
+        raise click.UsageError("--tag goes without --provider and --force")
     with target.lead() as lead:
 
         def look() -> Row:
@@ -60,7 +62,10 @@ def down(
         # All of them are found before the first is taken down.
         if tag:
             rows = look()["bursts"]
-            found = [row["id"] for row in rows if row.get("tag") == tag]
+            live = (row for row in rows if row["state"] != "inactive")
+            found = [row["id"] for row in live if row.get("tag") == tag]
+            if not found:
+                click.echo(f"no burst with tag {tag} is live; its jobs that wait end")
         else:
             found = list(dict.fromkeys(find_burst(each, look) for each in typed))
         named = [{"tag": tag}] if tag else [{"burst": burst} for burst in found]

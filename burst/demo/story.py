@@ -115,13 +115,14 @@ class Story:
         if self.mode != "hold":
             words += ["--mode", self.mode]
         text = self._type("burst", "lead", "init", str(self.directory), *words)
-        if self.mode != "hold":
-            scripts = (self.directory / name for name in ("start", "env"))
-            text = "".join(path.read_text() for path in scripts)
-        brokers, uri = read_instructions(text)
         if self._stand_in:
             brokers = self._stand_in.brokers(self.directory, parse_hostlist(OWN))
             uri = self._stand_in.uri(self.directory)
+        else:
+            if self.mode != "hold":
+                scripts = (self.directory / name for name in ("start", "env"))
+                text = "".join(path.read_text() for path in scripts)
+            brokers, uri = read_instructions(text)
         self._set_up()
         self.processes.environment["FLUX_URI"] = uri
         for number, argv in enumerate(brokers):

@@ -293,7 +293,7 @@ class ServiceApi:
                 what = f"request {option}"
                 raise Denied(f"{what}: only the instance owner may do that")
         demand = request_for_guest(asked.nodes, asked.provider, userid)
-        return self._make_burst(MoreNodes(demand=demand))
+        return self._make_burst(MoreNodes(demand=demand, least=asked.least))
 
     def _make_burst(self, wanted: MoreNodes) -> Row:
         demand, userid = wanted.demand, wanted.demand.userid

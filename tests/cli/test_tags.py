@@ -52,5 +52,10 @@ def test_nodes_are_given_to_jobs_with_their_tag_alone(shared: Shared) -> None:
     for words in ((), (made, "--tag", "day")):
         said = cli.run("down", *words)
         assert "name bursts, or a tag by --tag" in said.stderr
-    cli.run("down", "--tag", "day")
+    for option in (("--force",), ("--provider", "local")):
+        said = cli.run("down", "--tag", "day", *option)
+        assert "--tag goes without --provider and --force" in said.stderr
+    assert f"{made} is gone after" in cli.run("down", "--tag", "day").stdout
     assert cli.row(made)["state"] == "inactive"
+    said = cli.run("down", "--tag", "day")
+    assert said.lines == ["no burst with tag day is live; its jobs that wait end"]
