@@ -15,8 +15,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError
 
 MAX_PAYLOAD_BYTES = 256 * 1024
@@ -179,6 +178,6 @@ def read_payload(text: bytes) -> dict[str, Any]:
     """
     check_length(text)
     try:
-        return msgspec.json.decode(text or b"{}", type=dict[str, Any])
+        return from_json(text or b"{}", dict[str, Any])
     except MALFORMED as error:
         raise BurstError(f"not an object: {error}") from error

@@ -23,6 +23,8 @@ class Module(NamedTuple):
     imports: list[tuple[str, str]]
     """The modules that names are imported from, each with the name."""
     classes: list[str]
+    decodes: list[str]
+    """Calls of msgspec that decode a type which `burst.decode` has not prepared."""
 
 
 def modules(*under: str) -> Iterator[tuple[Path, Module]]:
@@ -39,7 +41,19 @@ def read(path: Path) -> Module:
     return Module(
         [(n.module, alias.name) for n in froms if n.module for alias in n.names],
         [node.name for node in tree.body if isinstance(node, ast.ClassDef)],
+        [ast.unparse(node) for node in ast.walk(tree) if decodes_unprepared(node)],
     )
+
+
+def decodes_unprepared(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func)
+    if called.endswith(".decode") and not node.keywords:
+        return False
+    decodes = called.endswith((".convert", ".Decoder", ".decode"))
+    prepared = "prepared(" in ast.unparse(node)
+    return called.startswith("msgspec.") and decodes and not prepared
 
 
 def test_no_module_imports_a_private_name_of_another() -> None:
@@ -72,6 +86,16 @@ def test_a_public_class_name_is_defined_once() -> None:
             if not name.startswith("_"):
                 places[name].append(str(path))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_types_are_prepared_before_they_are_decoded() -> None:
+    """Else two threads that decode a type for the first time end the process."""
+    places = {
+        str(path): found.decodes
+        for path, found in modules("burst", "plugins")
+        if found.decodes and str(path) != "burst/decode.py"
+    }
+    assert places == {}
 
 
 def test_tests_are_found_where_no_program_is(tmp_path: Path) -> None:

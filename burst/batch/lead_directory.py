@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from burst.batch.batch_plan import LeadRequest
+from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
 
@@ -82,7 +83,7 @@ class LeadDirectory:
     def request(self) -> LeadRequest:
         """Return the request. Raises ConfigError."""
         try:
-            return msgspec.json.decode(self._request.read_bytes(), type=LeadRequest)
+            return from_json(self._request.read_bytes(), LeadRequest)
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(
                 f"{self._request}: cannot be read: {error}",
@@ -102,7 +103,7 @@ class LeadDirectory:
         if not self.job_file.exists():
             return None
         try:
-            return msgspec.json.decode(self.job_file.read_bytes(), type=BatchJob)
+            return from_json(self.job_file.read_bytes(), BatchJob)
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.job_file}: cannot be read: {error}") from error
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from burst.cli.target import Target
+from burst.decode import from_plain
 from burst.errors import BurstError, Denied, NoDaemon
 from burst.lead import Lead
 from burst.runtime import service_answers
@@ -31,11 +30,11 @@ def _status(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
 
 
 def _cost(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
-    return service_answers.cost_of(snapshot, msgspec.convert(asked, CostRequest))
+    return service_answers.cost_of(snapshot, from_plain(asked, CostRequest))
 
 
 def _report(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
-    return service_answers.report_of(snapshot, msgspec.convert(asked, ReportRequest))
+    return service_answers.report_of(snapshot, from_plain(asked, ReportRequest))
 
 
 def _explain(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_ty
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd, parse_fsd
 
@@ -64,7 +65,7 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
     """
     _refuse_unknown(table_type, table, where, "")
     try:
-        return msgspec.convert(table, table_type, dec_hook=_decode)
+        return from_plain(table, table_type, dec_hook=_decode)
     except msgspec.ValidationError as error:
         what, _, at = str(error).partition(" - at `$")
         key = at.rstrip("`").lstrip(".")

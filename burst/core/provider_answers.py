@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.provider import OUTPUT_MOST, BurstStatus, Offer
 
 _T = TypeVar("_T", Offer, BurstStatus)
@@ -85,7 +86,7 @@ def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
         try:
             # Structs do not check their fields when they are made.
             plain = msgspec.to_builtins(item, enc_hook=_plain)
-            read.append(msgspec.convert(plain, kind))
+            read.append(from_plain(plain, kind))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise BadAnswer(f"a {kind.__name__} that cannot be: {error}") from error
     return tuple(read)

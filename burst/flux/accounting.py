@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import MALFORMED, Denied, LeadError, LeadGone, Unreadable
 from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.model.accounting import (
@@ -187,7 +188,7 @@ def _rows(answer: dict[str, Any], request: str, shape: type[_Answer]) -> _Answer
 
 def _converted(value: Any, shape: type[_Answer], where: str) -> _Answer:
     try:
-        return msgspec.convert(value, shape)
+        return from_plain(value, shape)
     except MALFORMED as error:
         raise _malformed(where, error) from error
 

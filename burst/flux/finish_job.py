@@ -22,9 +22,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from burst.core.job_end import is_fatal
+from burst.decode import from_plain
 from burst.errors import MALFORMED, BurstError, LeadError
 from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
 from burst.flux.store import NAMESPACE, kvs_operation
@@ -121,7 +120,7 @@ def _read_events(client: RpcClient, job: JobId) -> list[Event]:
     request = {"id": job, "attrs": ["eventlog"]}
     try:
         found = client.ask("job-manager.getattr", request)["eventlog"]
-        events = msgspec.convert(found, list[Event])
+        events = from_plain(found, list[Event])
     except MALFORMED as error:
         raise unreadable("eventlog", error) from error
     if any(event.name == "clean" for event in events):

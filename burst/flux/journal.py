@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from burst.decode import json_decoder
 from burst.errors import BurstError, Denied, Unreadable
 from burst.flux.job_state import (
     EVENTS,
@@ -85,8 +86,8 @@ def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
     )
 
 
-_HEAD = msgspec.json.Decoder(_Head)
-_ENTRY = msgspec.json.Decoder(_Entry)
+_HEAD = json_decoder(_Head)
+_ENTRY = json_decoder(_Entry)
 
 
 class Journal:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from burst.config import IntakeSettings
+from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError, LeadError, Unreadable
 from burst.flux.accounting import read_associations
 from burst.flux.bindings import check_version
@@ -332,7 +333,7 @@ class FluxLead:
         """See `burst.lead.Lead`."""
         request = {"id": job, "keys": ["eventlog"], "flags": 0}
         lines = self._client.ask("job-info.lookup", request)["eventlog"].splitlines()
-        return [msgspec.json.decode(line, type=Event) for line in lines]
+        return [from_json(line, Event) for line in lines]
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """See `burst.lead.Lead`."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from burst.decode import json_decoder
 from burst.errors import MALFORMED, JobspecError
 from burst.flux.job_state import JournalEvent
 from burst.lead import QueueListener
@@ -52,7 +53,7 @@ class _Jobspec(msgspec.Struct):
     attributes: _Attributes | None = None
 
 
-_JOBSPEC = msgspec.json.Decoder(_Jobspec)
+_JOBSPEC = json_decoder(_Jobspec)
 
 Change = dict[str, Any]
 """Fields of an ActiveJob, and what they are after an event."""

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from burst.config import Settings
+from burst.decode import from_json
 from burst.errors import ConfigError
 
 _SETTINGS = "burst.toml"
@@ -80,7 +81,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         if path.suffix == ".json":
-            return msgspec.json.decode(text, type=dict[str, Any])
+            return from_json(text, dict[str, Any])
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(path, error) from error

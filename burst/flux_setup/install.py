@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
 from burst.kits.open_to_users import make_open_directory
@@ -135,7 +136,7 @@ def _make_directory(directory: Path, for_all: bool) -> list[str]:
 
 def _read(path: Path) -> _Installed:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Installed)
+        return from_json(path.read_bytes(), _Installed)
     except FileNotFoundError:
         return _Installed()
     except (OSError, msgspec.MsgspecError) as error:

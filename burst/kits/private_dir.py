@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.kits.open_to_users import let_pass
 
@@ -177,7 +178,7 @@ class PrivateDirectory:
 def load_json(path: Path, kind: type[_T]) -> _T | None:
     """Return the file's JSON as this type; None if it is missing or damaged."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return from_json(path.read_bytes(), kind)
     except (FileNotFoundError, IsADirectoryError, msgspec.MsgspecError):
         return None
 

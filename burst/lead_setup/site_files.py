@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
 from burst.kits.changeable import first_changeable
@@ -61,7 +62,7 @@ def read_record(place: Path) -> AdoptionRecord | None:
     """Return what was done to the instance, None before adopt. Raises ConfigError."""
     path = record_path(place)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=AdoptionRecord)
+        return from_json(path.read_bytes(), AdoptionRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:

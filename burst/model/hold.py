@@ -7,6 +7,7 @@ import enum
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import RecordUnreadable
 
 DEFAULT_URGENCY = 16
@@ -107,6 +108,6 @@ def encode_hold(hold: Hold) -> str:
 def decode_hold(text: str) -> Hold:
     """Return the hold of a record. Raises RecordUnreadable."""
     try:
-        return msgspec.json.decode(text, type=Hold)
+        return from_json(text, Hold)
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(f"not a hold record: {error}") from error

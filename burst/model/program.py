@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import MALFORMED
 from burst.model.request import unreadable
 
@@ -49,14 +50,14 @@ def far_jobspec(jobspec: Mapping[str, Any]) -> str:
     this host. Raises JobspecError where that cannot be made of it.
     """
     try:
-        old = msgspec.convert(jobspec["attributes"]["system"], dict[str, Any])
+        old = from_plain(jobspec["attributes"]["system"], dict[str, Any])
         system = {key: old[key] for key in _KEPT if key in old}
-        shell = msgspec.convert(old.get("shell") or {}, dict[str, Any])
-        options = msgspec.convert(shell.get("options") or {}, dict[str, Any])
+        shell = from_plain(old.get("shell") or {}, dict[str, Any])
+        options = from_plain(shell.get("options") or {}, dict[str, Any])
         # A file would be in a pod, and gone with it.
         rest = {key: value for key, value in options.items() if key != "output"}
         system["shell"] = {**shell, "options": rest}
-        environment = msgspec.convert(old.get("environment") or {}, dict[str, str])
+        environment = from_plain(old.get("environment") or {}, dict[str, str])
         system["environment"] = {k: v for k, v in environment.items() if _travels(k)}
         system["cwd"] = _DIRECTORY
         found = {**jobspec, "attributes": {"system": system}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import Burst, JobSums, JobTimes, Lease
 from burst.model.event import Event
@@ -36,7 +37,7 @@ def encode_record(burst: Burst) -> str:
 def decode_record(text: str) -> BurstRecord:
     """Return the record of a burst. Raises RecordUnreadable."""
     try:
-        record = msgspec.json.decode(text, type=BurstRecord)
+        record = from_json(text, BurstRecord)
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(f"not a burst record: {error}") from error
     if record.version not in (FIRST_VERSION, RECORD_VERSION):
@@ -60,6 +61,6 @@ def encode_job(times: JobTimes) -> str:
 def decode_job(text: str) -> JobTimes:
     """Return what is known of one job of a burst. Raises RecordUnreadable."""
     try:
-        return msgspec.json.decode(text, type=JobTimes)
+        return from_json(text, JobTimes)
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(f"not a record of a burst's job: {error}") from error

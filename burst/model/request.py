@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import MALFORMED, JobspecError
 from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
@@ -149,7 +150,7 @@ def parse_confinement(jobspec: Mapping[str, Any]) -> frozenset[int] | None:
 def parse_duration(jobspec: Mapping[str, Any]) -> float:
     """Return the job's time limit in seconds, 0 for none. Raises JobspecError."""
     try:
-        return msgspec.convert(_system(jobspec).get("duration") or 0.0, _Amount)
+        return from_plain(_system(jobspec).get("duration") or 0.0, _Amount)
     except MALFORMED as error:
         raise unreadable("duration", error) from error
 
@@ -157,7 +158,7 @@ def parse_duration(jobspec: Mapping[str, Any]) -> float:
 def parse_queue(jobspec: Mapping[str, Any]) -> str:
     """Return the queue that a jobspec names, empty for none. Raises JobspecError."""
     try:
-        return msgspec.convert(_system(jobspec).get("queue") or "", str)
+        return from_plain(_system(jobspec).get("queue") or "", str)
     except MALFORMED as error:
         raise unreadable("queue", error) from error
 
@@ -169,7 +170,7 @@ def parse_bank(jobspec: Mapping[str, Any]) -> str:
     bank of the user, where its plugin is loaded; that refuses other users' banks.
     """
     try:
-        return msgspec.convert(_system(jobspec).get("bank") or "", _Bank)
+        return from_plain(_system(jobspec).get("bank") or "", _Bank)
     except MALFORMED as error:
         raise unreadable("bank", error) from error
 
@@ -222,7 +223,7 @@ def _flatten(name: str, value: Any, found: dict[str, str], depth: int) -> None:
 def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return what the user prefers. Raises JobspecError where it cannot be read."""
     try:
-        found = msgspec.convert(_system(jobspec).get("burst") or {}, _PreferencesTable)
+        found = from_plain(_system(jobspec).get("burst") or {}, _PreferencesTable)
         if not f"{found.provider}{found.tag}{found.member}".isprintable():
             # Both are told to others: in the memo, the log and by `burst explain`.
             raise ValueError("a name has characters that cannot be shown")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.decode import from_json, from_plain
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 from burst.model.shape import Shape
 
@@ -151,7 +152,7 @@ def shape_of(children: Mapping[str, str]) -> Shape:
 def resource_set(found: Any) -> ResourceSet:
     """Return R of an object that was JSON. Raises ValueError."""
     try:
-        return msgspec.convert(found, ResourceSet)
+        return from_plain(found, ResourceSet)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
 
@@ -159,6 +160,6 @@ def resource_set(found: Any) -> ResourceSet:
 def decode_resource_set(text: str | bytes) -> ResourceSet:
     """Return R of JSON text. Raises ValueError."""
     try:
-        return msgspec.json.decode(text, type=ResourceSet)
+        return from_json(text, ResourceSet)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.core.worth.ledger import Entry
+from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import JobSums, JobTimes
 from burst.model.event import Event
@@ -31,7 +32,7 @@ def find_step(text: str | None, clock: ClockMark) -> float:
     if text is None:
         return 0.0
     try:
-        return msgspec.json.decode(text, type=ClockMark).step_to(clock)
+        return from_json(text, ClockMark).step_to(clock)
     except msgspec.MsgspecError:
         return 0.0  # of another version; it is written again
 
@@ -65,7 +66,7 @@ def move_times(texts: Mapping[str, str], step: float) -> dict[str, str]:
                         _replace(hold, **_moved(hold, of_hold, step))
                     )
                 case "entry":
-                    entry = msgspec.json.decode(text, type=Entry)
+                    entry = from_json(text, Entry)
                     times = ("made", "until", "at")
                     found_entry = _replace(entry, **_moved(entry, times, step))
                     moved[key] = msgspec.json.encode(found_entry).decode()

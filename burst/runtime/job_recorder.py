@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from burst import log
+from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.model.job_record import RecordedEvent
 
@@ -135,9 +136,7 @@ def _last_timestamp(path: Path) -> float:
     newest = 0.0
     for line in lines:
         try:
-            newest = max(
-                newest, msgspec.json.decode(line, type=RecordedEvent).timestamp
-            )
+            newest = max(newest, from_json(line, RecordedEvent).timestamp)
         except msgspec.MsgspecError:
             continue  # the first is cut; the last may be, where the machine crashed
     return newest

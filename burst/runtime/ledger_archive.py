@@ -21,6 +21,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.worth.ledger import SettledBurst
+from burst.decode import from_json
 from burst.errors import MALFORMED, StoreError
 from burst.model.lead import LeadIdentity
 
@@ -141,6 +142,6 @@ class LedgerArchive:
 
 def _decoded(text: str) -> SettledBurst | None:
     try:
-        return msgspec.json.decode(text, type=SettledBurst)
+        return from_json(text, SettledBurst)
     except MALFORMED:
         return None

@@ -18,6 +18,7 @@ from burst.config import NotifySettings
 from burst.config.notify import why_no_webhook
 from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
 from burst.core.worth.accounts import budgets_at
+from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.secret_file import read_secret
 from burst.runtime.notice_sender import (
@@ -80,7 +81,7 @@ class Notifier:
     def restore(self, text: str | None) -> None:
         """Go on with what an earlier daemon has told; None for nothing."""
         try:
-            self._told = msgspec.json.decode(text or "{}", type=_ToldBySink)
+            self._told = from_json(text or "{}", _ToldBySink)
         except msgspec.MsgspecError as error:
             text = (
                 "which notices were told cannot be read; those that last are told: %s"

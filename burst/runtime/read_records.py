@@ -21,6 +21,7 @@ from burst.core.records import Records
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
+from burst.decode import from_json
 from burst.errors import ConfigError, RecordUnreadable
 from burst.extensions import installed, load
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
@@ -97,7 +98,7 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
         case "output":
             return text
         case _:
-            return msgspec.json.decode(text, type=_AS_WRITTEN[kind])
+            return from_json(text, _AS_WRITTEN[kind])
 
 
 class _StoredHealth(Health, frozen=True):
@@ -114,7 +115,7 @@ class _StoredHealth(Health, frozen=True):
 
 def _read_health(text: str) -> Health:
     """Return what is held against a provider. Raises ValueError."""
-    stored = msgspec.json.decode(text, type=_StoredHealth)
+    stored = from_json(text, _StoredHealth)
     older = {
         FailureKind.METHOD: stored.refused,
         FailureKind.OFFER: stored.offers,
@@ -143,7 +144,7 @@ def _read_of_package(kind: str, text: str) -> object:
             " installed"
         )
     try:
-        return msgspec.json.decode(text, type=load("burst.records", kind))
+        return from_json(text, load("burst.records", kind))
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(str(error)) from error
 
@@ -261,7 +262,7 @@ def _burst_until(now: float, burst: Burst) -> Burst:
 
 def _read_entry(text: str, now: float) -> Entry:
     """Return the entry, whose time is counted from now where it was from later."""
-    entry = msgspec.json.decode(text, type=Entry)
+    entry = from_json(text, Entry)
     return msgspec.structs.replace(entry, at=min(entry.at, now))
 
 

@@ -18,6 +18,7 @@ from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.forecast import kind_of
 from burst.core.worth.grades import ForecastGrades, GradeRecord
 from burst.core.worth.history import HistoryRecord, RunHistory
+from burst.decode import from_json
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.jobid import JobId
 
@@ -110,7 +111,7 @@ def _read(text: str | None, kind: type[_T]) -> _T | None:
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=kind)
+        return from_json(text, kind)
     except (msgspec.MsgspecError, ValueError) as error:
         log.say("what forecasts had learned cannot be read, and begins anew: %s", error)
         return None

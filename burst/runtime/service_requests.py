@@ -9,6 +9,7 @@ import msgspec
 
 from burst.core import commands
 from burst.core.plan.demands import Demand
+from burst.decode import from_plain
 from burst.errors import MALFORMED, BurstError
 from burst.lead import ServiceRequest
 from burst.model.burst import Isolated, Tag
@@ -113,7 +114,7 @@ class PolicyRequest(msgspec.Struct):
 def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
     """Return what a request says. Raises BurstError where it is not of that shape."""
     try:
-        return msgspec.convert(request.payload, shape)
+        return from_plain(request.payload, shape)
     except MALFORMED as error:
         raise BurstError(f"{request.method[:MAX_NAME]}: {error}") from None
 

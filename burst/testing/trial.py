@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from burst.decode import from_json
 from burst.errors import BurstError, CertificateError, NotFound, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
@@ -151,7 +152,7 @@ class Trial:
         found = {status.burst_id: status for status in listed}
         assert len(found) == len(listed), f"an id is listed twice: {listed}"
         encoded = msgspec.json.encode(found)
-        assert msgspec.json.decode(encoded, type=dict[BurstId, BurstStatus]) == found
+        assert from_json(encoded, dict[BurstId, BurstStatus]) == found
         for status in listed:
             hosts = [follower.host for follower in status.followers]
             assert len(set(hosts)) == len(hosts), (

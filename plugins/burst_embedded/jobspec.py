@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import JobspecError
 
 
@@ -77,7 +78,7 @@ def parse_command(jobspec: Mapping[str, Any]) -> Command:
             "cwd": system.get("cwd", ""),
             "environment": system.get("environment", {}),
         }
-        command = msgspec.convert(found, Command)
+        command = from_plain(found, Command)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JobspecError(f"its tasks cannot be read: {error!r}") from error
     if not command.argv:

@@ -19,6 +19,7 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
+from burst.decode import prepared
 from burst.errors import BurstError, LeadError
 from burst.log import failure, say
 from burst_embedded.boot import BrokerConfig
@@ -64,7 +65,8 @@ class _Method:
         hints: Any = get_type_hints(function)
         hints.pop("return", None)
         self._given = [name for name in _GIVEN if hints.pop(name, None)]
-        self._args = msgspec.msgpack.Decoder(tuple[tuple(hints.values())])  # type: ignore[misc]
+        args: Any = tuple[tuple(hints.values())]  # type: ignore[misc]
+        self._args = msgspec.msgpack.Decoder(prepared(args))
         self._function = function
         self.is_stream = "stream" in self._given
 

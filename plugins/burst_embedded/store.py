@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import StoreError
 from burst.kits.atomic_file import write_atomically
 from burst.lead import MAX_VALUE_BYTES
@@ -62,7 +63,7 @@ class FileStore:
 def _read(path: Path) -> dict[str, str]:
     before = path.with_name(_BEFORE)
     if path.exists():
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+        return from_json(path.read_bytes(), dict[str, str])
     if before.exists():
         with closing(sqlite3.connect(before)) as database:
             return dict(database.execute("SELECT key, value FROM kept"))

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 import zmq
 
+from burst.decode import from_plain, prepared
 from burst.errors import (
     BurstError,
     Denied,
@@ -68,7 +69,7 @@ def fault_of(error: BurstError) -> Fault:
     """Return the error as it goes over the wire, as near to its class as is known."""
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(error, cls))
     told = {"kind": kind, "what": error.what, "advice": error.advice}
-    return msgspec.convert(told, Fault)
+    return from_plain(told, Fault)
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -96,7 +97,7 @@ class Response(msgspec.Struct, frozen=True, array_like=True):
         """Return the payload as that type. Raises the error that the lead answers."""
         if self.fault:
             raise self.fault.error()
-        return msgspec.msgpack.decode(self.payload, type=kind)
+        return msgspec.msgpack.decode(self.payload, type=prepared(kind))
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag=True):
@@ -152,9 +153,9 @@ def encode_request(number: int, method: str, args: tuple[Any, ...]) -> bytes:
     return msgspec.msgpack.encode(Request(number, method, raw))
 
 
-decode_request = msgspec.msgpack.Decoder(Request).decode
+decode_request = msgspec.msgpack.Decoder(prepared(Request)).decode
 """Raises msgspec.MsgspecError."""
-decode_response = msgspec.msgpack.Decoder(Response).decode
+decode_response = msgspec.msgpack.Decoder(prepared(Response)).decode
 """Raises msgspec.MsgspecError."""
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 import requests
 
+from burst.decode import from_json
 from burst.errors import NotFound, ProviderError, Transient
 from burst_gke.failures import CloudFailure
 
@@ -185,7 +186,7 @@ class GoogleApis:
         if not found.ok:
             raise _error(found)
         try:
-            return msgspec.json.decode(found.content, type=answer)
+            return from_json(found.content, answer)
         except msgspec.MsgspecError as error:
             raise Transient(f"{url} gave an unexpected answer: {error}") from error
 
@@ -214,7 +215,7 @@ _CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAU
 
 def _error(found: requests.Response) -> ProviderError:
     try:
-        failed = msgspec.json.decode(found.content, type=_Failure).error
+        failed = from_json(found.content, _Failure).error
     except msgspec.MsgspecError:
         failed = _Failed(f"status {found.status_code}")
     if found.status_code == _NOT_FOUND:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from burst.decode import from_json
 from burst_replay.collected_jobs import CollectedJobs, LoggedJob, NoTime
 from burst_replay.log_times import from_epoch
 from burst_replay.sacct import RUNS, WAITS
@@ -118,7 +119,7 @@ def read_sacct_json(name: str, documents: Iterable[str]) -> Trace:
         for place, row in enumerate(rows, 1):
             where = f"line {number}" if len(rows) == 1 else f"job {place}"
             try:
-                _take(found, msgspec.json.decode(row, type=_Job))
+                _take(found, from_json(row, _Job))
             except (msgspec.MsgspecError, RecursionError) as error:
                 found.leave_out_broken(where, ValueError(str(error)))
             except ValueError as error:
@@ -128,11 +129,11 @@ def read_sacct_json(name: str, documents: Iterable[str]) -> Trace:
 
 def _rows(document: str) -> list[msgspec.Raw]:
     """Return the jobs of an answer or a list, or the one job. Raises MsgspecError."""
-    raw = msgspec.json.decode(document, type=msgspec.Raw)
+    raw = from_json(document, msgspec.Raw)
     if document.lstrip().startswith("["):
-        return msgspec.json.decode(raw, type=list[msgspec.Raw])
-    keys = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    return msgspec.json.decode(raw, type=_Answer).jobs if "jobs" in keys else [raw]
+        return from_json(raw, list[msgspec.Raw])
+    keys = from_json(raw, dict[str, msgspec.Raw])
+    return from_json(raw, _Answer).jobs if "jobs" in keys else [raw]
 
 
 def _take(found: CollectedJobs, job: _Job) -> None:

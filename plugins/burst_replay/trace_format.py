@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from burst.decode import from_json
 from burst_replay.collected_jobs import is_remark
 from burst_replay.eventlog import read_eventlog
 from burst_replay.grid_engine import is_grid_engine, read_grid_engine
@@ -77,7 +78,7 @@ def _reader_of_json(first: str, lines: Iterable[str]) -> tuple[Reader, Iterable[
 
 def _is_whole(text: str) -> bool:
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
+        from_json(text, msgspec.Raw)
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.errors import BurstError, StoreError
 from burst.http.routes import (
     HTML,
@@ -49,6 +50,6 @@ def report_routes(state: DaemonState) -> list[Route]:
 def _asked(request: HttpRequest) -> ReportRequest:
     """Return what a page is asked for. Raises BurstError in words for a browser."""
     try:
-        return msgspec.convert(dict(request.query), ReportRequest)
+        return from_plain(dict(request.query), ReportRequest)
     except msgspec.ValidationError as error:
         raise BurstError("since is no day", "such as 2026-11-01") from error

@@ -302,8 +302,9 @@ class Month:
     def _check_daemon(self) -> None:
         """Fail if the daemon has ended; do what it asks of a person."""
         assert self._daemon is not None
+        status = self._daemon.process.poll()
         log = self._daemon.log
-        assert self._daemon.process.poll() is None, log[-4000:]
+        assert status is None, f"the daemon ended with {status}: {log[-4000:]}"
         if log.count(UNFREED) > self._unfreed:
             self._unfreed += 1
             self.site.instance.reload_scheduler()

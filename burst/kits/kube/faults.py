@@ -12,6 +12,7 @@ import re
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import (
     InsufficientCapacity,
     ProviderError,
@@ -235,6 +236,6 @@ def _retry_after(said: _Status, answer: ApiResponse) -> float | None:
 
 def _read(answer: ApiResponse) -> _Status:
     try:
-        return msgspec.json.decode(answer.body, type=_Status)
+        return from_json(answer.body, _Status)
     except msgspec.MsgspecError:  # a proxy, or a path that the server does not know
         return _Status()

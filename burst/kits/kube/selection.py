@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import Transient
 from burst.kits.kube.kinds import Kind
 
@@ -54,7 +55,7 @@ class Page(msgspec.Struct, Generic[_T]):
 def decode(text: bytes, form: type[_T]) -> _T:
     """Return what the API server sent in this form. Raises Transient."""
     try:
-        return msgspec.json.decode(text, type=form)
+        return from_json(text, form)
     except msgspec.MsgspecError as error:
         raise Transient(
             f"the API server's answer is not a JSON object as expected: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from burst.decode import from_json
 from burst.kits.kube.kinds import (
     JOB,
     POD,
@@ -46,7 +47,7 @@ def exit_status_of(found: BurstObjects) -> int | None:
         # It writes no result: a user has shut the instance down, or it failed.
         return ended.get("exitCode")
     try:
-        return msgspec.json.decode(ended.get("message", ""), type=_Result).exit_status
+        return from_json(ended.get("message", ""), _Result).exit_status
     except msgspec.MsgspecError:
         return None
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from burst.decode import from_json
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest
 from burst.kits.kube.selection import Selection
@@ -159,7 +160,7 @@ class WatchedBursts:
         burst = self._burst_of.get(key)
         if burst is None:
             return False
-        kept = msgspec.json.decode(self._kept[burst][key], type=KeptObject)
+        kept = from_json(self._kept[burst][key], KeptObject)
         return kept.metadata.uid == item.metadata.uid
 
     def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
@@ -169,7 +170,7 @@ class WatchedBursts:
             return
         kept = self._kept[burst].pop(key)
         if key[0] == POD.name:
-            pod = last or msgspec.json.decode(kept, type=KeptObject)
+            pod = last or from_json(kept, KeptObject)
             if last is not None and not last.metadata.deletion_timestamp:
                 pod.metadata.deletion_timestamp = _AT_ONCE
             gone = self._former.setdefault(burst, {})

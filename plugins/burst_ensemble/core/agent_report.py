@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from burst.decode import from_json
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
@@ -127,14 +128,14 @@ class _Head(msgspec.Struct):
 def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
     """Return the report about that member. Raises ReportRefused."""
     try:
-        version = msgspec.json.decode(body, type=_Head).version
+        version = from_json(body, _Head).version
         if version != REPORT_VERSION:
             raise ReportRefused(
                 400,
                 f"a report of version {version}, the daemon knows {REPORT_VERSION}",
                 "install the daemon's version of burst beside the agent",
             )
-        report = msgspec.json.decode(body, type=AgentReport)
+        report = from_json(body, AgentReport)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ReportRefused(400, f"not a report of an agent: {error}") from error
     if (report.ensemble, report.member) != (ensemble, member):

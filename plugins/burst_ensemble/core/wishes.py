@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from burst.decode import from_plain
 from burst.model.event import cut
 from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
@@ -92,7 +93,7 @@ def _fault_of(answer: object, known: Known) -> str:
     if not isinstance(answer, MemberDecision):
         return f"it returned {type(answer).__name__}, not a MemberDecision"
     try:
-        msgspec.convert(msgspec.structs.asdict(answer), MemberDecision, strict=True)
+        from_plain(msgspec.structs.asdict(answer), MemberDecision)
         size = len(msgspec.json.encode(answer.memory))
     except (TypeError, ValueError) as error:
         return f"its decision cannot be used: {error}"

@@ -19,6 +19,7 @@ import msgspec
 
 from burst import log
 from burst.config.http import is_loopback
+from burst.decode import from_json
 from burst.errors import BurstError, ConfigError
 from burst.kits.secret_file import read_secret
 from burst_ensemble.core.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
@@ -142,7 +143,7 @@ def _read_answer(body: bytes) -> AgentAnswer:
     if len(body) > _ANSWER_BYTES:
         raise AgentTrouble(f"the daemon answered more than {_ANSWER_BYTES} bytes")
     try:
-        answer = msgspec.json.decode(body, type=AgentAnswer)
+        answer = from_json(body, AgentAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise AgentTrouble(
             f"what answered is not a daemon: {error}", "look at the URL"

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from burst.config.convert import convert
+from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError, Denied
 from burst.http.routes import (
     Access,
@@ -130,7 +131,7 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
 def _read(body: bytes) -> EnsembleAction:
     """Return what the body of a POST asks for. Raises BurstError."""
     try:
-        table = msgspec.json.decode(body, type=dict[str, Any])
+        table = from_json(body, dict[str, Any])
     except MALFORMED as error:
         raise BurstError(
             f"the body is not a JSON object: {error}",

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from burst.config import convert
+from burst.decode import from_plain
 from burst_ensemble.algorithm import (
     MEMORY_MOST,
     Algorithm,
@@ -141,7 +142,7 @@ class AlgorithmContract:
             decision = algorithm.decide(view, memory, now)
             assert type(decision) is MemberDecision, what
             # Raises for a field of another type.
-            msgspec.convert(msgspec.structs.asdict(decision), MemberDecision)
+            from_plain(msgspec.structs.asdict(decision), MemberDecision)
             groups = {group.name for group in view.jobs}
             assert {*decision.submit, *decision.again} <= groups, what
             if decision.end or decision.nodes not in (None, view.nodes):
