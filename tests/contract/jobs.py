@@ -7,7 +7,6 @@ import os
 import time
 from contextlib import closing
 
-from burst.lead import Lead
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.request import BurstPreferences, ResourceRequest
@@ -18,13 +17,6 @@ from tests.support.waiting import wait_until
 
 
 class JobsContract(WithInstance):
-    def test_jobs_from_before_are_known_when_listen_returns(
-        self, instance: Instance, lead: Lead
-    ) -> None:
-        job = instance.submit(nodes=4)
-        lead.listen(lambda: None)
-        assert job in lead.observe().jobs
-
     def test_a_pending_job_is_told_in_full(
         self, instance: Instance, watch: Watch
     ) -> None:
@@ -54,22 +46,21 @@ class JobsContract(WithInstance):
         assert before - 1 <= view.t_submit <= time.time() + 1
         assert (view.t_start, view.t_finish, view.result) == (0.0, 0.0, "")
 
-    def test_slots_without_nodes_stay_without_nodes(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        job = instance.submit(slots=9)
-        request = watch.state(job, JobState.SCHED).request
-        assert request == ResourceRequest(nodes=0, slots=9, cores_per_slot=1)
-
-    def test_only_burstable_jobs_are_told(
+    def test_burstable_jobs_alone_are_told_and_one_that_cannot_be_read_with_why(
         self, instance: Instance, watch: Watch
     ) -> None:
         others = {
             instance.submit(nodes=4, burstable=False),
             instance.submit(nodes=4, burstable=False, attributes={"burstable": False}),
         }
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
+        odd = instance.submit(nodes=4, attributes={"burst": "nonsense"})
+        # Slots without nodes stay without nodes.
+        job = instance.submit(slots=9)
+        request = watch.state(job, JobState.SCHED).request
+        assert request == ResourceRequest(nodes=0, slots=9, cores_per_slot=1)
+        view = watch.state(odd, JobState.SCHED)
+        assert view.request is None
+        assert "burst" in view.unreadable
         assert not others & set(watch.lead.observe().jobs)
 
     def test_jobs_on_record_are_told_though_they_are_not_burstable(
@@ -80,6 +71,7 @@ class JobsContract(WithInstance):
         burstable = instance.submit(nodes=4)
         with closing(instance.lead()) as lead:
             watch = Watch(lead, [known, burstable, JobId(12345)])
+            assert lead.observe().jobs.keys() == {known, burstable}, "at once"
             view = watch.state(known, JobState.SCHED)
             assert (view.burstable, view.urgency) == (False, 0)
             assert watch.state(burstable, JobState.SCHED).burstable
@@ -111,16 +103,27 @@ class JobsContract(WithInstance):
         assert [jobs[ran], jobs[waited]] == before
         assert jobs[ran].t_start > 0
 
-    def test_a_running_job_has_ranks_and_a_start(
+    def test_where_and_when_jobs_run_and_how_they_end_is_told(
         self, instance: Instance, watch: Watch
     ) -> None:
-        job = instance.submit(slots=1, command=SLEEP)
-        view = watch.state(job, JobState.RUN)
-        assert view.ranks == {0}
-        view = watch.job(job, lambda view: view.t_start > 0, "with its start")
-        assert view.t_submit <= view.t_start <= time.time() + 1
+        waits = instance.submit(nodes=4)
+        watch.state(waits, JobState.SCHED)
+        instance.cancel(waits)
+        view = watch.state(waits, JobState.INACTIVE)
+        assert (view.result, view.t_start) == ("canceled", 0.0)
 
-    def test_completed(self, instance: Instance, watch: Watch) -> None:
+        runs = instance.submit(slots=1, command=SLEEP)
+        late = instance.submit(slots=1, command=SLEEP, attributes={"duration": 0.5})
+        view = watch.job(runs, lambda view: view.t_start > 0, "started")
+        assert view.state is JobState.RUN
+        assert view.ranks == {0}
+        assert view.t_submit <= view.t_start <= time.time() + 1
+        assert watch.state(late, JobState.INACTIVE).result == "timeout"
+        instance.cancel(runs)
+        assert watch.state(runs, JobState.INACTIVE).result == "canceled"
+
+        fails = instance.submit(slots=1, command=("false",))
+        assert watch.state(fails, JobState.INACTIVE).result == "failed"
         job = instance.submit(slots=2, command=("echo", "here"))
         view = watch.state(job, JobState.INACTIVE)
         assert view.result == "completed"
@@ -129,60 +132,17 @@ class JobsContract(WithInstance):
         assert 0 < view.t_submit <= view.t_start <= view.t_finish
         assert instance.output(job).split() == ["here", "here"]
 
-    def test_failed(self, instance: Instance, watch: Watch) -> None:
-        job = instance.submit(slots=1, command=("false",))
-        assert watch.state(job, JobState.INACTIVE).result == "failed"
-
-    def test_canceled_while_it_waits(self, instance: Instance, watch: Watch) -> None:
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        instance.cancel(job)
-        view = watch.state(job, JobState.INACTIVE)
-        assert view.result == "canceled"
-        assert view.t_start == 0.0
-
-    def test_canceled_while_it_runs(self, instance: Instance, watch: Watch) -> None:
-        job = instance.submit(slots=1, command=SLEEP)
-        watch.job(job, lambda view: view.t_start > 0, "started")
-        instance.cancel(job)
-        assert watch.state(job, JobState.INACTIVE).result == "canceled"
-
-    def test_timeout(self, instance: Instance, watch: Watch) -> None:
-        job = instance.submit(slots=1, command=SLEEP, attributes={"duration": 0.5})
-        assert watch.state(job, JobState.INACTIVE).result == "timeout"
-
-    def test_what_cannot_be_read_is_told_and_stops_nothing(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        odd = instance.submit(nodes=4, attributes={"burst": "nonsense"})
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        view = watch.state(odd, JobState.SCHED)
-        assert view.request is None
-        assert "burst" in view.unreadable
-
-    def test_a_change_of_urgency_by_the_user_is_seen(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        instance.set_urgency(job, 7)
-        view = watch.job(job, lambda view: view.urgency == 7, "with urgency 7")
-        watch.job(job, lambda view: view.priority == 7, "with priority 7")
-        assert view.state is JobState.SCHED
-
-    def test_submit_cancel_and_urgency_wake(
+    def test_submit_cancel_and_urgency_wake_and_are_seen(
         self, instance: Instance, watch: Watch
     ) -> None:
         job = JobId(0)
         with watch.woken_by("submit"):
             job = instance.submit(nodes=4)
+        watch.state(job, JobState.SCHED)
         with watch.woken_by("urgency"):
             instance.set_urgency(job, 7)
+        view = watch.job(job, lambda view: view.urgency == 7, "with urgency 7")
+        watch.job(job, lambda view: view.priority == 7, "with priority 7")
+        assert view.state is JobState.SCHED
         with watch.woken_by("cancel"):
             instance.cancel(job)
-
-    def test_five_hundred_jobs_at_once(self, instance: Instance, watch: Watch) -> None:
-        jobs = {instance.submit(nodes=4, urgency=0) for _ in range(500)}
-        view = watch.until(lambda view: jobs <= set(view.jobs), "500 jobs")
-        assert {view.jobs[job].urgency for job in jobs} == {0}

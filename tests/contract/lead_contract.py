@@ -7,7 +7,7 @@ ends and comes back adds LastingContract, one that has guests adds GuestContract
 
 from __future__ import annotations
 
-from tests.contract.identity import IdentityContract, LastingIdentity
+from tests.contract.identity import IdentityContract
 from tests.contract.jobs import JobsContract
 from tests.contract.loss import LossContract
 from tests.contract.orders import OrdersContract
@@ -33,5 +33,5 @@ class LeadContract(
     """What every lead must do."""
 
 
-class LastingContract(LastingIdentity, LastingStore, LossContract):
+class LastingContract(LastingStore, LossContract):
     """What a lead must do whose instance is a LastingInstance."""

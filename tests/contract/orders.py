@@ -29,7 +29,9 @@ class OrdersContract(WithInstance):
         watch.state(job, JobState.INACTIVE)
         return job
 
-    def test_hold_and_release(self, instance: Instance, watch: Watch) -> None:
+    def test_hold_and_release_are_seen_at_once(
+        self, instance: Instance, watch: Watch
+    ) -> None:
         jobs = [instance.submit(nodes=4) for _ in range(3)]
         for job in jobs:
             watch.state(job, JobState.SCHED)
@@ -41,18 +43,12 @@ class OrdersContract(WithInstance):
         watch.job(jobs[0], lambda view: view.urgency == 16, "released with 16")
         watch.job(jobs[1], lambda view: view.urgency == 31, "released with 31")
         assert watch.lead.observe().jobs[jobs[2]].urgency == 0
-
-    def test_what_was_ordered_is_seen_at_once(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        for urgency in (0, 9, 0, 16, 0):
+        for urgency in (9, 0, 16, 0):
             if urgency:
-                watch.lead.release({job: urgency})
+                watch.lead.release({jobs[2]: urgency})
             else:
-                watch.lead.hold([job])
-            view = watch.lead.observe().jobs[job]
+                watch.lead.hold([jobs[2]])
+            view = watch.lead.observe().jobs[jobs[2]]
             assert (view.urgency, view.priority) == (urgency, urgency)
             assert view.state is JobState.SCHED
 
@@ -89,24 +85,18 @@ class OrdersContract(WithInstance):
         with pytest.raises(LeadError):
             watch.lead.events(UNKNOWN)
 
-    def test_a_held_job_does_not_start_until_released(
+    def test_a_held_job_blocks_no_other_and_starts_once_it_is_released(
         self, instance: Instance, watch: Watch
     ) -> None:
+        large = instance.submit(nodes=4)
+        watch.state(large, JobState.SCHED)
+        watch.lead.hold([large])
         held = instance.submit(slots=1, urgency=0)
         watch.state(held, JobState.SCHED)
-        instance.output(instance.submit(slots=1))
+        assert instance.output(instance.submit(command=("echo", "free"))) == "free\n"
         assert watch.lead.observe().jobs[held].state is JobState.SCHED
         assert not watch.lead.release({held: 16})
         assert watch.state(held, JobState.INACTIVE).result == "completed"
-
-    def test_a_held_job_does_not_block_others(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        waiting = instance.submit(nodes=4)
-        watch.state(waiting, JobState.SCHED)
-        watch.lead.hold([waiting])
-        job = instance.submit(slots=1, command=("echo", "free"))
-        assert instance.output(job) == "free\n"
 
     def test_a_confined_job_starts_on_own_nodes_and_those_that_it_may_have(
         self, instance: Instance, watch: Watch
@@ -166,12 +156,6 @@ class OrdersContract(WithInstance):
         assert set(failures) == {ended, UNKNOWN}
         assert instance.memo(job) == {"a": 1}
 
-    def test_nothing_to_do_is_no_failure(self, lead: Lead) -> None:
-        assert not lead.hold([])
-        assert not lead.release({})
-        assert not lead.write_memos({})
-        assert not lead.confine({})
-
     def test_tell_merges_and_none_deletes(
         self, instance: Instance, watch: Watch
     ) -> None:
@@ -187,7 +171,8 @@ class OrdersContract(WithInstance):
 
     def test_hundreds_at_once(self, instance: Instance, watch: Watch) -> None:
         jobs = [instance.submit(nodes=4, urgency=0) for _ in range(300)]
-        watch.until(lambda view: set(jobs) <= set(view.jobs), "300 jobs")
+        view = watch.until(lambda view: set(jobs) <= set(view.jobs), "300 jobs")
+        assert {view.jobs[job].urgency for job in jobs} == {0}
         assert not watch.lead.release(dict.fromkeys(jobs, 5))
         assert not watch.lead.hold(jobs)
         assert not watch.lead.write_memos({job: {"state": "held"} for job in jobs})
@@ -196,46 +181,42 @@ class OrdersContract(WithInstance):
         )
         assert instance.memo(jobs[-1]) == {"state": "held"}
 
-    def test_fail_ends_a_waiting_job_with_the_reason(
+    def test_fail_ends_a_job_that_waits_or_runs_with_the_reason(
         self, instance: Instance, watch: Watch
     ) -> None:
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        watch.lead.fail_job(job, "no offer could ever serve it")
-        assert watch.state(job, JobState.INACTIVE).result == "failed"
-        assert instance.exception(job) == ("burst", "no offer could ever serve it")
+        runs = instance.submit(slots=1, command=SLEEP)
+        watch.job(runs, lambda view: view.t_start > 0, "started")
+        waits = instance.submit(nodes=4)
+        watch.state(waits, JobState.SCHED)
+        for job in (waits, runs):
+            watch.lead.fail_job(job, "no offer could ever serve it")
+            assert watch.state(job, JobState.INACTIVE).result == "failed"
+            assert instance.exception(job) == ("burst", "no offer could ever serve it")
 
-    def test_fail_ends_a_running_job(self, instance: Instance, watch: Watch) -> None:
-        job = instance.submit(slots=1, command=SLEEP)
-        watch.job(job, lambda view: view.t_start > 0, "started")
-        watch.lead.fail_job(job, "enough")
-        assert watch.state(job, JobState.INACTIVE).result == "failed"
-
-    def test_fail_of_a_job_that_is_gone_says_so(
+    def test_what_is_gone_can_be_neither_failed_nor_finished(
         self, watch: Watch, ended: JobId
     ) -> None:
         for job in (ended, UNKNOWN):
             with pytest.raises(LeadError):
                 watch.lead.fail_job(job, "too late")
+            with pytest.raises(LeadError):
+                watch.lead.finish_job(job, 0, "")
 
-    @pytest.mark.parametrize(("status", "result"), [(0, "completed"), (3, "failed")])
-    def test_finish_gives_a_held_job_the_result_of_a_run_elsewhere(
-        self, instance: Instance, watch: Watch, status: int, result: str
+    def test_finish_gives_held_jobs_the_result_of_a_run_elsewhere(
+        self, instance: Instance, watch: Watch
     ) -> None:
-        job = instance.submit(nodes=4)
-        watch.state(job, JobState.SCHED)
-        watch.lead.hold([job])
-        assert watch.lead.finish_job(job, status, "some\nwords\n")
-        assert watch.state(job, JobState.INACTIVE).result == result
-        assert instance.output(job) == "some\nwords\n"
-
-        def ended(_: LeadView) -> bool:
-            return end_of(watch.lead.events(job)) is not None
-
-        watch.until(ended, "its last event")
-        note = f"exit status {status}" if status else ""
-        end = end_of(watch.lead.events(job))
-        assert end == JobEnd(result, note=note)
+        for status, result, note in (
+            (0, "completed", ""),
+            (3, "failed", "exit status 3"),
+        ):
+            job = instance.submit(nodes=4)
+            watch.state(job, JobState.SCHED)
+            watch.lead.hold([job])
+            assert watch.lead.finish_job(job, status, "some\nwords\n")
+            assert watch.state(job, JobState.INACTIVE).result == result
+            assert instance.output(job) == "some\nwords\n"
+            watch.until(partial(_has_ended, watch.lead, job), "its last event")
+            assert end_of(watch.lead.events(job)) == JobEnd(result, note=note)
 
     def test_finish_of_a_job_that_may_start_here_changes_nothing(
         self, instance: Instance, watch: Watch
@@ -250,16 +231,13 @@ class OrdersContract(WithInstance):
             watch.lead.fail_job(job, "ran elsewhere")
             assert watch.state(job, JobState.INACTIVE).result == "failed"
 
-    def test_finish_of_a_job_that_is_gone_says_so(
-        self, watch: Watch, ended: JobId
-    ) -> None:
-        for job in (ended, UNKNOWN):
-            with pytest.raises(LeadError):
-                watch.lead.finish_job(job, 0, "")
-
-    def test_orders_need_no_listening(self, instance: Instance) -> None:
+    def test_orders_need_no_listening_and_may_be_none(self, instance: Instance) -> None:
         job = instance.submit(nodes=4)
         with closing(instance.lead()) as second:
+            assert not second.hold([])
+            assert not second.release({})
+            assert not second.write_memos({})
+            assert not second.confine({})
             assert not second.hold([job])
             assert not second.write_memos({job: {"state": "held"}})
         assert instance.memo(job) == {"state": "held"}

@@ -52,10 +52,16 @@ class RanksContract(WithInstance):
         instance.start_follower("burst-0-1")
         watch.online(3)
 
-    def test_online_and_offline_wake(self, instance: Instance, watch: Watch) -> None:
+    def test_what_happens_to_ranks_wakes(
+        self, instance: Instance, watch: Watch
+    ) -> None:
         with watch.woken_by("online"):
             instance.start_follower("burst-0-0")
         watch.online(RANK)
+        with watch.woken_by("drain"):
+            watch.lead.drain(frozenset({RANK}), "burst: idle")
+        with watch.woken_by("undrain"):
+            watch.lead.undrain(frozenset({RANK}))
         with watch.woken_by("offline"):
             instance.kill_follower("burst-0-0")
 
@@ -74,75 +80,48 @@ class RanksContract(WithInstance):
         assert not watch.lead.observe().drained
         assert watch.state(job, JobState.INACTIVE).result == "completed"
 
-    def test_drain_wakes(self, watch: Watch, follower: str) -> None:
-        with watch.woken_by("drain"):
-            watch.lead.drain(frozenset({RANK}), "burst: idle")
-        with watch.woken_by("undrain"):
-            watch.lead.undrain(frozenset({RANK}))
-
-    def test_drain_keeps_the_reason_of_others(
+    def test_drains_of_others_are_kept_and_what_is_not_drained_is_passed_over(
         self, instance: Instance, watch: Watch
     ) -> None:
         instance.drain("burst-0-1", "bad memory")
+        watch.lead.drain(frozenset(), "burst: none")
         watch.lead.drain(frozenset({RANK, RANK + 1}), "burst: idle")
         drained = {RANK: "burst: idle", RANK + 1: "bad memory"}
         assert watch.lead.observe().drained == drained
         watch.lead.drain(frozenset({RANK}), "burst: again")
-        assert watch.lead.observe().drained == drained
-
-    def test_undrain_passes_over_what_is_not_drained(self, watch: Watch) -> None:
-        watch.lead.drain(frozenset({RANK}), "burst: idle")
-        watch.lead.undrain(frozenset({RANK, RANK + 1}))
-        watch.lead.undrain(frozenset({RANK}))
-        assert not watch.lead.observe().drained
-
-    def test_no_ranks_is_nothing_to_do(self, watch: Watch) -> None:
-        watch.lead.drain(frozenset(), "burst: idle")
         watch.lead.undrain(frozenset())
-        assert not watch.lead.observe().drained
-
-    def test_ranks_that_do_not_exist_are_refused(self, watch: Watch) -> None:
         for order in (
             lambda ranks: watch.lead.drain(ranks, "burst: idle"),
             watch.lead.undrain,
         ):
             with pytest.raises(LeadError):
-                order(frozenset({len(HOSTS)}))
+                order(frozenset({len(HOSTS)}))  # there is no such rank
+        assert watch.lead.observe().drained == drained
+        for ranks in ({RANK, RANK + 1, RANK + 2}, {RANK}):
+            watch.lead.undrain(frozenset(ranks))
+            assert not watch.lead.observe().drained
 
-    def test_drain_survives_a_restart_of_the_follower(
+    def test_a_drain_is_seen_by_each_client_and_survives_the_follower(
         self, instance: Instance, watch: Watch, follower: str
     ) -> None:
         watch.lead.drain(frozenset({RANK}), "burst: idle")
+        with closing(instance.lead()) as second:
+            assert Watch(second).online(RANK).drained == {RANK: "burst: idle"}
         instance.stop_follower(follower)
         watch.until(lambda view: RANK not in view.online, "offline")
         instance.start_follower(follower)
         assert watch.online(RANK).drained == {RANK: "burst: idle"}
 
-    def test_a_running_job_allocates_and_frees(
+    def test_a_running_job_allocates_and_frees_also_where_it_is_drained(
         self, instance: Instance, watch: Watch, follower: str
     ) -> None:
         job = instance.submit(slots=1, cores=3, gpus=1, command=SLEEP)
-        assert watch.state(job, JobState.RUN).ranks == {RANK}
+        runs = watch.job(job, lambda view: view.t_start > 0, "started")
+        assert runs.ranks == {RANK}
         view = watch.lead.observe()
         assert view.allocated == {RANK}
         assert view.free[RANK] == Shape(1, 0)
         assert view.free[RANK + 1] == BURST_SHAPE
-        instance.cancel(job)
-        view = watch.until(lambda view: not view.allocated, "free again")
-        assert view.free[RANK] == BURST_SHAPE
-
-    def test_jobs_that_may_not_burst_allocate_too(
-        self, instance: Instance, watch: Watch, follower: str
-    ) -> None:
-        job = instance.submit(slots=1, cores=4, burstable=False, command=SLEEP)
-        watch.until(lambda view: view.allocated == {RANK}, "allocated")
-        instance.cancel(job)
-
-    def test_a_job_on_a_drained_rank_goes_on(
-        self, instance: Instance, watch: Watch, follower: str
-    ) -> None:
-        job = instance.submit(slots=1, cores=4, command=SLEEP)
-        watch.job(job, lambda view: view.t_start > 0, "started")
         watch.lead.drain(frozenset({RANK}), "burst: idle")
         watch.settle()
         view = watch.lead.observe()
@@ -150,7 +129,14 @@ class RanksContract(WithInstance):
         assert view.allocated == {RANK}
         assert view.jobs[job].state is JobState.RUN
         instance.cancel(job)
-        watch.until(lambda view: not view.allocated, "drained")
+        watch.until(lambda view: not view.allocated, "free again")
+        watch.lead.undrain(frozenset({RANK}))
+        view = watch.until(lambda view: not view.drained, "undrained")
+        assert view.free[RANK] == BURST_SHAPE
+        # Jobs that may not burst allocate, too.
+        job = instance.submit(slots=1, cores=4, burstable=False, command=SLEEP)
+        watch.until(lambda view: view.allocated == {RANK}, "allocated")
+        instance.cancel(job)
 
     @pytest.mark.parametrize("end", ["stop", "kill"])
     def test_a_follower_that_ends_fails_its_job_and_no_other(
@@ -181,12 +167,3 @@ class RanksContract(WithInstance):
             instance.start_follower(host)
         assert watch.state(job, JobState.INACTIVE).result == "completed"
         assert instance.output(job).split() == ["joined", "joined"]
-
-    def test_a_second_client_sees_the_same_ranks(
-        self, instance: Instance, watch: Watch, follower: str
-    ) -> None:
-        watch.lead.drain(frozenset({RANK}), "burst: idle")
-        with closing(instance.lead()) as lead:
-            second = Watch(lead)
-            view = second.online(RANK)
-            assert view.drained == {RANK: "burst: idle"}

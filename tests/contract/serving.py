@@ -78,36 +78,28 @@ class ServiceContract(WithInstance):
         yield caller
         caller.close()
 
-    def test_request_and_answer(self, lead: Lead, caller: Lead) -> None:
+    def test_requests_are_answered_by_the_one_daemon_that_serves(
+        self, lead: Lead, caller: Lead
+    ) -> None:
+        with pytest.raises(NoDaemon):
+            caller.call("echo", {})
         lead.serve(answer, HOLDER)
         payload = {"text": "ƒ", "list": [1, {"a": None}], "float": 0.5}
         expected = {"payload": payload, "userid": os.getuid(), "owner": True}
         assert caller.call("echo", payload) == expected
         assert caller.call("echo", {})["payload"] == {}
+        with pytest.raises(ServiceTaken, match=r"4711.*lead-0"):
+            caller.serve(answer, {"pid": 1, "host": "other", "since": 0.0})
+        assert caller.call("echo", {})["owner"]
 
-    def test_a_daemon_may_listen_and_serve(
-        self, lead: Lead, caller: Lead, instance: Instance
-    ) -> None:
-        lead.listen(lambda: None)
-        lead.serve(answer, HOLDER)
-        job = instance.submit(nodes=4)
-        assert not lead.hold([job])
-        assert caller.call("echo", {"a": 1})["payload"] == {"a": 1}
-
-    def test_an_error_is_told_with_its_advice(self, lead: Lead, caller: Lead) -> None:
-        lead.serve(answer, HOLDER)
-        with pytest.raises(BurstError, match="no such burst; burst status lists them"):
-            caller.call("refuse", {})
-
-    def test_denied_is_denied(self, lead: Lead, caller: Lead) -> None:
-        lead.serve(answer, HOLDER)
-        with pytest.raises(Denied, match="that job is not yours"):
-            caller.call("deny", {})
-
-    def test_a_failure_nobody_expected_is_told_and_logged(
+    def test_errors_are_told_with_their_advice_and_what_nobody_expected_is_logged(
         self, lead: Lead, caller: Lead, caplog: pytest.LogCaptureFixture
     ) -> None:
         lead.serve(answer, HOLDER)
+        with pytest.raises(BurstError, match="no such burst; burst status lists them"):
+            caller.call("refuse", {})
+        with pytest.raises(Denied, match="that job is not yours"):
+            caller.call("deny", {})
         with (
             caplog.at_level(logging.WARNING, "burst"),
             pytest.raises(BurstError, match="internal error"),
@@ -116,24 +108,16 @@ class ServiceContract(WithInstance):
         assert "never heard of boom" in caplog.text
         assert caller.call("echo", {})["owner"]
 
-    def test_nobody_serves_at_first(self, caller: Lead) -> None:
-        with pytest.raises(NoDaemon):
-            caller.call("echo", {})
-
-    def test_the_second_daemon_is_told_of_the_first(
-        self, lead: Lead, caller: Lead
-    ) -> None:
-        lead.serve(answer, HOLDER)
-        with pytest.raises(ServiceTaken, match=r"4711.*lead-0"):
-            caller.serve(answer, {"pid": 1, "host": "other", "since": 0.0})
-        assert caller.call("echo", {})["owner"]
-
-    def test_the_service_ends_with_close(
+    def test_a_daemon_listens_and_serves_until_it_closes(
         self, caller: Lead, instance: Instance
     ) -> None:
         first = instance.lead()
+        first.listen(lambda: None)
         first.serve(answer, HOLDER)
-        caller.call("echo", {})
+        job = instance.submit(nodes=4)
+        assert not first.hold([job])
+        assert caller.call("echo", {"a": 1})["payload"] == {"a": 1}
+        first.close()
         first.close()
         until_no_daemon(caller)
         caller.serve(answer, HOLDER)
@@ -151,7 +135,7 @@ class ServiceContract(WithInstance):
         lead.serve(answer, HOLDER)
         assert caller.call("echo", {})["owner"]
 
-    def test_a_slow_answer_does_not_hold_up_others(
+    def test_a_slow_answer_holds_up_no_other_and_is_not_no_daemon(
         self, lead: Lead, instance: Instance
     ) -> None:
         begun, go_on = threading.Event(), threading.Event()
@@ -171,22 +155,12 @@ class ServiceContract(WithInstance):
             waiting = pool.submit(first.call, "slow", {}, HANG_S)
             assert begun.wait(HANG_S)
             assert second.call("quick", {}) == {"method": "quick"}
+            with pytest.raises(LeadError) as caught:
+                second.call("slow", {}, timeout=0.2)
+            assert not isinstance(caught.value, NoDaemon)
             assert not waiting.done()
             go_on.set()
             assert waiting.result() == {"method": "slow"}
-
-    def test_no_answer_in_time_is_not_no_daemon(self, lead: Lead, caller: Lead) -> None:
-        go_on = threading.Event()
-
-        def slow(request: ServiceRequest) -> dict[str, Any]:
-            assert go_on.wait(HANG_S)
-            return {}
-
-        lead.serve(slow, HOLDER)
-        with pytest.raises(LeadError) as caught:
-            caller.call("slow", {}, timeout=0.2)
-        go_on.set()
-        assert not isinstance(caught.value, NoDaemon)
 
     def test_many_requests_at_once(self, lead: Lead, instance: Instance) -> None:
         lead.serve(answer, HOLDER)
@@ -200,13 +174,6 @@ class ServiceContract(WithInstance):
             answers = pool.map(ask, range(0, 200, 50))
         assert [n for numbers in answers for n in numbers] == list(range(200))
 
-    def test_close_waits_for_nothing(self, instance: Instance) -> None:
-        lead = instance.lead()
-        lead.listen(lambda: None)
-        lead.serve(answer, HOLDER)
-        lead.close()
-        lead.close()
-
 
 class GuestContract(WithInstance):
     def test_a_guest_is_answered_as_such(
@@ -219,23 +186,15 @@ class GuestContract(WithInstance):
         assert told["owner"] is False
         assert told["userid"] != os.getuid()
 
-    def test_a_guest_may_not_listen_or_serve(self, instance: SharedInstance) -> None:
+    def test_a_guest_may_not_do_what_daemons_do(self, instance: SharedInstance) -> None:
         with closing(instance.guest()) as guest:
-            with pytest.raises(Denied):
-                guest.listen(lambda: None)
-            with pytest.raises(Denied):
-                guest.serve(answer, HOLDER)
-
-    def test_a_guest_may_not_use_the_store(self, instance: SharedInstance) -> None:
-        with closing(instance.guest()) as guest:
-            with pytest.raises(Denied):
-                guest.store().load()
-            with pytest.raises(Denied):
-                guest.store().write({"burst/x": "1"})
-
-    def test_a_guest_may_not_drain(self, instance: SharedInstance) -> None:
-        with closing(instance.guest()) as guest:
-            with pytest.raises(Denied):
-                guest.drain(frozenset({2}), "burst: idle")
-            with pytest.raises(Denied):
-                guest.undrain(frozenset({2}))
+            for call in (
+                lambda: guest.listen(lambda: None),
+                lambda: guest.serve(answer, HOLDER),
+                lambda: guest.store().load(),
+                lambda: guest.store().write({"burst/x": "1"}),
+                lambda: guest.drain(frozenset({2}), "burst: idle"),
+                lambda: guest.undrain(frozenset({2})),
+            ):
+                with pytest.raises(Denied):
+                    call()

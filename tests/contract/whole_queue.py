@@ -115,46 +115,31 @@ class WholeQueueContract(WithInstance):
         moved = [urgent, second, first, held]
         reader.until(lambda p: ids(p.pending) == moved, "another order")
 
-    def test_a_running_job_has_its_cores_until_it_ends(
+    def test_jobs_are_told_from_when_they_were_submitted_to_their_end(
         self, instance: Instance, reader: QueueReader
     ) -> None:
         before = time.time()
-        job = instance.submit(slots=2, command=SLEEP, burstable=False)
-        (found,) = reader.until(lambda p: len(p.running) == 1, "it runs").running
-        assert (found.id, found.taken) == (job, {0: Shape(2)})
+        runs = instance.submit(slots=2, command=SLEEP, burstable=False)
+        (found,) = reader.until(lambda p: ids(p.running) == [runs], "it runs").running
+        assert found.taken == {0: Shape(2)}
         assert before - 1 <= found.t_start <= time.time() + 1
-        instance.cancel(job)
+        waits = instance.submit(nodes=4, burstable=False)
+        one = reader.lead.active_job(waits)
+        assert one is not None
+        assert (one.id, one.userid, one.taken) == (waits, os.getuid(), {})
+        one = reader.lead.active_job(runs)
+        assert one is not None
+        assert (one.state, one.taken) == (JobState.RUN, {0: Shape(2)})
+        for job in (waits, runs):
+            instance.cancel(job)
         # It may end between the picture and what is told of ends: look again then.
         empty = QueuePicture()
-        reader.until(lambda p: job in reader.over and p == empty, "its end")
-        over = reader.over[job]
+        both = {runs, waits}
+        reader.until(lambda p: both <= reader.over.keys() and p == empty, "their end")
+        over = reader.over[runs]
         assert over.t_start <= over.t_finish <= time.time() + 1
-
-    def test_one_job_is_told_from_when_it_was_submitted_to_its_end(
-        self, instance: Instance, reader: QueueReader
-    ) -> None:
-        runs = instance.submit(slots=1, command=SLEEP, burstable=False)
-        reader.until(lambda p: ids(p.running) == [runs], "it runs")
-        job = instance.submit(nodes=4, burstable=False)
-        found = reader.lead.active_job(job)
-        assert found is not None
-        assert (found.id, found.userid, found.taken) == (job, os.getuid(), {})
-        found = reader.lead.active_job(runs)
-        assert found is not None
-        assert (found.state, found.taken) == (JobState.RUN, {0: Shape(1)})
-        for each in (job, runs):
-            instance.cancel(each)
-        reader.until(lambda _: {job, runs} <= reader.over.keys(), "their end")
-        assert reader.lead.active_job(job) is None
-
-    def test_the_end_of_a_job_that_never_ran_is_told(
-        self, instance: Instance, reader: QueueReader
-    ) -> None:
-        job = instance.submit(nodes=4, burstable=False)
-        reader.until(lambda p: ids(p.pending) == [job], "the job")
-        instance.cancel(job)
-        reader.until(lambda _: job in reader.over, "its end")
-        assert reader.over[job].t_start == 0.0
+        assert reader.over[waits].t_start == 0.0
+        assert reader.lead.active_job(waits) is None
 
     def test_jobs_from_before_are_known(self, instance: Instance, lead: Lead) -> None:
         job = instance.submit(nodes=4, burstable=False)
@@ -168,7 +153,7 @@ class WholeQueueContract(WithInstance):
         with pytest.raises(Unreadable):
             lead.queue_picture()
 
-    def test_jobs_that_may_burst_without_the_attribute_are_shown_to_the_engine(
+    def test_jobs_that_may_burst_without_the_attribute_are_shown_if_that_is_asked_for(
         self, instance: Instance, lead: Lead
     ) -> None:
         assert isinstance(lead, WholeQueue)
@@ -186,20 +171,12 @@ class WholeQueueContract(WithInstance):
         view = lead.observe()
         assert view.jobs[marked].burstable
         assert small not in view.jobs
+        lead.follow_queue(None)
+        assert large not in lead.observe().jobs
+        lead.follow_queue(QueueReader(lead), may_be_large)
+        watch.state(large, JobState.SCHED)
         instance.cancel(large)
         watch.state(large, JobState.INACTIVE)
-
-    def test_jobs_that_may_burst_are_shown_once_that_is_asked_for(
-        self, instance: Instance, watch: Watch
-    ) -> None:
-        system = {"job": {"name": "large"}}
-        job = instance.submit(nodes=4, burstable=False, attributes=system)
-        lead = watch.lead
-        assert isinstance(lead, WholeQueue)
-        lead.follow_queue(QueueReader(lead), may_be_large)
-        watch.state(job, JobState.SCHED)
-        lead.follow_queue(None)
-        assert job not in lead.observe().jobs
 
     def test_what_happens_to_jobs_is_recorded(
         self, instance: Instance, lead: Lead
