@@ -9,7 +9,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -55,8 +55,6 @@ class Proxy:
     def __init__(self, api: Api, directory: Path) -> None:
         self.api = api
         self.faults: list[Fault] = []
-        self.admit: Callable[[str, dict[str, Any]], None] | None = None
-        """Changes what is created, as an admission webhook may; by path."""
         self.stale = ""
         """Lists whose path matches are answered as they were when first asked."""
         self.seen: list[tuple[str, str]] = []
@@ -105,10 +103,6 @@ class _Relay(BaseHTTPRequestHandler):
         body = self.rfile.read(length) if length else None
         proxy.seen.append((self.command, self.path))
         fault = next((f for f in proxy.faults if f.hits(self.command, self.path)), None)
-        if body and proxy.admit and self.command == "POST":
-            manifest = json.loads(body)
-            proxy.admit(self.path.partition("?")[0], manifest)
-            body = json.dumps(manifest).encode()
         if fault and not fault.after:
             self._fail(proxy, fault)
             return

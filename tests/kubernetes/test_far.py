@@ -24,7 +24,14 @@ from burst.model.lead import GuestAccess
 from burst.provider import Failure, Phase
 from burst.testing import isolate
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.bursts import (
+    Bursts,
+    reap_all,
+    resize_all,
+    runs,
+    sized,
+    wait_status,
+)
 from tests.kubernetes.kustomize import MANIFESTS, build
 from tests.kubernetes.rights import grant
 
@@ -47,13 +54,15 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
     return bursts
 
 
-def test_followers_run_where_the_restricted_standard_is_enforced(
+def test_followers_run_and_grow_where_the_restricted_standard_is_enforced(
     restricted: Bursts,
 ) -> None:
     provider = restricted.provider()
-    provider.provision(restricted.spec)
-    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
-    reap_all(provider, restricted.spec)
+    one, two = sized(restricted, "burst-0-0"), sized(restricted, "burst-0-[0-1]")
+    provider.provision(one)
+    wait_status(provider, runs(*one.hosts))
+    resize_all(provider, two)
+    reap_all(provider, two)
 
 
 def test_followers_with_flux_of_a_view_run_there(restricted: Bursts) -> None:
@@ -79,39 +88,34 @@ def test_isolated_bursts_run_there(restricted: Bursts) -> None:
     reap_all(provider, spec)
 
 
-def test_the_probe_runs_there(restricted: Bursts) -> None:
-    tags = Tags(restricted.lead.owner, "here")
-    job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
-    template = job["spec"]["template"]
-    assert refusal(restricted.lab, restricted.namespace, template) == ""
+MORE: list[dict[str, Any]] = [
+    {"hostNetwork": True},  # past all network policies
+    {"hostPID": True},
+    {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+    {"securityContext": {"runAsUser": 0, "runAsNonRoot": False}},
+]
+"""Of a pod: what is no part of the standard."""
 
 
-def test_the_cronjob_that_deletes_what_expired_runs_there(restricted: Bursts) -> None:
-    cronjob = yaml.safe_load((MANIFESTS / "gc" / "cronjob.yaml").read_text())
-    account = {"metadata": {"name": "burst-gc"}}
-    path = f"/api/v1/namespaces/{restricted.namespace}/serviceaccounts"
-    restricted.api.create(path, account)
-    job = cronjob["spec"]["jobTemplate"]["spec"]
-    assert refusal(restricted.lab, restricted.namespace, job["template"]) == ""
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"hostNetwork": True},  # past all network policies
-        {"hostPID": True},
-        {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
-        {"securityContext": {"runAsUser": 0, "runAsNonRoot": False}},
-    ],
-)
-def test_whoever_may_create_jobs_gets_no_other_pods_there(
-    restricted: Bursts, change: dict[str, Any]
+def test_the_probe_and_the_cronjob_that_deletes_what_expired_run_there_and_no_others(
+    restricted: Bursts,
 ) -> None:
+    """Whoever may create Jobs gets no pods there that are allowed more."""
+    path = f"/api/v1/namespaces/{restricted.namespace}/serviceaccounts"
+    restricted.api.create(path, {"metadata": {"name": "burst-gc"}})
+    cronjob = yaml.safe_load((MANIFESTS / "gc" / "cronjob.yaml").read_text())
     tags = Tags(restricted.lead.owner, "here")
-    job = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
-    job["spec"]["template"]["spec"] |= change
-    why = refusal(restricted.lab, restricted.namespace, job["spec"]["template"])
-    assert "violates PodSecurity" in why
+    probe = render_probe("burst-probe-1", restricted.lead, restricted.settings, tags)
+
+    def why_not(template: dict[str, Any]) -> str:
+        return refusal(restricted.lab, restricted.namespace, template)
+
+    assert why_not(cronjob["spec"]["jobTemplate"]["spec"]["template"]) == ""
+    template = probe["spec"]["template"]
+    assert why_not(template) == ""
+    for more in MORE:
+        changed = {**template, "spec": {**template["spec"], **more}}
+        assert "violates PodSecurity" in why_not(changed), more
 
 
 BASELINE = 'security = "baseline"'
@@ -199,8 +203,8 @@ def test_followers_beyond_the_quota_wait(restricted: Bursts) -> None:
     reap_all(provider, restricted.spec)
 
 
-@pytest.mark.parametrize("kind", ["nodeport", "loadbalancer"])
-def test_nothing_is_opened_to_the_outside(restricted: Bursts, kind: str) -> None:
-    command = ("create", "service", kind, "open", "--tcp=80:80")
-    with pytest.raises(RuntimeError, match="exceeded quota"):
-        restricted.lab.kubectl(*command, "-n", restricted.namespace)
+def test_nothing_is_opened_to_the_outside(restricted: Bursts) -> None:
+    for kind in ("nodeport", "loadbalancer"):
+        command = ("create", "service", kind, f"open-{kind}", "--tcp=80:80")
+        with pytest.raises(RuntimeError, match="exceeded quota"):
+            restricted.lab.kubectl(*command, "-n", restricted.namespace)

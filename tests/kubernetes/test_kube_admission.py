@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +20,6 @@ from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
-from tests.kubernetes.proxy import Proxy
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -40,16 +38,6 @@ def a_minute_later(bursts: Bursts, provider: KubeProvider) -> BurstStatus:
     later = PodBursts(cluster, settings, tags, clock=lambda: time.time() + 61)
     (status,) = later.observe()
     return status
-
-
-def check_denied(bursts: Bursts, provider: KubeProvider, words: str) -> None:
-    provider.provision(bursts.spec)
-    status = wait_status(provider, lambda seen: words in seen.why)
-    assert status.phase is Phase.PENDING
-    later = a_minute_later(bursts, provider)
-    assert (later.phase, later.failure) == (Phase.FAILED, Failure.OTHER)
-    assert words in later.why
-    reap_all(provider, bursts.spec)
 
 
 def check_refused(bursts: Bursts, provider: KubeProvider, words: str) -> BurstStatus:
@@ -100,10 +88,10 @@ def policy(
             bursts.api.delete(f"{where}/{name}")
 
 
-@pytest.mark.parametrize("reason", ["Invalid", "Forbidden", "RequestEntityTooLarge"])
-def test_a_policy_that_denies_the_job(bursts: Bursts, reason: str) -> None:
+def test_a_policy_that_denies_the_job(bursts: Bursts) -> None:
+    """By whatever code: tests/kits/test_kube_denials.py has the others."""
     provider = bursts.provider()
-    with policy(bursts, "jobs", reason) as name:
+    with policy(bursts, "jobs", "RequestEntityTooLarge") as name:
         # The API server heeds a new policy within seconds; until then there are Jobs.
         def denied() -> bool:
             error = attempt(lambda: provider.provision(bursts.spec))
@@ -204,25 +192,17 @@ def test_a_limit_range(bursts: Bursts) -> None:
     check_refused(bursts, bursts.provider(), "minimum cpu usage per Container is 2")
 
 
-def test_a_service_account_that_does_not_exist(bursts: Bursts) -> None:
-    provider = bursts.provider(service_account="nobody")
-    check_denied(bursts, provider, 'serviceaccount "nobody" not found')
-
-
-def test_a_priority_class_that_does_not_exist(bursts: Bursts, proxy: Proxy) -> None:
-    def admit(path: str, manifest: dict[str, Any]) -> None:
-        if path.endswith("/jobs"):
-            manifest["spec"]["template"]["spec"]["priorityClassName"] = "highest"
-
-    proxy.admit = admit
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
-    check_denied(bursts, provider, "no PriorityClass with name highest was found")
-
-
-def test_a_denial_that_is_repaired_is_over(bursts: Bursts) -> None:
+def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
+    bursts: Bursts,
+) -> None:
     provider = bursts.provider(service_account="late")
     provider.provision(bursts.spec)
-    wait_status(provider, lambda seen: '"late" not found' in seen.why)
+    words = 'serviceaccount "late" not found'
+    status = wait_status(provider, lambda seen: words in seen.why)
+    assert status.phase is Phase.PENDING
+    later = a_minute_later(bursts, provider)
+    assert (later.phase, later.failure) == (Phase.FAILED, Failure.OTHER)
+    assert words in later.why
     path = f"/api/v1/namespaces/{bursts.namespace}/serviceaccounts"
     bursts.api.create(path, {"metadata": {"name": "late"}})
     wait_status(provider, running)

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from burst.errors import Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods.names import OWNER
-from burst.provider import Phase
 from tests.kubernetes.bursts import (
     Bursts,
-    attempt,
     reap_all,
     resize_all,
     runs,
@@ -105,22 +100,3 @@ def test_a_job_that_a_person_suspends_is_told_as_what_ended_its_pods(
     bursts.api.patch(f"{jobs}/{bursts.spec.burst_id}", {"spec": {"suspend": False}})
     wait_status(provider, runs(*bursts.spec.hosts))
     reap_all(provider, bursts.spec)
-
-
-def test_a_namespace_that_is_deleted_is_told_and_leaves_nothing(bursts: Bursts) -> None:
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    wait_status(provider, runs(*bursts.spec.hosts))
-    bursts.lab.kubectl("delete", "namespace", bursts.namespace, "--wait=false")
-    found: list[Any] = []
-
-    def refused() -> bool:
-        found[:] = [attempt(lambda: provider.provision(bursts.spec))]
-        return isinstance(found[0], Refused)
-
-    wait_until(refused, lambda: found)
-    assert f"namespace {bursts.namespace} is" in found[0].what
-    assert "reate" in found[0].advice
-    wait_until(lambda: not provider.observe(), provider.observe)
-    reap_all(provider, bursts.spec)
-    assert Phase.RUNNING not in [status.phase for status in provider.observe()]

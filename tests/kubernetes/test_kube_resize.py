@@ -170,8 +170,13 @@ def test_a_growth_that_broke_off_goes_on_with_a_larger_one(
     reap_all(provider, four)
 
 
-@pytest.mark.parametrize("fault", ["before", "after", "conflict"])
-@pytest.mark.parametrize("size", ["burst-0-[0-2]", "burst-0-[0-1]", "burst-0-0"])
+@pytest.mark.parametrize(
+    ("size", "fault"),
+    [
+        *(("burst-0-0", fault) for fault in ("before", "after", "conflict")),
+        *((size, "after") for size in ("burst-0-[0-1]", "burst-0-[0-2]")),
+    ],
+)
 def test_a_shrink_goes_on_where_it_broke_off(
     bursts: Bursts, proxy: Proxy, provider: KubeProvider, size: str, fault: str
 ) -> None:
@@ -417,16 +422,3 @@ def test_a_minicluster_may_grow_by_others_where_a_growth_broke_off(
         assert isinstance(broken, Transient)
         resize_all(provider, sized(bursts, size))
         reap_all(provider, sized(bursts, size))
-
-
-def test_the_shipped_standard_holds_for_a_growth(
-    bursts: Bursts, provider: KubeProvider
-) -> None:
-    """A namespace that enforces `restricted` admits the pods of a growth, too."""
-    label = "pod-security.kubernetes.io/enforce=restricted"
-    bursts.lab.kubectl("label", "namespace", bursts.namespace, label)
-    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs(*one.hosts))
-    resize_all(provider, two)
-    reap_all(provider, two)
