@@ -93,7 +93,7 @@ class FakeContract(ProviderContract):
     pause = 0.01
     programs = True
     ends_leases = True
-    lease = 5.0
+    lease = 2.0
     kind: type[FakeProvider] = FakeProvider
 
     @pytest.fixture

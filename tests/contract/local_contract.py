@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The provider contract for LocalProvider, with any program as follower."""
+"""What the provider contract needs for LocalProvider, with any program as follower."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from burst_local.launch import Command
 from burst_local.processes import scan
 
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, example_lead, example_spec
-from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.testing import Backend, example_lead, example_spec
+from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from tests.contract.local_backend import LocalBackend
 from tests.support.fluxlead import short_directory
 
@@ -32,11 +32,10 @@ def _directory(pid: int) -> Sequence[Path]:
         return ()
 
 
-class LocalContract(ProviderContract):
+class WithLocalProvider(ContractFixtures):
     patience = 90.0
     pause = 0.1
     ends_leases = True
-    lease = 10.0
     command: Command = staticmethod(sleeper)
 
     @pytest.fixture

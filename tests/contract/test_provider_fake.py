@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from burst.testing import (
-    FakeProvider,
-)
-from burst.testing.contract import Count
+from burst.testing import FakeProvider
 from tests.contract.fake_contract import FakeContract
 
 
@@ -28,14 +23,4 @@ class TestEventuallyConsistentFakeProvider(FakeContract):
 class TestFakeProviderThatLosesAnswers(FakeContract):
     def tune(self, provider: FakeProvider) -> FakeProvider:
         provider.next_answer_lost = True
-        return provider
-
-
-class TestWithoutACount(FakeContract):
-    @pytest.fixture
-    def count(self) -> Count | None:
-        return None
-
-    def tune(self, provider: FakeProvider) -> FakeProvider:
-        provider.listed_still = 3
         return provider

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""LocalProvider keeps the contract: with any program as follower, and with Flux."""
+"""LocalProvider keeps the contract, with any program as follower."""
 
 from __future__ import annotations
 
-from tests.contract.local_contract import LocalContract
+from burst.testing import ProviderContract
+from tests.contract.local_contract import WithLocalProvider
 
 
-class TestLocalProvider(LocalContract):
+class TestLocalProvider(WithLocalProvider, ProviderContract):
     pass

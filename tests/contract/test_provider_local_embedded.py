@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""LocalProvider keeps the contract with embedded followers."""
+"""What embedded followers are given, that they join, and what is left of them.
+
+The rest of the contract has any program as follower: `test_provider_local.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 from burst.testing import example_spec
-from burst.testing.contract import MakeSpec
-from tests.contract.local_contract import LocalContract
+from burst.testing.contract_traces import TraceChecks
+from burst.testing.fixtures import MakeSpec
+from tests.contract.local_contract import WithLocalProvider
 from tests.embedded_instance import embedded_instance
 
 
@@ -32,8 +36,9 @@ def identity(lead: Lead) -> LeadIdentity:
     return lead.identity()
 
 
-class TestLocalProviderOnTheEmbeddedLead(LocalContract):
+class TestLocalProviderOnTheEmbeddedLead(WithLocalProvider, TraceChecks):
     command = staticmethod(follower_command("/no/flux"))
+    ends_leases = False  # a lease is the provider's, whatever its followers are
 
     @pytest.fixture
     def make_spec(self, identity: LeadIdentity) -> MakeSpec:
