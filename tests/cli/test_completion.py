@@ -106,7 +106,6 @@ def lent(cli: CliHarness) -> Iterator[str]:
 def test_commands_and_options(shell: str, tmp_path: Path) -> None:
     typist = Typist(shell, "", tmp_path)
     assert typist.tab("burst", "st") == {"status"}
-    assert typist.tab("burst", "lead", "add") == {"add-slot"}
     assert typist.tab("burst", "gc", "--any") == {"--any-owner"}
     assert typist.tab("run-burst", "--lead-h") == {"--lead-host"}
     assert typist.tab("flux-burst", "cos") == {"cost"}

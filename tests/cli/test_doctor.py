@@ -102,10 +102,13 @@ def test_without_a_lead_the_rest_is_looked_at_all_the_same(served: CliHarness) -
 
 
 def test_a_file_that_cannot_be_used_is_the_one_thing_that_is_wrong(
-    cli: CliHarness,
+    served: CliHarness,
 ) -> None:
-    cli.config.write_text("[providers\n")
-    said = cli.run("doctor")
+    served.config.write_text("[providers\n")
+    try:
+        said = served.run("doctor")
+    finally:
+        served.write()
     assert "not TOML: " in wrong(said)
     assert said.stdout.splitlines()[-1].startswith("1 wrong, ")
     assert "not checked without the settings: " in said.stdout

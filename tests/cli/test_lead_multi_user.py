@@ -86,6 +86,8 @@ def test_broker_toml_lets_users_in_and_their_jobs_run_by_the_imp(host: Host) -> 
     # What keeps users' other jobs off lent nodes is part of each mode.
     assert tables["ingest"]["frobnicator"]["plugins"]
     assert tables["burst"] == {"scheduler": True}
+    # systemd starts the daemon, and a second one would end at once.
+    assert not (host.lead / "flux/rc1.d").exists()
 
 
 def test_the_certificate_is_the_users_alone_and_all_else_is_for_all_to_read(
@@ -133,17 +135,6 @@ def test_root_is_told_what_to_install_word_for_word(host: Host) -> None:
     assert stat.S_IMODE(imp.stat().st_mode) & stat.S_ISUID == 0
 
 
-def test_the_units_run_both_as_the_user(host: Host) -> None:
-    assert host.init().status == 0
-    for name in ("flux.service", "burst.service"):
-        assert f"\nUser={USER}\n" in (host.lead / "flux" / name).read_text()
-    broker = (host.lead / "flux/flux.service").read_text()
-    assert f"--config-path={host.lead}/broker.toml" in broker
-    assert "-Shostname=lead-0" in broker
-    # systemd starts the daemon, and a second one would end at once.
-    assert not (host.lead / "flux/rc1.d").exists()
-
-
 def test_in_mode_queue_the_queue_of_other_jobs_is_started_once(host: Host) -> None:
     assert host.init("--mode", "queue", "--statedir", "/srv/state").status == 0
     script = host.lead / "flux/start-queues"
@@ -151,21 +142,6 @@ def test_in_mode_queue_the_queue_of_other_jobs_is_started_once(host: Host) -> No
     assert "/srv/state/started-batch" in script.read_text()
     unit = (host.lead / "flux/burst.service").read_text()
     assert f"\nExecStartPre={script}\n" in unit
-
-
-def test_files_of_the_site_are_left_alone(host: Host) -> None:
-    for name, text in {
-        "imp": '[exec]\nallowed-users = ["other"]\n',
-        "security": "[sign]\nmax-ttl = 9\ndefault-type = 'munge'\n"
-        "allowed-types = ['munge']\n",
-    }.items():
-        directory = host.path / "etc" / name / "conf.d"
-        directory.mkdir(parents=True)
-        (directory / "site.toml").write_text(text)
-    said = host.init().stdout
-    assert f"kept {host.path}/etc/security/conf.d/site.toml" in said
-    assert f'imp/conf.d/site.toml: add "{USER}" to allowed-users under [exec]' in said
-    assert not (host.lead / "flux/security").exists()
 
 
 def test_it_refuses_what_cannot_work_and_writes_nothing(host: Host) -> None:

@@ -125,16 +125,16 @@ def test_the_output_of_a_job_is_printed(cli: CliHarness, played: Played) -> None
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    cli: CliHarness, words: tuple[str, ...], why: str
+    quiet: CliHarness, words: tuple[str, ...], why: str
 ) -> None:
-    said = cli.run("request", "-N1", *words)
+    said = quiet.run("request", "-N1", *words)
     assert said.status == 2
     assert why in said.stderr
 
 
-def test_a_job_is_requested_alone(cli: CliHarness) -> None:
+def test_a_job_is_requested_alone(quiet: CliHarness) -> None:
     for words in (("--job", "f1", "-N2"), ("--job", "f1", "--isolated"), ()):
-        said = cli.run("request", *words)
+        said = quiet.run("request", *words)
         assert said.status == 2
         assert "--job" in said.stderr
 

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from burst.cli.run_burst import command
 from burst.model.jobid import format_f58
@@ -138,22 +137,6 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
 ) -> None:
     assert told in error_of(run_burst(quiet, *words))
     assert left(quiet) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--lead-port", "99999"), "99999 is not in the range 1<=x<=65535"),
-        (("--lead-port", "http"), "'http' is not a valid integer range"),
-        (("-N", "two"), "'two' is not a valid integer"),
-    ],
-)
-def test_words_that_make_no_sense_are_a_usage_error(
-    words: tuple[str, ...], told: str
-) -> None:
-    said = CliRunner().invoke(command, words)
-    assert said.exit_code == 2
-    assert told in said.stderr
 
 
 @pytest.fixture

@@ -75,6 +75,10 @@ def test_nodes_are_requested_shown_and_taken_down(served: CliHarness) -> None:
     assert title.split()[:4] == ["BURST", "PROVIDER", "STATE", "FOR"]
     assert row.split()[:3] == [burst_id, "local/local", "online"]
     assert served.run("status", "-n").lines[0].startswith(f"{burst_id} ")
+    error = served.run("status", "-o", "{id} {stat}").error
+    assert error.startswith("-o: no field 'stat'; the fields are access, age, cost,")
+    assert "write it as" in served.run("status", "-o", "{id").error
+    assert "write it as" in served.run("status", "-o", "{nodes.x}").error
     done = served.run("down", burst_id, "--note", "enough").lines
     assert done[0].startswith(f"{burst_id} is gone after ")
     assert done[0].endswith(": canceled")
@@ -84,16 +88,6 @@ def test_nodes_are_requested_shown_and_taken_down(served: CliHarness) -> None:
     assert served.run("down", burst_id).error == (
         f"burst {burst_id} has ended; burst status --all shows it"
     )
-
-
-def test_a_field_that_there_is_not_names_those_there_are(served: CliHarness) -> None:
-    with burst_of(served, "-N1"):
-        error = served.run("status", "-o", "{id} {stat}").error
-        assert error.startswith(
-            "-o: no field 'stat'; the fields are access, age, cost,"
-        )
-        assert "write it as" in served.run("status", "-o", "{id").error
-        assert "write it as" in served.run("status", "-o", "{nodes.x}").error
 
 
 def test_without_waiting_it_is_only_on_its_way(served: CliHarness) -> None:
@@ -106,9 +100,14 @@ def test_without_waiting_it_is_only_on_its_way(served: CliHarness) -> None:
     served.wait_for_state(burst_id, "inactive")
 
 
-def test_hosts_may_be_named(served: CliHarness) -> None:
+def test_hosts_may_be_named_and_no_burst_that_there_is_not(served: CliHarness) -> None:
     with burst_of(served, "-N2", "--slot", "burst-1-[1-3]") as burst_id:
         assert served.row(burst_id)["hosts"] == "burst-1-[1-2]"
+        error = served.run("down", "burst-9").error
+    # Those of the tests before may be on their way.
+    head, _, live = error.partition("; live bursts: ")
+    assert head == "there is no burst burst-9"
+    assert burst_id in live.split(", ")
 
 
 @pytest.mark.parametrize(
@@ -136,15 +135,6 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
     # The burst of an earlier test may just have gone: its ranks are undrained after it.
     assert not [row for row in served.status()["bursts"] if row["state"] != "inactive"]
     wait_until(lambda: served.status()["slots"][0]["state"] == "free", "a free slot")
-
-
-def test_taking_down_what_there_is_not_names_what_there_is(served: CliHarness) -> None:
-    with burst_of(served, "-N1") as burst_id:
-        error = served.run("down", "burst-9").error
-    # Those of the tests before may be on their way.
-    head, _, live = error.partition("; live bursts: ")
-    assert head == "there is no burst burst-9"
-    assert burst_id in live.split(", ")
 
 
 def test_a_burst_is_meant_by_a_prefix_or_as_the_last(served: CliHarness) -> None:
@@ -274,20 +264,6 @@ def test_a_provider_that_was_disabled_is_enabled_again(served: CliHarness) -> No
     )
     error = served.run("enable", "nope").error
     assert error == "there is no provider nope; the settings have local"
-
-
-def test_settings_are_read_again_when_asked(shared: Shared) -> None:
-    _, cli, daemon = shared
-    cli.write(limits={"max_nodes": 1})
-    try:
-        assert cli.run("reload").lines == ["reloaded; changed: limits.max_nodes"]
-        daemon.says(f"reloaded {cli.config}")
-        error = cli.run("request", "-N2").error
-        assert "limits.max_nodes" in error or "limit" in error
-    finally:
-        cli.write()
-        cli.run("reload")
-        daemon.says(f"reloaded {cli.config}", times=2)
 
 
 def test_what_doctor_would_call_wrong_is_told_with_a_reload(served: CliHarness) -> None:
