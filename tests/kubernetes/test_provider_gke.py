@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""GkeProvider keeps the contract with pods in a real Kubernetes.
+"""A burst of GkeProvider has pods in a real Kubernetes, and leaves nothing.
 
 GKE is our own on loopback, and each cluster that it makes is kubelab's: what is tried
 here is the way from Google's answer (address, authority, token) to objects and back.
+It keeps the contract in `tests/plugins/gke/test_contract.py`, and its pods do in
+`test_provider_kube.py`.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,9 +24,8 @@ from google.cloud.container_v1.types import NodePool
 
 from burst.kits.kube import Cluster as Client
 from burst.kits.kube import Endpoint, install
-from burst.provider import BurstSpec, Provider
-from burst.testing import ProviderContract
-from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.provider import BurstSpec
+from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from burst.testing.trial import Trial
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
@@ -65,7 +66,7 @@ class LabGke(Gke):
         return dict.fromkeys(self._nodes)
 
 
-class OnKubernetes(ProviderContract):
+class TestClusterForEachBurst(ContractFixtures):
     patience = 90.0
     pause = 0.02
 
@@ -92,18 +93,8 @@ class OnKubernetes(ProviderContract):
         return lambda owner: GkeProvider("gke", settings, owner, dependencies)
 
     @pytest.fixture
-    def make_interrupted(self, gke: Gke, make_provider: MakeProvider) -> MakeProvider:
-        gke.drops = {"create_cluster": 1}
-        return make_provider
-
-    @pytest.fixture
     def make_spec(self, tmp_path: Path) -> MakeSpec:
         return lambda owner, number: build.spec(tmp_path, number, owner)
-
-    @pytest.fixture
-    def misconfigured(self, cloud: Cloud) -> Callable[[], Provider]:
-        wrong = build.settings(cluster="none")
-        return lambda: GkeProvider("gke", wrong, "owner-a", Dependencies(cloud))
 
     @pytest.fixture
     def count(self, api: Api, place: str, gke: Gke) -> Count | None:
@@ -114,13 +105,6 @@ class OnKubernetes(ProviderContract):
             return len(api.items(path)) or int(left)
 
         return pods
-
-
-class TestClusterForEachBurst(OnKubernetes):
-    """With a pool, or a pool of others, only Google's side differs.
-
-    `tests/plugins/gke/test_contract.py` has that.
-    """
 
     @pytest.fixture
     def form(self) -> str:
@@ -133,23 +117,27 @@ class TestClusterForEachBurst(OnKubernetes):
 
     @pytest.mark.usefixtures("operator")
     @pytest.mark.parametrize("form", ["job", "operator"])
-    def test_shrunk_it_keeps_the_nodes_of_its_followers(
-        self, whole: BurstSpec, resizing: Trial, gke: Gke, api: Api, place: str
+    def test_it_runs_shrinks_to_the_nodes_of_its_followers_and_leaves_nothing(
+        self, spec: BurstSpec, trial: Trial, gke: Gke, api: Api, place: str
     ) -> None:
-        hosts, ranks = whole.hosts[:1], whole.ranks[:1]
-        small = msgspec.structs.replace(whole, hosts=hosts, ranks=ranks)
+        trial.provision(spec)
+        trial.wait_running(spec)
+        hosts, ranks = spec.hosts[:1], spec.ranks[:1]
+        small = msgspec.structs.replace(spec, hosts=hosts, ranks=ranks)
         (vms,) = gke.vms.values()
         assert len(vms) > 1
 
         def shrunk() -> bool:
-            resizing.resize(small)
-            (listed,) = resizing.observe().values()
+            trial.resize(small)
+            (listed,) = trial.observe().values()
             return {follower.host for follower in listed.followers} == set(hosts)
 
-        resizing.wait(shrunk, "to shrink")
-        selector = f"burst.flux-framework.org/id={whole.burst_id}"
+        trial.wait(shrunk, "to shrink")
+        selector = f"burst.flux-framework.org/id={spec.burst_id}"
         (pod,) = api.items(f"/api/v1/namespaces/{place}/pods?labelSelector={selector}")
         assert set(vms) == {pod["spec"]["nodeName"]}
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
 
     def test_in_a_new_cluster_the_namespace_is_made(
         self, cloud: Cloud, lab: Cluster, api: Api, tmp_path: Path
