@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -20,6 +21,7 @@ from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tab
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_pool import FluxPool
 from tests.intake.user_cli import FROBNICATOR, UserCli
 from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
 from tests.support.waiting import wait_until
@@ -51,13 +53,16 @@ SCHEDULER = {**GUESTS, **frob(mode="scheduler")}
 
 
 @pytest.fixture
+def instance(flux_pool: FluxPool, extra: Mapping[str, Any]) -> Iterator[FluxInstance]:
+    """Give a lead that was told to have these tables, too."""
+    with flux_pool.lend() as instance:
+        instance.reload_config(extra)
+        yield instance
+
+
+@pytest.fixture
 def user(instance: FluxInstance) -> UserCli:
     return UserCli(instance)
-
-
-def constraint(user: UserCli, job: str) -> Any:
-    spec = json.loads(user.do("job", "info", job, "jobspec"))
-    return spec["attributes"]["system"].get("constraints")
 
 
 def look(lead: FluxLead, job: str) -> Any:
@@ -75,9 +80,9 @@ def test_every_job_of_a_lead_with_guests_is_confined_when_it_comes(
     asking = user.submit(
         "--setattr=burstable", "--requires=burst", "--urgency=hold", "true"
     )
-    assert constraint(user, plain) == {"and": [NEVER_LENT]}
+    assert user.constraint(plain) == {"and": [NEVER_LENT]}
     own = {"properties": ["burst"]}
-    assert constraint(user, asking) == {"and": [NEVER_LENT, own]}
+    assert user.constraint(asking) == {"and": [NEVER_LENT, own]}
     user.do("cancel", asking)
 
 
@@ -342,8 +347,8 @@ def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
     for job in (waits, held, first, kept):
         user.do("job", "wait-event", "-t60", job, "clean")
         assert instance.job_line("{queue} {result}", job) == "batch COMPLETED"
-        assert constraint(user, job)["and"][0] == NEVER_LENT
-    assert constraint(user, kept)["and"][1] == {"properties": ["^nosuch"]}
+        assert user.constraint(job)["and"][0] == NEVER_LENT
+    assert user.constraint(kept)["and"][1] == {"properties": ["^nosuch"]}
 
 
 @pytest.mark.parametrize("extra", [{"queues": SITES}])
@@ -381,7 +386,7 @@ def test_a_queue_of_any_nodes_requires_that_they_are_not_lent_or_keeps_its_jobs(
     night = user.submit("-qnight", "--urgency=hold", "true")
     user.do("update", night, "queue=batch")
     user.do("update", night, "queue=night")
-    assert constraint(user, night) == {"properties": ["^burst"]}
+    assert user.constraint(night) == {"properties": ["^burst"]}
     free = user.submit("-qfree", "--urgency=hold", "true")
     assert "non-queue" in user.type("update", free, "queue=batch").error
     user.do("cancel", night, free)

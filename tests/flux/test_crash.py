@@ -20,7 +20,7 @@ SOON = {"idle": "0.3s"}
 UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
 
 
-DEAD_S = 8.0
+DEAD_S = 3.0
 """For how long there is no daemon after a job has ended."""
 
 

@@ -14,7 +14,7 @@ import pytest
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
-from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -206,16 +206,12 @@ def test_one_that_was_released_while_it_was_begun_is_left_to_be_failed(
         assert lead.observe().jobs[job].result == result
 
 
-@pytest.mark.parametrize("script", ["prolog", "epilog"])
-def test_where_jobs_have_scripts_it_is_left_to_be_failed(script: str) -> None:
+def test_where_jobs_have_scripts_it_is_left_to_be_failed(
+    instance: FluxInstance, lead: Lead
+) -> None:
     """perilog.so would ask for the ranks on which to run them."""
-    tables = {
-        "job-manager": {
-            script: {"command": ["true"]},
-            "plugins": [{"load": "perilog.so"}],
-        }
-    }
-    with flux_instance(tables) as instance, listening(instance) as lead:
+    for script in ("prolog", "epilog"):
+        instance.reload_config({"job-manager": {script: {"command": ["true"]}}})
         job = held(instance, lead)
         assert not lead.finish_job(job, 0, "")
         assert state(lead, job) is JobState.SCHED
@@ -223,18 +219,17 @@ def test_where_jobs_have_scripts_it_is_left_to_be_failed(script: str) -> None:
         wait_for_end(lead, job)
 
 
-def test_one_that_was_begun_before_there_were_scripts_ends_too() -> None:
+def test_one_that_was_begun_before_there_were_scripts_ends_too(
+    instance: FluxInstance, lead: Lead
+) -> None:
     """As after a crash, and a reload of the configuration with a prolog."""
-    with (
-        flux_instance({"job-manager": {"prolog": {"command": ["true"]}}}) as instance,
-        listening(instance) as lead,
-    ):
-        job = held(instance, lead)
-        for name, context in STEPS[:2]:
-            post(instance, job, name, context)
-        assert not lead.finish_job(job, 0, "")
-        lead.fail_job(job, "ran elsewhere")
-        wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is open")
-        assert lead.finish_job(job, 0, "")
-        wait_for_end(lead, job)
-        assert lead.observe().jobs[job].result == "failed"
+    job = held(instance, lead)
+    for name, context in STEPS[:2]:
+        post(instance, job, name, context)
+    instance.reload_config({"job-manager": {"prolog": {"command": ["true"]}}})
+    assert not lead.finish_job(job, 0, "")
+    lead.fail_job(job, "ran elsewhere")
+    wait_until(lambda: state(lead, job) is JobState.CLEANUP, "its prolog is open")
+    assert lead.finish_job(job, 0, "")
+    wait_for_end(lead, job)
+    assert lead.observe().jobs[job].result == "failed"

@@ -129,11 +129,6 @@ def test_jobs_get_as_many_nodes_as_fluxion_gives_them(site: Site) -> None:
 # Policies that deny.
 
 
-def constraint(user: UserCli, job: str) -> Any:
-    spec = json.loads(user.do("job", "info", job, "jobspec"))
-    return spec["attributes"]["system"].get("constraints")
-
-
 @pytest.mark.parametrize("extra", [EASY, FCFS])
 def test_a_busy_cluster_denies_no_ordinary_job(
     user: UserCli, extra: Mapping[str, Any]
@@ -143,7 +138,7 @@ def test_a_busy_cluster_denies_no_ordinary_job(
     user.event(busy, "start")
     waits = user.submit("-N1", "true")
     expected = {"properties": ["^burst"]} if extra is EASY else None
-    assert constraint(user, waits) == expected
+    assert user.constraint(waits) == expected
     behind = user.submit("-n1", "true")
     user.do("cancel", busy)
     for job in (waits, behind):

@@ -13,7 +13,7 @@ from burst.model.jobid import JobId, format_f58
 from tests.contract.instance import SLEEP
 from tests.contract.whole_queue import QueueReader
 from tests.flux.forecasting import daemon
-from tests.flux_instance import FluxInstance, flux_instance
+from tests.flux_instance import FluxInstance
 from tests.intake.modes import TABLES
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import HANG_S, wait_until
@@ -92,11 +92,9 @@ def test_a_job_that_simply_waits_is_told_when_it_starts(instance: FluxInstance) 
             time.sleep(0.05)
 
 
-def test_a_job_in_a_stopped_queue_is_told_who_starts_it() -> None:
-    with (
-        flux_instance(TABLES["queue"]) as instance,
-        daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving,
-    ):
+@pytest.mark.parametrize("extra", [TABLES["queue"]])
+def test_a_job_in_a_stopped_queue_is_told_who_starts_it(instance: FluxInstance) -> None:
+    with daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving:
         attributes = {"queue": "batch", "duration": 60.0}
 
         def told(job: JobId) -> dict[str, Any]:

@@ -17,15 +17,10 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import CliHarness, open_harness
-from tests.flux_instance import (
-    FLUX,
-    MISSING,
-    FluxInstance,
-    flux_bindings,
-    flux_instance,
-)
+from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
+from tests.flux_pool import FluxPool
 from tests.intake.modes import TABLES
-from tests.intake.user_cli import UserCli
+from tests.intake.user_cli import UserCli, use_scheduler
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -33,19 +28,21 @@ pytestmark = [
     pytest.mark.skipif(not FLUX, reason=MISSING),
 ]
 
-JOBS = 25
+JOBS = 12
 LONGEST_PAUSE_S = 0.05
 """From the end of one job to the next: some come while the daemon is busy."""
 
 
 @contextmanager
-def site(mode: str) -> Iterator[tuple[FluxInstance, CliHarness, UserCli]]:
+def site(
+    pool: FluxPool, mode: str
+) -> Iterator[tuple[FluxInstance, CliHarness, UserCli]]:
     """Yield an instance of one own node, with a daemon in that mode."""
-    with flux_instance(TABLES[mode]) as instance, open_harness(instance) as cli:
+    prepare = use_scheduler if mode == "scheduler" else None
+    lent = pool.lend(TABLES[mode], prepare=prepare)
+    with lent as instance, open_harness(instance) as cli:
         user = UserCli(instance)
         cli.write(intake={"mode": mode})
-        if mode == "scheduler":
-            user.use_scheduler()
         if mode == "queue":
             user.do("queue", "start", "-qbatch")
         with cli.daemon():
@@ -82,9 +79,9 @@ def begun(cli: CliHarness) -> list[Any]:
     ],
 )
 def test_none_where_an_own_node_or_a_burst_of_the_right_size_is_idle(
-    mode: str, how: str
+    flux_pool: FluxPool, mode: str, how: str
 ) -> None:
-    with site(mode) as (instance, cli, user):
+    with site(flux_pool, mode) as (instance, cli, user):
         if mode != "queue":  # where burst jobs run on lent nodes alone
             run_jobs(instance, user, how)
             assert begun(cli) == []

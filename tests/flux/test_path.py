@@ -15,7 +15,16 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> None:
     site.write(deadlines={"idle": "0.5s"})
     site.close_gate("join")
-    with site.cli.daemon():
+    with site.cli.daemon() as daemon:
+        # `burst` is a command of flux, too.
+        lines = site.flux("burst", "status").splitlines()
+        assert lines[0] == "no bursts"
+        assert lines[3].split()[:2] == ["burst-0", "2-5"]
+        assert str(daemon.process.pid) in site.flux("burst", "status", "--json")
+        refused = site.try_flux("burst", "down", "burst-9")
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("burst: ERROR: there is no burst burst-9")
+
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")
         wait_until(
@@ -50,14 +59,3 @@ def test_jobs_get_the_hosts_that_they_name_beside_a_node_that_is_drained(
         site.wait_for_job(others, "COMPLETED")
         assert site.output(last) == ["burst-0-3"]
         assert "burst-0-1" not in site.output(others)
-
-
-def test_flux_burst_status_works_as_a_flux_command(site: Site) -> None:
-    with site.cli.daemon() as daemon:
-        lines = site.flux("burst", "status").splitlines()
-        assert lines[0] == "no bursts"
-        assert lines[3].split()[:2] == ["burst-0", "2-5"]
-        assert str(daemon.process.pid) in site.flux("burst", "status", "--json")
-        refused = site.try_flux("burst", "down", "burst-9")
-        assert refused.returncode == 1
-        assert refused.stderr.startswith("burst: ERROR: there is no burst burst-9")

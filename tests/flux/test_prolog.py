@@ -50,7 +50,8 @@ def tables() -> Mapping[str, Any]:
 
 @pytest.fixture
 def instance(flux_pool: FluxPool, tables: Mapping[str, Any]) -> Iterator[FluxInstance]:
-    with flux_pool.lend(tables) as instance:
+    with flux_pool.lend(manager()) as instance:
+        instance.reload_config(tables)
         yield instance
 
 

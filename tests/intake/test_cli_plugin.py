@@ -56,8 +56,7 @@ def refuses(user: UserCli, words: list[str], says: str) -> None:
 
 def seen(user: UserCli, job: str) -> tuple[Any, str]:
     """Return `attributes.system` of a job, and its urgency."""
-    spec = json.loads(user.do("job", "info", job, "jobspec"))
-    return spec["attributes"]["system"], user.do("jobs", "-ano", "{urgency}", job)
+    return user.system(job), user.do("jobs", "-ano", "{urgency}", job)
 
 
 def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
@@ -68,71 +67,62 @@ def test_its_help_is_in_that_of_each_command(user: UserCli) -> None:
     assert "flux jobs -o burst" in user.do("submit", "--help=burst")
 
 
-@pytest.mark.parametrize(
-    ("mode", "words", "wanted"),
-    [
-        pytest.param(
-            "hold",
+MARKED: dict[str, list[tuple[list[str], tuple[str, dict[str, Any]]]]] = {
+    "hold": [
+        # It is held, with its urgency.
+        (
             ["--burst-provider=gke", "--urgency=9"],
             ("0", {"provider": "gke", "urgency": 9, "wanted": True}),
-            id="in mode hold it is held, with its urgency",
         ),
-        pytest.param(
-            "hold",
-            ["--burst-policy=auto"],
-            ("0", {"urgency": 16}),
-            id="auto leaves it to the rules, held as Flux would deny what is too large",
-        ),
-        pytest.param(
-            "hold",
-            ["--urgency=hold"],
-            ("0", {"wanted": True}),
-            id="what its user holds is not marked as held for the daemon",
-        ),
-        pytest.param(
-            "scheduler",
+        # The rules decide; it is held, as Flux would deny what is too large.
+        (["--burst-policy=auto"], ("0", {"urgency": 16})),
+        # What its user holds is not marked as held for the daemon.
+        (["--urgency=hold"], ("0", {"wanted": True})),
+    ],
+    "scheduler": [
+        # It is submitted plainly.
+        (
             ["--burst-max-price=0.75", "--burst-where=together", "--burst-wait=10m"],
             (
                 "16",
                 {"max-price": 0.75, "wanted": True, "where": "together", "wait": 600.0},
             ),
-            id="in mode scheduler it is submitted plainly",
         ),
-        pytest.param(
-            "scheduler",
+        # One with a tag is held in each mode, as it never runs on own nodes.
+        (
             ["--burst-tag=night"],
             ("0", {"wanted": True, "urgency": 16, "tag": "night"}),
-            id="one with a tag is held in each mode, as it never runs on own nodes",
         ),
-        pytest.param(
-            "scheduler",
+        # So is one for an instance elsewhere.
+        (
             ["--burst-mode=isolated"],
             ("0", {"mode": "isolated", "urgency": 16, "wanted": True}),
-            id="one for an instance elsewhere is held in any mode",
-        ),
-        pytest.param(
-            "",
-            ["--burst-provider=gke"],
-            ("0", {"provider": "gke", "urgency": 16, "wanted": True}),
-            id="without a daemon it is held, and its user told",
         ),
     ],
-)
+    # Without a daemon it is held, and its user told.
+    "": [
+        (
+            ["--burst-provider=gke"],
+            ("0", {"provider": "gke", "urgency": 16, "wanted": True}),
+        ),
+    ],
+}
+"""By mode: options, and with which urgency and wishes the job is submitted."""
+
+
+@pytest.mark.parametrize("mode", MARKED)
 def test_a_burst_job_is_marked_with_its_wishes(
-    user: UserCli,
-    site: Answer,
-    mode: str,
-    words: list[str],
-    wanted: tuple[str, dict[str, Any]],
+    user: UserCli, site: Answer, mode: str
 ) -> None:
     if mode:
         site(mode)
-    said = user.type("submit", "--burst", *words, "-N4", "true")
-    system, found = seen(user, said)
-    assert (found, system["burst"]) == wanted
-    assert system["burstable"] is True
-    assert "constraints" not in system
-    assert ("no burst daemon serves this instance" in said.error) == (not mode)
+    for words, wanted in MARKED[mode]:
+        said = user.type("submit", "--burst", *words, "-N4", "true")
+        system, found = seen(user, said)
+        assert (found, system["burst"]) == wanted, words
+        assert system["burstable"] is True
+        assert "constraints" not in system
+        assert ("no burst daemon serves this instance" in said.error) == (not mode)
 
 
 @pytest.mark.parametrize("mode", ["hold", ""])
@@ -196,44 +186,39 @@ def test_where_users_are_kept_apart_a_job_of_the_queue_may_have_constraints(
 
 
 @WITH_QUEUES
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_what_a_job_of_the_queue_cannot_have_is_refused(
+    user: UserCli, site: Answer
+) -> None:
+    site("queue")
+    for words, says in (
         (["--burst", "--queue=batch"], "burst jobs go through queue burst"),
         (["--burst", "--requires=burst-0"], "leave --requires out"),
         (["--burst", "--burst-wait=1m"], "run on lent nodes only"),
-    ],
-)
-def test_what_a_job_of_the_queue_cannot_have_is_refused(
-    user: UserCli, site: Answer, words: list[str], says: str
-) -> None:
-    site("queue")
-    refuses(user, words, says)
+    ):
+        refuses(user, words, says)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            ["--burst", "--burst-provider=nosuch"],
-            "no such provider; there are: gke, local",
-        ),
-        (["--burst=gke"], "ignored explicit argument 'gke'"),
-        (["--burst", "--burst-policy=never"], "invalid choice"),
-        (["--burst-wait=1m"], "--burst-wait goes with --burst"),
-        (["--burst-provider=gke"], "--burst-provider goes with --burst"),
-        (["--burst", "--burst-wait=soon"], "not a duration, such as 0, 90s, 10m"),
-        (["--burst", "--burst-wait=inf"], "it has to end, such as 10m; a job that is"),
-        (["--burst", "--burst-max-price=cheap"], "not a price, such as 0.75"),
-        (["--burst", "--burst-max-price=nan"], "not a price, such as 0.75"),
-        (["--burst", "--burst-where=here"], "invalid choice"),
-    ],
+BAD_OPTIONS = (
+    (
+        ["--burst", "--burst-provider=nosuch"],
+        "no such provider; there are: gke, local",
+    ),
+    (["--burst=gke"], "ignored explicit argument 'gke'"),
+    (["--burst", "--burst-policy=never"], "invalid choice"),
+    (["--burst-wait=1m"], "--burst-wait goes with --burst"),
+    (["--burst-provider=gke"], "--burst-provider goes with --burst"),
+    (["--burst", "--burst-wait=soon"], "not a duration, such as 0, 90s, 10m"),
+    (["--burst", "--burst-wait=inf"], "it has to end, such as 10m; a job that is"),
+    (["--burst", "--burst-max-price=cheap"], "not a price, such as 0.75"),
+    (["--burst", "--burst-max-price=nan"], "not a price, such as 0.75"),
+    (["--burst", "--burst-where=here"], "invalid choice"),
 )
-def test_bad_options_are_refused(
-    user: UserCli, site: Answer, words: list[str], says: str
-) -> None:
+
+
+def test_bad_options_are_refused(user: UserCli, site: Answer) -> None:
     site("scheduler")
-    refuses(user, words, says)
+    for words, says in BAD_OPTIONS:
+        refuses(user, words, says)
 
 
 def test_an_allocation_is_not_for_an_instance_elsewhere(user: UserCli) -> None:
@@ -259,17 +244,16 @@ def test_without_a_daemon_jobs_are_held_and_their_user_is_told_once(
         }
 
 
-def test_each_job_of_bulksubmit_is_marked(user: UserCli, site: Answer) -> None:
+def test_each_job_of_bulksubmit_and_each_copy_is_marked(
+    user: UserCli, site: Answer
+) -> None:
     site("hold")
     jobs = user.do("bulksubmit", "--burst", "-N{}", "true", ":::", "3", "4").split()
-    assert [seen(user, job)[1] for job in jobs] == ["0", "0"]
-    assert [seen(user, job)[0]["burst"]["urgency"] for job in jobs] == [16, 16]
-
-
-def test_copies_are_all_marked(user: UserCli, site: Answer) -> None:
-    site("hold")
-    jobs = user.do("submit", "--cc=1-3", "--burst", "-N4", "true").split()
-    assert [seen(user, job)[0]["burst"] for job in jobs] == [WANTED] * 3
+    jobs += user.do("submit", "--cc=1-2", "--burst", "-N4", "true").split()
+    found = [seen(user, job) for job in jobs]
+    assert [(system["burst"], urgency) for system, urgency in found] == [
+        (WANTED, "0")
+    ] * 4
 
 
 def test_without_the_option_nothing_changes(user: UserCli) -> None:
@@ -303,22 +287,17 @@ def test_a_directory_that_followers_may_lack_is_told_of(
     assert many.error.count("warning") == 1
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_directory_that_followers_have_is_not(user: UserCli, site: Answer) -> None:
+    site("hold", **FOLLOWERS)
+    for words in (
         ["--burst", "--burst-provider=gke", "--cwd=/results/run"],
         ["--burst", "--burst-provider=gke", "--cwd=/results"],
         ["--burst", "--burst-provider=local", "--cwd=/home/ann"],
         ["--burst", "--cwd=/tmp"],
         ["--burst", "--burst-mode=isolated", "--cwd=/home/ann"],
         ["--cwd=/home/ann"],
-    ],
-)
-def test_a_directory_that_followers_have_is_not(
-    user: UserCli, site: Answer, words: list[str]
-) -> None:
-    site("hold", **FOLLOWERS)
-    assert user.type("submit", *words, "true").error == ""
+    ):
+        assert user.type("submit", *words, "true").error == "", words
 
 
 def test_a_daemon_that_tells_no_directories_gives_no_warning(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -40,11 +39,6 @@ def user(instance: FluxInstance, tables: dict[str, Any]) -> UserCli:
     return UserCli(instance)
 
 
-def constraints(user: UserCli, job: str) -> Any:
-    spec = json.loads(user.do("job", "info", job, "jobspec"))
-    return spec["attributes"]["system"].get("constraints")
-
-
 @pytest.mark.parametrize("tables", [{"ingest": ingest()}])
 def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
     user: UserCli,
@@ -52,11 +46,11 @@ def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
     plain = user.submit("true")
     both = user.submit("--requires=local", "true")
     burst = user.submit("--setattr=burstable", "-N4", "true")
-    assert constraints(user, plain) == {"properties": ["^burst"]}
-    assert constraints(user, both) == {
+    assert user.constraint(plain) == {"properties": ["^burst"]}
+    assert user.constraint(both) == {
         "and": [{"properties": ["local"]}, {"properties": ["^burst"]}]
     }
-    assert constraints(user, burst) is None
+    assert user.constraint(burst) is None
     denied = user.submit("-N5", "true")
     user.do("cancel", burst)
     assert "only 2 eligible" in user.event(denied, "exception")
@@ -64,7 +58,7 @@ def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
 
 @pytest.mark.parametrize("tables", [{"ingest": ingest(any_job=True)}])
 def test_a_site_may_let_any_job_run_there(user: UserCli) -> None:
-    assert constraints(user, user.submit("true")) is None
+    assert user.constraint(user.submit("true")) is None
 
 
 @pytest.mark.parametrize(
@@ -72,33 +66,28 @@ def test_a_site_may_let_any_job_run_there(user: UserCli) -> None:
 )
 def test_other_names_may_be_used(user: UserCli) -> None:
     plain = user.submit("--setattr=burstable", "true")
-    assert constraints(user, plain) == {"properties": ["^x"]}
-    assert constraints(user, user.submit("--setattr=cloud", "true")) is None
+    assert user.constraint(plain) == {"properties": ["^x"]}
+    assert user.constraint(user.submit("--setattr=cloud", "true")) is None
 
 
 @pytest.mark.parametrize("tables", [WITH_QUEUES])
 def test_a_queue_that_says_where_its_jobs_run_is_left_alone(user: UserCli) -> None:
     batch = user.submit("-qbatch", "true")
-    assert constraints(user, batch) == {"properties": ["local"]}
+    assert user.constraint(batch) == {"properties": ["local"]}
     anywhere = user.submit("-qany", "true")
-    assert constraints(user, anywhere) == {"properties": ["^burst"]}
+    assert user.constraint(anywhere) == {"properties": ["^burst"]}
 
 
 @pytest.mark.parametrize("tables", [WITH_QUEUES])
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_the_burst_queues_are_not_for_others(user: UserCli) -> None:
+    for words, says in (
         (["-qburst"], "queue burst is for burst jobs; submit with flux submit --burst"),
         (["-qburst-ready"], "is for jobs whose nodes are online"),
         (["-qburst-ready", "--setattr=burstable"], "is for jobs whose nodes are"),
-    ],
-)
-def test_the_burst_queues_are_not_for_others(
-    user: UserCli, words: list[str], says: str
-) -> None:
-    said = user.type("submit", *words, "true")
-    assert said.status != 0
-    assert says in said.error
+    ):
+        said = user.type("submit", *words, "true")
+        assert said.status != 0
+        assert says in said.error
 
 
 BY_QUEUE = {
@@ -138,7 +127,7 @@ def test_a_burst_job_of_a_queue_may_have_lent_nodes_for_those_of_the_queue(
         (["-qfree"], {"properties": ["^burst"]}),
     ]
     for words, wanted in asked:
-        found = constraints(user, user.submit(*words, "true"))
+        found = user.constraint(user.submit(*words, "true"))
         whole = {"and": [*wanted, either]} if isinstance(wanted, list) else wanted
         assert found == whole, words
 
@@ -148,7 +137,7 @@ def test_before_constraints_its_queue_says_which_nodes_a_burst_job_may_have(
     user: UserCli,
 ) -> None:
     job = user.submit("--setattr=burstable", "--urgency=hold", "-qbatch", "true")
-    assert constraints(user, job) == {"properties": ["local"]}
+    assert user.constraint(job) == {"properties": ["local"]}
 
 
 _INTO_QUEUE = {"mode": "queue", "queue": "burst", "ready": "burst-ready"}
@@ -215,7 +204,7 @@ def test_a_burstable_job_waits_in_the_burst_queue(user: UserCli) -> None:
     """Else it waits in the default queue, whose nodes are never lent ones."""
     job = user.submit("--setattr=burstable", "-N4", "true")
     assert user.do("jobs", "-no{queue}", job) == "burst"
-    assert constraints(user, job) == {"properties": ["burst"]}
+    assert user.constraint(job) == {"properties": ["burst"]}
     other = user.submit("--setattr=burstable", "-qany", "true")
     assert user.do("jobs", "-no{queue}", other) == "any"
     said = user.type("submit", "--setattr=burstable", "--requires=burst-0", "true")

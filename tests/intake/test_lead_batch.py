@@ -130,9 +130,8 @@ def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None
     user.ends_clean()
 
 
-@pytest.mark.parametrize(
-    ("words", "text", "told"),
-    [
+def test_what_cannot_be_is_told_and_leaves_nothing(user: User) -> None:
+    for words, text, told in (
         (
             ("-N1", "none.sh"),
             "",
@@ -140,16 +139,12 @@ def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None
         ),
         (("-N1", "plain.sh"), "echo hi", "plain.sh does not appear to start with '#!'"),
         (("-N1", "--conf=x=1", "plain.sh"), "#!/bin/sh", "leave --conf out"),
-    ],
-)
-def test_what_cannot_be_is_told_and_leaves_nothing(
-    user: User, words: tuple[str, ...], text: str, told: str
-) -> None:
-    (user.directory / "plain.sh").write_text(text)
-    said = user.batch(*words)
-    assert said.status
-    assert told in said.stderr
-    assert said.stdout == ""
+    ):
+        (user.directory / "plain.sh").write_text(text)
+        said = user.batch(*words)
+        assert said.status
+        assert told in said.stderr
+        assert said.stdout == ""
     assert user.left() == []
 
 

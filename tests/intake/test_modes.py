@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
+from tests.cli.cli_harness import CliHarness, burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.intake.modes import IN_QUEUE, MODES, Serve, leave_nothing
 from tests.intake.user_cli import UserCli
@@ -62,17 +62,6 @@ def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
         user.ended(user.submit("-n1", "true"))
         user.do("cancel", job)
         leave_nothing(cli)
-
-
-def test_a_daemon_does_not_start_where_jobs_cannot_come_in_that_way(
-    cli: CliHarness,
-) -> None:
-    cli.write(intake={"mode": "queue"})
-    daemon = DaemonProcess(cli)
-    assert daemon.wait() == 1
-    assert "the instance has no queue burst" in daemon.log
-    assert "burst setup" in daemon.log
-    assert "[intake]" in daemon.log
 
 
 @pytest.mark.parametrize("mode", ["hold"])

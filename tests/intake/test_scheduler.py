@@ -118,12 +118,11 @@ def test_only_the_owner_may_lend(user: UserCli) -> None:
     assert user.type("python", "-c", script).status == 0
 
 
-@pytest.mark.parametrize(
-    "payload", [{"jobs": []}, {"jobs": {"x": "1"}}, {"ranks": "1-"}]
-)
-def test_what_is_no_lease_is_refused(instance: FluxInstance, payload: Any) -> None:
-    with pytest.raises(OSError, match="lend: "):
-        instance.rpc("sched-burst.lend", payload)
+def test_what_is_no_lease_is_refused(instance: FluxInstance) -> None:
+    payloads: list[Any] = [{"jobs": []}, {"jobs": {"x": "1"}}, {"ranks": "1-"}]
+    for payload in payloads:
+        with pytest.raises(OSError, match="lend: "):
+            instance.rpc("sched-burst.lend", payload)
     assert UserCli(instance).stats()["burst_jobs"] == 0
 
 
@@ -145,21 +144,16 @@ def test_updates_of_a_waiting_job_are_followed(user: UserCli) -> None:
     wait_until(lambda: user.stats()["burst_jobs"] == 0, "nothing to be left")
 
 
-@pytest.mark.parametrize(
-    ("argument", "says"),
-    [
+def test_arguments_that_are_none_are_refused(instance: FluxInstance) -> None:
+    user = UserCli(instance)
+    user.do("module", "remove", "sched-burst")
+    for argument, says in (
         ("policy=fair", "there are fifo and backfill"),
         ("colour=red", "unknown argument"),
         ("queue-depth=0", "expected a positive integer"),
-    ],
-)
-def test_arguments_that_are_none_are_refused(
-    instance: FluxInstance, argument: str, says: str
-) -> None:
-    user = UserCli(instance)
-    user.do("module", "remove", "sched-burst")
-    assert user.type("module", "load", SCHEDULER, argument).status != 0
-    assert says in instance.log("lead-0") + user.do("dmesg")
+    ):
+        assert user.type("module", "load", SCHEDULER, argument).status != 0
+        assert says in instance.log("lead-0") + user.do("dmesg")
     user.do("module", "load", SCHEDULER)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from importlib.resources import files
@@ -86,6 +87,15 @@ class UserCli:
     def hosts(self, job: str) -> str:
         """Return where a job ran, as a hostlist."""
         return self.do("jobs", "-no", "{nodelist}", job)
+
+    def system(self, job: str) -> Any:
+        """Return `attributes.system` of a job."""
+        spec = json.loads(self.do("job", "info", job, "jobspec"))
+        return spec["attributes"]["system"]
+
+    def constraint(self, job: str) -> Any:
+        """Return the constraint of a job; None if it has none."""
+        return self.system(job).get("constraints")
 
     def use_scheduler(self, *arguments: str) -> None:
         """Put our scheduler in the place of the shipped one."""

@@ -309,29 +309,25 @@ def _rows(system: SystemInstance, guest: str) -> list[Any]:
     return list(json.loads(told[-1])["bursts"])
 
 
-def test_root_starts_no_followers_in_the_owners_instance(
+def test_root_starts_no_followers_and_the_doctor_judges_as_the_owner_alone(
     system: SystemInstance,
 ) -> None:
-    """They would be brokers of root, on which the owner could run anything as root."""
+    """Followers would be brokers of root, on which the owner could run anything as
+    root; by root's rights the doctor took their directory for others', to be removed.
+    """
     command = ("python", "-m", "burst", "daemon", "-c", str(system.settings))
     done = system.lab.try_run("root", *command, "--uri", system.uri)
     assert done.returncode == 1, done
     assert "the instance is flux's, and this is uid 0" in done.stderr
     assert not (system.directory / "p").exists()
-
-
-@pytest.mark.parametrize("user", ["root", GUESTS[0]])
-def test_the_doctor_judges_nothing_as_another_user_than_the_owner(
-    user: str, system: SystemInstance
-) -> None:
-    """By root's rights it took the followers' directory for others', to be removed."""
-    done = system.try_burst(user, "doctor", "-c", str(system.settings), "--json")
-    assert done.returncode == 1, done
-    (found,) = json.loads(done.stdout)["findings"]
-    assert found["about"] == "user"
-    assert found["what"].startswith("the instance is flux's, as whom the daemon runs")
-    assert f"asked as {user}, " in found["what"]
-    assert "runuser -u flux -- burst doctor" in found["advice"]
+    for user in ("root", GUESTS[0]):
+        done = system.try_burst(user, "doctor", "-c", str(system.settings), "--json")
+        assert done.returncode == 1, done
+        (found,) = json.loads(done.stdout)["findings"]
+        assert found["about"] == "user"
+        assert found["what"].startswith("the instance is flux's, as whom the daemon")
+        assert f"asked as {user}, " in found["what"]
+        assert "runuser -u flux -- burst doctor" in found["advice"]
     told = system.try_burst(OWNER, "doctor", "-c", str(system.settings), "--json")
     about = {each["about"] for each in json.loads(told.stdout)["findings"]}
     assert {"lead", "ranks", "daemon"} <= about
