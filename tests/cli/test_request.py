@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
 from tests.cli.cli_harness import CliHarness
-from tests.contract.serving import HOLDER
+from tests.contract.serving import HOLDER, until_no_daemon
 
 NAME = "burst-iso-0a1b2c"
 
@@ -47,64 +47,77 @@ class Played:
         return {"bursts": [row]}
 
 
-@pytest.fixture
-def played(cli: CliHarness) -> Iterator[Played]:
-    found = Played()
+@contextmanager
+def serving(
+    cli: CliHarness, answer: Callable[[ServiceRequest], dict[str, Any]]
+) -> Iterator[None]:
+    """Answer what the commands ask, and leave nobody who does."""
     with closing(cli.instance.lead()) as lead:
-        lead.serve(found.answer, HOLDER)
+        lead.serve(answer, HOLDER)
+        yield
+    with closing(cli.instance.lead()) as lead:
+        until_no_daemon(lead)
+
+
+@pytest.fixture
+def played(quiet: CliHarness) -> Iterator[Played]:
+    found = Played()
+    with serving(quiet, found.answer):
         yield found
 
 
-def test_one_of_ones_own_is_told_how_to_get_to(cli: CliHarness, played: Played) -> None:
-    lines = cli.run("request", "-N2", "--isolated").lines
+def test_one_of_ones_own_is_told_how_to_get_to(
+    quiet: CliHarness, played: Played
+) -> None:
+    lines = quiet.run("request", "-N2", "--isolated").lines
     assert lines[0].endswith(NAME)
     assert lines[1].startswith(f"{NAME}-[0-1] is an instance of its own after ")
     assert lines[2] == "kubectl exec p0"
-    cli.run("request", "-N2", "--isolated", "--service", "--provider", "far")
+    quiet.run("request", "-N2", "--isolated", "--service", "--provider", "far")
     kinds = [asked["isolated"]["kind"] for asked in played.asked]
     assert kinds == ["interactive", "service"]
     assert played.asked[1]["provider"] == "far"
 
 
 def test_a_commands_output_and_status_are_its_own(
-    cli: CliHarness, played: Played
+    quiet: CliHarness, played: Played
 ) -> None:
     played.state, played.exit_status = "inactive", 3
-    said = cli.run("request", "-N2", "--isolated", "hostname")
+    said = quiet.run("request", "-N2", "--isolated", "hostname")
     assert said.status == 3
     assert said.stdout.endswith("hi\n")
     wanted = {"kind": "command", "command": ["hostname"]}
     assert played.asked[0]["isolated"] == wanted
     played.exit_status = 0
-    assert cli.run("request", "-N1", "--isolated", "true").status == 0
+    assert quiet.run("request", "-N1", "--isolated", "true").status == 0
 
 
 def test_a_listing_is_a_job_for_each_line(
-    cli: CliHarness, played: Played, tmp_path: Path
+    quiet: CliHarness, played: Played, tmp_path: Path
 ) -> None:
     played.state, played.exit_status = "inactive", 3
     listing = tmp_path / "jobs"
     listing.write_text("# two\n-N2 hostname\n\n  sh -c 'exit 3'\n")
-    said = cli.run("request", "-N2", "--isolated", "--batch", str(listing))
+    said = quiet.run("request", "-N2", "--isolated", "--batch", str(listing))
     assert said.status == 3
     assert said.stdout.endswith("hi\n")
     wanted = {"kind": "batch", "command": ["-N2 hostname", "sh -c 'exit 3'"]}
     assert played.asked[0]["isolated"] == wanted
     listing.write_text("# none\n")
-    said = cli.run("request", "-N2", "--isolated", "--batch", str(listing))
+    said = quiet.run("request", "-N2", "--isolated", "--batch", str(listing))
     assert "the listing has no command" in said.error
     assert len(played.asked) == 1
 
 
-def test_it_need_not_be_waited_for(cli: CliHarness, played: Played) -> None:
-    said = cli.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
+def test_it_need_not_be_waited_for(quiet: CliHarness, played: Played) -> None:
+    said = quiet.run("request", "-N1", "--isolated", "--no-wait", "sleep").lines
     assert said == [f"2 nodes of far/nodes as {NAME}"]
 
 
-def test_the_output_of_a_job_is_printed(cli: CliHarness, played: Played) -> None:
+def test_the_output_of_a_job_is_printed(quiet: CliHarness, played: Played) -> None:
     played.exit_status = 0
-    assert cli.run("output", "f1").stdout == "hi\n"
-    assert "no isolated burst" in cli.run("output", "f2").error
+    assert quiet.run("output", "f1").stdout == "hi\n"
+    assert "no isolated burst" in quiet.run("output", "f2").error
 
 
 @pytest.mark.parametrize(
@@ -139,7 +152,7 @@ def test_a_job_is_requested_alone(quiet: CliHarness) -> None:
         assert "--job" in said.stderr
 
 
-def test_what_comes_of_a_request_for_a_job_is_told(cli: CliHarness) -> None:
+def test_what_comes_of_a_request_for_a_job_is_told(quiet: CliHarness) -> None:
     """It is decided by a later tick, and a burst that cannot be made is told, too."""
     told: Iterator[dict[str, Any]] = iter(
         [
@@ -159,8 +172,7 @@ def test_what_comes_of_a_request_for_a_job_is_told(cli: CliHarness) -> None:
         asked.append(request.method)
         return next(told) if request.method == "explain" else {"id": "f1"}
 
-    with closing(cli.instance.lead()) as lead:
-        lead.serve(answer, HOLDER)
-        lines = cli.run("request", "--job", "f1").lines
+    with serving(quiet, answer):
+        lines = quiet.run("request", "--job", "f1").lines
     assert asked == ["request-job", "explain", "explain"]
     assert lines == ["f1: every offer was turned down", "  a/b: is too small"]
