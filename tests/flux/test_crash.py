@@ -6,9 +6,10 @@ from __future__ import annotations
 import signal
 import time
 
-import msgspec
 import pytest
 
+from burst.model.burst import BurstId
+from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
@@ -18,82 +19,75 @@ pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 SOON = {"idle": "0.3s"}
 # A job that runs until its file is made.
 UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
-
+# The same, and it says where it runs: all brokers share a machine.
+TELLS_UNTIL_TOLD = ("sh", "-c", f"flux getattr hostname; {UNTIL_TOLD[-1]}")
 
 DEAD_S = 3.0
 """For how long there is no daemon after a job has ended."""
 
 
-class Point(msgspec.Struct, frozen=True):
-    """Where in a burst's life a daemon is killed."""
+def kill_in(site: Site, daemon: DaemonProcess, state: str) -> BurstId:
+    """Kill the daemon, with the one burst in that state; return the burst's id."""
+    daemon.end(signal.SIGKILL)
+    (record,) = site.records()
+    assert record.state.value == state
+    assert len(site.followers()) == 2
+    return record.id
 
-    gate: str
-    state: str
-    """Of the burst, by its record."""
-    followers: int
-    """How many processes there are then."""
 
-
-@pytest.mark.parametrize(
-    "point",
-    [
-        Point("after-provision", "provision", 2),
-        Point("join", "join", 2),
-        Point("before-reap", "reap", 2),
-    ],
-    ids=lambda point: f"{point.state}-{point.gate}",
-)
-def test_a_new_daemon_goes_on_where_one_was_killed(point: Point, site: Site) -> None:
+def test_a_burst_goes_on_under_the_next_daemon_in_each_state_of_its_life(
+    site: Site,
+) -> None:
     site.write(deadlines=SOON)
     # A follower that joins takes its burst on, whatever the provider's call waits for.
-    gates = {point.gate, "join"} if point.state == "provision" else {point.gate}
-    for gate in gates:
+    for gate in ("after-provision", "join", "before-reap"):
         site.close_gate(gate)
-    with site.cli.daemon() as first:
-        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
-        if point.gate == "join":
-            site.wait_for_burst("join")
-        else:
-            site.wait_at_gate(point.gate)
-        first.end(signal.SIGKILL)
-    (record,) = site.records()
-    assert record.state.value == point.state
-    assert len(site.followers()) == point.followers
-    for gate in gates:
-        site.open_gate(gate)
+    with site.cli.daemon() as daemon:
+        job = site.submit("-N2", "--requires=burst", *TELLS_UNTIL_TOLD)
+        site.wait_at_gate("after-provision")
+        burst_id = kill_in(site, daemon, "provision")
+    site.open_gate("after-provision")
+    with site.cli.daemon() as daemon:
+        site.wait_for_burst("join")
+        kill_in(site, daemon, "join")
+    site.open_gate("join")
+    with site.cli.daemon() as daemon:
+        site.wait_for_job(job, "RUN")
+        site.wait_for_burst("online")
+        kill_in(site, daemon, "online")
+    with site.cli.daemon() as daemon:
+        assert site.wait_for_burst("online") == burst_id
+        assert site.job(job) == "RUN"
+        (site.instance.directory / "go").touch()
+        site.wait_for_job(job, "COMPLETED")
+        site.wait_at_gate("before-reap")
+        kill_in(site, daemon, "reap")
+    site.open_gate("before-reap")
     with site.cli.daemon():
-        row = site.wait_for_end(record.id)
-        assert row["result"] == "completed"
-        assert site.job(job) == "COMPLETED"
-        assert [burst["id"] for burst in site.bursts()] == [record.id], "one burst"
-        output = site.output(job)
-        assert sorted(output) == ["burst-0-0", "burst-0-1"]
+        assert site.wait_for_end(burst_id)["result"] == "completed"
+        assert [burst["id"] for burst in site.bursts()] == [burst_id], "one burst"
+        assert sorted(site.output(job)) == ["burst-0-0", "burst-0-1"]
         site.check_that_nothing_is_left()
 
 
-@pytest.mark.parametrize("state", ["online", "drain"])
-def test_a_job_runs_on_while_its_daemon_is_killed_and_replaced(
-    state: str, site: Site
+def test_a_job_runs_on_while_the_daemon_is_killed_that_drains_its_burst(
+    site: Site,
 ) -> None:
     site.write(deadlines=SOON)
-    with site.cli.daemon() as first:
+    with site.cli.daemon() as daemon:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         site.wait_for_job(job, "RUN")
         burst_id = site.wait_for_burst("online")
-        if state == "drain":
-            site.cli.run("down", burst_id, "--no-wait")
-            site.cli.wait_for_state(burst_id, "drain")
-        first.end(signal.SIGKILL)
-    (record,) = site.records()
-    assert (record.id, record.state.value) == (burst_id, state)
+        site.cli.run("down", burst_id, "--no-wait")
+        site.cli.wait_for_state(burst_id, "drain")
+        kill_in(site, daemon, "drain")
     with site.cli.daemon():
-        site.cli.wait_for_state(burst_id, state)
+        site.cli.wait_for_state(burst_id, "drain")
         assert len(site.followers()) == 2
         assert site.job(job) == "RUN"
         (site.instance.directory / "go").touch()
         site.wait_for_job(job, "COMPLETED")
-        row = site.wait_for_end(burst_id)
-        assert row["result"] == {"online": "completed", "drain": "canceled"}[state]
+        assert site.wait_for_end(burst_id)["result"] == "canceled"
         site.check_that_nothing_is_left()
 
 
