@@ -279,23 +279,6 @@ def test_a_journal_that_ends_is_read_anew(
     assert set(synced.job_views()) == {6, 7}
 
 
-def test_a_journal_that_stays_away_is_said_once(
-    fake: FakeHandle, synced: Journal, caplog: pytest.LogCaptureFixture
-) -> None:
-    tries = threading.Semaphore(0)
-
-    def away(_: Any) -> Fault:
-        tries.release()
-        return Fault(errno.ENOSYS, "no such service")
-
-    fake.services[TOPIC] = away
-    with caplog.at_level("INFO", "burst"):
-        fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
-        for _ in range(3):
-            assert tries.acquire(timeout=HANG_S)
-    assert caplog.text.count("is requested again") == 1
-
-
 def test_a_guest_is_denied(fake: FakeHandle, journal: Journal) -> None:
     fake.services[TOPIC] = lambda _: Fault(errno.EPERM, "requires owner credentials")
     with pytest.raises(Denied, match="owner credentials"):

@@ -335,12 +335,6 @@ class ScheduledLead(FakeLead):
                 self.change(number, state=JobState.RUN, ranks=given, t_start=self.now)
             assert not request.denied
 
-    def fail_job(self, job: JobId, reason: str) -> None:
-        super().fail_job(job, reason)
-        if job in self._shown:
-            self._scheduler.cancel(job)
-            assert self._shown[job].canceled
-
 
 @pytest.fixture(params=["scheduler", "queue"])
 def mode(request: pytest.FixtureRequest) -> str:
@@ -384,24 +378,3 @@ def test_a_hundred_nodes_that_are_in_use_are_waited_for(
     site.tick(10)
     assert lead.jobs[second].state is JobState.SCHED
     assert lead.log == []
-
-
-@pytest.mark.parametrize(
-    ("nodes", "limits", "why"),
-    [
-        (50, {}, "it needs 100 nodes; the most that any offer has is 50"),
-        (
-            LENT,
-            {"max_nodes": 50},
-            "it needs 100 nodes; the limit limits.max_nodes is 50",
-        ),
-    ],
-)
-def test_a_hundred_nodes_that_none_can_give_end_the_job_with_the_limit(
-    lead: ScheduledLead, mode: str, nodes: int, limits: dict[str, int], why: str
-) -> None:
-    site = Sim(lead, nodes=nodes, intake={"mode": mode}, limits=limits)
-    job = submit(lead, mode, LENT)
-    site.tick(3)
-    assert lead.log == [("fail", job, why)]
-    assert site.bursts == []
