@@ -202,15 +202,14 @@ def test_a_shrink_goes_on_where_it_broke_off(
     assert bursts.objects("pods") == []
 
 
-@pytest.mark.parametrize("kind", ["count/jobs.batch", "configmaps", "secrets"])
+@pytest.mark.parametrize("kind", ["count/jobs.batch", "secrets"])
 def test_a_quota_refuses_a_growth_and_the_burst_goes_on(
     bursts: Bursts, provider: KubeProvider, kind: str
 ) -> None:
     one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
     provider.provision(one)
     wait_status(provider, runs(*one.hosts))
-    # Each namespace has a ConfigMap of its own.
-    bursts.make_quota(**{kind: "2" if kind == "configmaps" else "1"})
+    bursts.make_quota(**{kind: "1"})
     error = attempt(lambda: provider.resize(two))
     assert isinstance(error, InsufficientCapacity)
     (status,) = provider.observe()
