@@ -19,7 +19,6 @@ from burst.model.accounting import (
     describe_limits,
 )
 from burst.model.banks import Associations, Banks
-from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -105,9 +104,7 @@ def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
     ids=["another user", "another bank", "none is known"],
 )
 def test_a_limit_is_of_one_user_in_one_bank(user, bank, facts):
-    its = sim(facts)
-    submit(its, userid=user, bank=bank)
-    its.until(its.in_state(State.ONLINE))
+    assert decide(facts, job(7, TWO, userid=user, bank=bank)) is None
 
 
 def test_a_job_over_a_limit_still_starts_on_own_nodes():
@@ -276,19 +273,6 @@ def test_a_limit_of_a_queue_that_is_not_known_is_told_by_its_name():
     found = describe_limits(("max-sched-jobs-queue-limit",), "b", "q", NO_LIMITS, None)
     assert found == "limit max_sched_jobs of queue q"
     assert NO_LIMITS.max_sched_jobs == UNLIMITED
-
-
-def test_a_job_for_which_there_is_to_be_no_burst_takes_none_of_the_limit():
-    """Before, one to which nodes were not worth it kept its user's others waiting."""
-    first = job(1, whole(4), userid=ANN, bank="physics")
-    second = job(2, whole(3), userid=ANN, bank="physics")
-    in_use = LimitsInUse(Records(), seen_with(limited(max_nodes=4), first, second))
-    assert in_use.decide(first, first.request) is None
-    assert in_use.decide(second, second.request) is None
-    in_use.count(first, first.request)
-    refused = in_use.decide(second, second.request)
-    assert refused is not None
-    assert refused.reason is Reason.ACCOUNTING_LIMIT
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])

@@ -9,7 +9,6 @@ import pytest
 from burst.core import cooldowns
 from burst.core.provider_health import FailureKind, FailureRecord, Health
 from burst.errors import InsufficientCapacity
-from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -39,7 +38,7 @@ def test_a_job_that_is_too_large_keeps_no_other_from_free_nodes():
     sim, large = refused_for_one(plan={"spread": False})
     assert "had no capacity for 4 nodes" in sim.told(large)
 
-    for _ in range(20):
+    for _ in range(5):
         # More than the lead's own nodes.
         small = sim.lead.submit(whole(3), userid=2)
         sim.until(lambda job=small: sim.lead.jobs[job].state is JobState.RUN, ticks=10)
@@ -48,16 +47,7 @@ def test_a_job_that_is_too_large_keeps_no_other_from_free_nodes():
 
     assert sim.lead.jobs[large].state is JobState.SCHED
     refused = [b for b in sim.bursts if b.lease.nodes == 4]
-    assert 2 <= len(refused) <= 40
-
-
-def test_the_pause_of_a_size_is_kept_over_a_restart():
-    sim, large = refused_for_one(plan={"spread": False})
-    sim.boot()
-    sim.tick(3)
-
-    assert "had no capacity for 4 nodes" in sim.told(large)
-    assert len(sim.bursts) == 1
+    assert 1 <= len(refused) <= 10
 
 
 def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
@@ -103,17 +93,6 @@ def test_an_isolated_job_that_is_too_large_keeps_no_smaller_one_waiting():
 
     assert "had no capacity for 4 nodes" in sim.told(large)
     assert [b.lease.nodes for b in sim.live] == [3]
-
-
-def test_a_burst_that_does_not_come_up_is_held_against_all_sizes():
-    sim = Sim(deadlines={"join": "30s"})
-    sim.joins = False
-    sim.lead.submit(whole(4), userid=1)
-    sim.until(sim.in_state(State.INACTIVE), ticks=100)
-    small = sim.lead.submit(whole(3), userid=2)
-    sim.tick(3)
-
-    assert "did not come up: " in sim.told(small)
 
 
 def test_offers_that_lack_it_too_are_set_aside_with_the_one_that_was_asked():
@@ -162,16 +141,3 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
 def test_other_failures_are_not_forgotten_as_a_burst_goes(known):
     small = msgspec.structs.replace(LEASE, offer="small")
     assert cooldowns.regain_capacity(known, small, T0) is known
-
-
-def test_no_more_is_asked_for_than_an_offer_has():
-    sim = Sim()
-    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, total=4)
-    sim.tick(2)
-    first = sim.lead.submit(whole(3))
-    sim.until(lambda: sim.lead.running() == [first])
-    second = sim.lead.submit(whole(4))
-    sim.tick(30)
-    assert [burst.lease.nodes for burst in sim.bursts] == [3]
-    sim.lead.finish(first)
-    sim.until(lambda: sim.lead.running() == [second])

@@ -84,14 +84,16 @@ def test_a_burst_is_his_that_has_or_had_a_job_of_his():
 
 
 JOBS = st.integers(0, 2**63 - 1).map(JobId)
-TEXTS = st.lists(st.one_of(JOBS.map(format_f58), st.text(max_size=9))).map(" ".join)
+TEXTS = st.lists(JOBS.map(format_f58) | st.text(max_size=9), max_size=4).map(" ".join)
 
 
 @given(
     st.recursive(
         TEXTS,
-        lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
-        max_leaves=9,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)
+        ),
+        max_leaves=5,
     )
 )
 def test_no_text_has_the_id_of_a_job_that_is_not_his(row):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import lifecycle, tick
+from burst.core import lifecycle
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import InstancePhase
 from burst.core.observation import Observation, ProviderPhase
@@ -165,22 +165,6 @@ def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):
     sim.tick()
     assert reason(sim, job).endswith("canceled: odd")
     assert len(sim.bursts) == 1
-
-
-@pytest.mark.no_cover
-def test_what_a_job_owes_is_kept_with_its_record(sim):
-    job = submit(sim)
-    sim.until(over(sim))
-    sim.tick()
-    first = sim.burst.id
-    for _ in range(tick.KEPT_ENDED):
-        submit(sim)
-        sim.until(over(sim))
-        sim.tick()
-    assert first not in sim.records.bursts
-    assert first not in sim.records.outputs
-    assert f"output/{first}" not in sim.lead.disk.records
-    assert find_isolated(sim.records, str(job)) is None
 
 
 def test_it_is_found_by_its_job(sim):

@@ -243,22 +243,6 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
 
 
-def test_a_job_takes_no_offer_that_is_too_dear_for_it():
-    offers = (offer("dear", price=2.0), offer("cheap", price=1.0))
-
-    def made(most):
-        waiting = job(1, whole(4), preferences=BurstPreferences(max_price=most))
-        return tick_once(world(view(waiting), local=offers), "hold")
-
-    assert made(1.0).decisions[1].facts["offer"] == "local/cheap"
-    refused = made(0.5).decisions[1]
-    assert refused.reason is Reason.TURNED_DOWN
-    assert [r.text() for r in refused.refusals] == [
-        "costs 1.0 per node-hour as offered; the job pays at most 0.5",
-        "costs 2.0 per node-hour as offered; the job pays at most 0.5",
-    ]
-
-
 def test_a_job_joins_no_burst_that_is_too_dear_for_it():
     lease = msgspec.structs.replace(LEASE, price=2.0)
     idle = msgspec.structs.replace(UP, lease=lease, jobs=frozenset())

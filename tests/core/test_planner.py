@@ -4,7 +4,6 @@ import pytest
 
 from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import BurstUsage
-from burst.core.provider_health import FailureRecord, Health
 from burst.model.burst import BurstId
 from burst.model.decision import name_ranks
 from burst.model.reason import Reason
@@ -412,25 +411,6 @@ def test_says_why_nothing_can_be_had(what, offers, lead, expected):
     assert reasons(made, 1) == expected
 
 
-def test_a_wish_for_a_provider_that_is_not_there_is_turned_down():
-    made = plan(demand(1, whole(1), provider="gke"))
-
-    assert reasons(made, 1) == (
-        Reason.TURNED_DOWN,
-        [("local/small", Reason.OTHER_PROVIDER)],
-    )
-
-
-def test_limits_and_health_are_reasons_too():
-    made = plan(demand(1, whole(2)), limits={"max_nodes": 1})
-    assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_NODES)]
-    made = plan(demand(1, whole(2)), limits={"max_nodes_per_user": 1})
-    assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_USER)]
-    aside = {"local": Health(rows={"offer/small": FailureRecord(1, T0 + 9)})}
-    made = plan(demand(1, whole(2)), health=aside)
-    assert reasons(made, 1)[1] == [("local/small", Reason.OFFER_COOLDOWN)]
-
-
 def test_a_slot_with_a_providers_name_is_kept_for_it():
     lead = identity(
         "lead-0,burst-0-[0-3],burst-1-[0-3]",
@@ -446,10 +426,6 @@ def test_a_slot_with_a_providers_name_is_kept_for_it():
     )
 
     assert leases(made) == [("burst-1", "local", 4, [1]), ("burst-0", "gke", 4, [2])]
-    made = plan(
-        demand(1, whole(8)), lead=lead, offers={"local": [offer()], "gke": [offer()]}
-    )
-    assert made.proposals == () or sum(n for _, _, n, _ in leases(made)) == 8
 
 
 @pytest.mark.parametrize("asked", [whole(5), whole(1, gpus_per_slot=2)])

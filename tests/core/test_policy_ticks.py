@@ -560,14 +560,3 @@ def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
         "; in 1m on far/small (as its offer says) for 6.10"
         in made.decisions[TWO].text()
     )
-
-
-def test_refusals_for_other_reasons_are_the_same_when_forecasts_change() -> None:
-    frugal = settings(intake={"mode": "scheduler", "impossible": "hold"}, **FRUGAL)
-    large = job(2, whole(99))
-    what = seen(TWO_HOURS, large, forecasts={ONE: starts(60)})
-    first = run_tick(Records(), what, frugal, NOW)
-    for left in ({ONE: starts(HOUR)}, {ONE: starts(61)}):
-        other = msgspec.structs.replace(what, forecasts=left)
-        made = run_tick(Records(), other, frugal, NOW + 1, first.refusal_cache)
-        assert made.decisions[TWO] == first.decisions[TWO]

@@ -34,7 +34,6 @@ from burst.core.worth.ledger import open_entry
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import State
 from burst.model.decision import Decision
-from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -362,21 +361,6 @@ def test_a_job_that_is_another_is_looked_at_again_and_the_others_are_not() -> No
     assert ticks.made.decisions[TWO] is first[TWO]
 
 
-def test_a_job_that_is_gone_has_no_verdict() -> None:
-    ticks = Ticks(ONE, TWO)
-    ticks.jobs.pop(0)
-    ticks.tick_once()
-    assert set(ticks.made.decisions) == {TWO}
-
-
-def test_a_job_whose_user_freed_it_is_looked_at_again() -> None:
-    ticks = Ticks(ONE)
-    first = ticks.verdict
-    ticks.jobs[0] = job(1, whole(9), urgency=20)
-    ticks.tick_once()
-    assert ticks.verdict is not first
-
-
 def test_a_job_waiting_for_a_slot_is_placed_once_that_is_free() -> None:
     busy = dict.fromkeys((*range(2, 6), *range(6, 10)), "bad")
     ticks = Ticks(ONE)
@@ -399,21 +383,6 @@ def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands()
     made = run_tick(ticks.made.records, unread, SETTINGS, ticks.now, still_refused)
     assert made.refusal_cache is still_refused
     assert made.decisions == {}
-
-
-def test_a_burst_that_ends_frees_the_verdicts_that_rested_on_it() -> None:
-    ticks = Ticks(ONE, bursts=WHOLE_WAY[:9])
-    ticks.jobs[0] = job(1, whole(4), urgency=0)
-    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
-    first = ticks.verdict
-    gone = Event(T0 + 100, "reaped", {})
-    ended = msgspec.structs.replace(run(*WHOLE_WAY), since=gone.timestamp)
-    ticks.made = msgspec.structs.replace(
-        ticks.made,
-        records=msgspec.structs.replace(ticks.made.records, bursts={ID: ended}),
-    )
-    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
-    assert ticks.verdict is not first
 
 
 def test_without_its_refusals_a_standing_says_the_same_of_the_jobs() -> None:

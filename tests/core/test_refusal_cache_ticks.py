@@ -208,7 +208,7 @@ class Site:
     bursts=st.sampled_from([0, 1]),
     changes=st.lists(change, min_size=1, max_size=20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_tick_with_what_stands_is_one_without(
     mode: str,
     impossible: str,
@@ -241,7 +241,7 @@ def test_a_tick_with_what_stands_is_one_without(
         ("submit", 1, False, False),
     ],
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_tick_with_what_stands_is_one_without_by_rules_too(
     mode: str,
     bursts: int,

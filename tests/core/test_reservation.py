@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
-import pytest
-
 from burst.core.plan.slots import find_slots
-from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.runtime.engine_config import EngineConfig
@@ -75,75 +72,6 @@ def test_slots_are_kept_that_a_burst_has_under_names_of_before():
     assert big in s.lead.running()
 
 
-def test_later_jobs_take_no_slot_that_is_kept_nor_lengthen_a_burst_on_one():
-    s = sim()
-    running(s, 1, duration=HOUR)
-    big = s.submit_lent(8)
-    s.tick()
-    small = s.submit_lent(1)
-    s.tick(2)
-
-    assert s.decision(big).text().endswith("; kept for it: ranks 2-9")
-    assert [refusal.reason for refusal in s.decision(small).refusals] == [
-        Reason.SLOTS_RESERVED
-    ]
-    assert "free ranks are kept for" in s.told(small)
-    assert len(s.bursts) == 1
-
-
-def test_a_job_that_ends_before_the_slots_are_free_runs_beside():
-    s = sim()
-    running(s, 1, duration=2 * HOUR)
-    s.submit_lent(8)
-    s.tick()
-    brief = s.submit_lent(2, duration=HOUR)
-    long = s.submit_lent(2, duration=3 * HOUR)
-    s.tick(4)
-
-    assert s.lead.jobs[brief].ranks == {6, 7}
-    assert not s.lead.jobs[long].ranks
-
-
-def test_a_job_that_ends_before_those_of_a_burst_runs_on_it():
-    s = sim()
-    a = running(s, 1, duration=2 * HOUR)
-    other = s.submit_lent(3)
-    s.until(lambda: other in s.lead.running())
-    s.lead.finish(other)
-    s.submit_lent(8)
-    s.tick()
-    brief = s.submit_lent(1, duration=HOUR)
-    long = s.submit_lent(1, duration=3 * HOUR)
-    s.tick(6)
-    assert s.lead.jobs[brief].ranks
-    assert not s.lead.jobs[long].ranks
-    assert a in s.lead.running()
-
-
-def test_an_idle_burst_on_a_slot_that_is_kept_makes_way():
-    s = sim(deadlines={"idle": "1h"})
-    first = running(s, 2)
-    s.lead.finish(first)
-    s.tick(2)
-    big = s.submit_lent(8, userid=200)
-    s.until(lambda: big in s.lead.running())
-    assert s.bursts[0].state is State.INACTIVE
-
-
-def test_an_idle_burst_that_the_job_can_have_stays_for_it():
-    s = sim(deadlines={"idle": "1h"}, plan={"resize": False})
-    first, other = running(s, 2), running(s, 4)
-    s.lead.finish(first)
-    s.tick(2)
-    big = s.submit_lent(8)
-    s.tick(5)
-    assert s.decision(big).reason is Reason.RESERVED
-    s.lead.finish(other)
-    s.until(lambda: big in s.lead.running())
-    assert {burst.state for burst in s.bursts} == {State.ONLINE}
-    assert len(s.bursts) == 3
-
-
 def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     """As many as the first waits for, where nobody knows for how long it waits."""
     s = sim(deadlines={"idle": "1h"})
@@ -167,18 +95,6 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     s.tick(5)
     assert brief in s.lead.running()
     assert s.decision(big).reason is Reason.RESERVED
-
-
-def test_those_behind_are_served_once_the_first_is_canceled():
-    s = sim()
-    running(s, 1)
-    big = s.submit_lent(8)
-    s.tick()
-    small = s.submit_lent(4)
-    s.tick(5)
-    assert not s.lead.jobs[small].ranks
-    s.lead.finish(big, "canceled")
-    s.until(lambda: small in s.lead.running(), ticks=6)
 
 
 def test_a_more_urgent_job_goes_first():
@@ -218,14 +134,6 @@ def test_a_promise_that_rests_on_no_time_limit_is_given_up():
     assert s.decision(big).reason is Reason.TURNED_DOWN
 
 
-def test_while_it_is_known_when_slots_are_free_they_are_waited_for():
-    s = sim(deadlines={"reservation": "10m"})
-    running(s, 1, duration=HOUR)
-    big = s.submit_lent(8)
-    s.tick(30, seconds=60)
-    assert s.decision(big).reason is Reason.RESERVED
-
-
 def test_brief_jobs_have_one_burst_and_not_one_each():
     """An idle burst on a kept slot stays until the others could be free."""
     s = sim(deadlines={"idle": "1h"})
@@ -240,20 +148,3 @@ def test_brief_jobs_have_one_burst_and_not_one_each():
     assert len(s.bursts) == 2
     s.lead.finish(long)
     s.until(lambda: big in s.lead.running(), ticks=30)
-
-
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        ({"max_nodes": 7}, Reason.OVER_LIMIT),
-        ({"max_bursts": 1}, Reason.TURNED_DOWN),
-        ({"max_nodes_per_user": 7}, Reason.OVER_LIMIT),
-        ({"max_nodes_per_burst": 3}, Reason.TURNED_DOWN),
-    ],
-)
-def test_no_slots_are_kept_for_what_limits_would_not_allow(limits, reason):
-    s = sim(limits=limits)
-    running(s, 1)
-    big = s.submit_lent(8)
-    s.tick(3)
-    assert s.decision(big).reason is reason

@@ -15,7 +15,6 @@ from burst.core.plan.demands import Demand, Plan, Promise, Proposal
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.limits import Usage
 from burst.core.plan.plan_growth import GrowthContext, with_growths
-from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
@@ -82,11 +81,12 @@ def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
         (idle(), large(), {"plan": {"resize": False}}),
         (msgspec.structs.replace(idle(), growth_failed=True), large(), {}),
         (idle(price=2.0), large(), {}),
+        (idle(tag=Tag("e/m", 100)), large(), {}),
         (idle(), large(), {"limits": {"max_nodes_per_burst": 3}}),
         # There is no entry of what is reserved for it.
         (idle(), large(), {"budget": [{"limit": 1000.0}]}),
     ],
-    ids=["off", "failed before", "price", "limit", "not on record"],
+    ids=["off", "failed before", "price", "tag", "limit", "not on record"],
 )
 def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tables):
     made = decide(asked, records=recorded(burst), **tables)
@@ -124,12 +124,6 @@ def test_budgets_allow_the_whole_of_the_larger_burst(end):
         assert reserved(made) <= limit
 
 
-def test_a_lease_that_is_long_enough_is_no_reason_against_it():
-    burst = idle(end=NOW + 40_000)
-    made = decide(large(duration=60.0), records=recorded(burst))
-    assert made.records.bursts[ID].coming == (4, 5)
-
-
 def test_an_offer_of_larger_bursts_only_by_number_makes_two():
     lead = view(large(), online=[0, 1, 2, 3])
     made = decide(seen=seen_by(lead, (offer(max_nodes=3),)))
@@ -163,12 +157,6 @@ def test_a_job_that_gets_several_bursts_gets_them():
     made = decide(asked)
     assert not made.records.bursts[ID].coming
     assert len(made.records.bursts) == 3
-
-
-def test_a_burst_with_a_tag_keeps_its_size():
-    member = Tag("e/m", 100)
-    made = decide(large(), records=recorded(idle(tag=member)))
-    assert made.records.bursts[ID].resize is None
 
 
 # Of which the last nodes are idle.
@@ -325,14 +313,6 @@ def grow(
     return with_growths(Plan(**fields), context)
 
 
-def test_a_plan_has_a_growth_in_place_of_a_burst():
-    plan = grow()
-    assert plan.proposals == ()
-    (growth,) = plan.growths
-    assert growth.ranks == (4, 5)
-    assert growth.hosts == ("burst-0-2", "burst-0-3")
-
-
 def test_ranks_that_the_plan_gives_to_others_are_taken():
     other = msgspec.structs.replace(
         LEASE, id="burst-0-dddddd", hosts=("burst-0-2",), ranks=(4,)
@@ -356,18 +336,6 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
         assert grow(burst, promises=kept).growths == ()
         kept = (Promise(job=JobId(2), ranks=(6, 7, 8), start=NOW),)
         assert len(grow(burst, promises=kept).growths) == 1
-
-
-@pytest.mark.parametrize(
-    "held",
-    [
-        Health(trial=True),
-        Health(rows={"offer/small": FailureRecord(1, NOW - 9, 2)}),
-        Health(rows={"offer/small": FailureRecord(1, NOW + 9, 2)}),
-    ],
-)
-def test_what_had_failed_is_tried_by_a_new_burst(held):
-    assert grow(health={"local": held}).growths == ()
 
 
 def test_a_burst_of_several_slots_does_not_grow():

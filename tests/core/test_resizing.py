@@ -16,7 +16,6 @@ from burst.core.cost import cost
 from burst.core.lifecycle import apply, restore
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
-    FailureRecord,
     Health,
     Outcome,
     ProviderAnswer,
@@ -370,14 +369,6 @@ def test_that_a_growth_failed_is_remembered_until_one_does_not():
     assert not site.burst.growth_failed
 
 
-def test_a_growth_that_is_not_needed_any_more_has_not_failed():
-    site = Site()
-    site.ask(4)
-    site.ask(2)
-    assert site.burst.leaving
-    assert not site.burst.growth_failed
-
-
 def test_a_growth_that_is_late_is_given_back():
     site = Site()
     site.grow(4)
@@ -484,6 +475,7 @@ def test_a_growth_is_taken_back_by_the_number_that_it_had():
     site.tick()
     assert site.ask(2).text == f"{ID} keeps 2 nodes; its growth is taken back"
     assert site.burst.leaving == (4, 5)
+    assert not site.burst.growth_failed
     with pytest.raises(BurstError, match="shrinks from 4 to 2"):
         site.ask(3)
     assert site.ask(2).nodes == 2
@@ -674,36 +666,6 @@ def test_limits_and_budgets_hold_for_a_growth(tables, why):
         site.ask(4)
     site.settings = settings(budget=[{"per": "day", "limit": 1e6}])
     assert site.ask(4).nodes == 4
-
-
-@pytest.mark.parametrize(
-    ("health", "why"),
-    [
-        (
-            Health(rows={"method/observe": FailureRecord(1, NOW + 9, why="no rights")}),
-            "no rights",
-        ),
-        (Health(trial=True), "one burst tries whether"),
-        (Health(rows={"offer/small": FailureRecord(1, NOW + 9, 2)}), "no capacity"),
-        (Health(rows={"offer/small": FailureRecord(1, NOW - 9, 2)}), "one burst tries"),
-    ],
-)
-def test_nothing_is_asked_of_a_provider_that_does_not_work(health, why):
-    site = Site()
-    site.records = recorded(online(), health={"local": health})
-    with pytest.raises(BurstError, match=why):
-        site.ask(4)
-
-
-def test_an_offer_that_is_gone_or_too_small_grows_nothing():
-    site = Site()
-    for offers, why in (
-        ((offer(max_nodes=3),), "local/small: sells at most 3 nodes"),
-        ((), "local/small: it is not offered now"),
-    ):
-        seen = {"local": ProviderView(offers=offers, read_at=NOW)}
-        with pytest.raises(BurstError, match=why):
-            site.ask(4, providers=seen)
 
 
 def test_only_ranks_that_nobody_has_and_nothing_is_on_are_taken():

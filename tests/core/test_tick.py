@@ -13,7 +13,6 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from burst.model.shape import Shape
 from tests.builders import LENT, T0, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import LEASE, WHOLE_WAY, run
@@ -120,15 +119,6 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     assert made.records.health["local"].rows["offer/small"].failures == 1
 
 
-def test_an_event_that_quarantines_stops_the_way_to_online():
-    odd = msgspec.structs.replace(run("provision-start"), state=State.PROVISION)
-    broken = msgspec.structs.replace(odd, lease=LEASE, since=T0)
-
-    made = tick_once(world(view(online=[0, 2, 3])), recorded(broken))
-
-    assert made.records.bursts[ID].state is State.ONLINE
-
-
 def test_a_provider_that_is_not_enabled_is_not_asked():
     seen = msgspec.structs.replace(world(view()), providers={})
 
@@ -162,12 +152,15 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     drained = ended(999, *WHOLE_WAY[:-1])
 
     made = tick_once(
-        world(view(online=[2, 3])), recorded(drained, *many), now=T0 + 10_000
+        world(view(online=[2, 3])),
+        recorded(drained, *many, outputs={many[4].id: "its output"}),
+        now=T0 + 10_000,
     )
 
     assert len(made.records.bursts) == KEPT_ENDED + 1
     assert "burst-0-000004" not in made.records.bursts
     assert "burst-0-000005" in made.records.bursts
+    assert made.records.outputs == {}
 
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
@@ -237,25 +230,6 @@ def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
     assert alone.decisions[2].reason is Reason.PROPOSED
 
 
-def test_room_is_what_no_job_of_the_burst_will_take():
-    coming = run("provision-start", "provision-finish")
-    first = job(1, whole(5))
-    seen = world(view(first, job(2, whole(1)), busy=(0, 1)))
-
-    made = tick_once(seen, recorded(coming), limits={"max_bursts": 1})
-
-    assert made.decisions[2].reason is Reason.RESERVED
-
-
-def test_an_unreadable_record_keeps_its_slot():
-    made = tick_once(
-        world(view(job(1, whole(4)))), Records(unreadable={"burst/burst-0-bad": "torn"})
-    )
-
-    (new,) = made.records.bursts.values()
-    assert new.lease.slot == "burst-1"
-
-
 def test_a_rank_without_free_cores_known_has_none():
     seen = view(job(1, whole(2)), free={})
 
@@ -282,14 +256,6 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
         ("idle", 100),
     ]
     assert made.events[2][1].context == {"id": "ƒ2", "result": "completed"}
-
-
-def test_shapes_of_the_plan_are_those_of_the_slot():
-    made = tick_once(world(view(job(1, whole(4)))))
-    (burst,) = made.records.bursts.values()
-
-    assert burst.lease.shape == Shape(4, 1)
-    assert made.events[0][1] == Event(T0 + 100, "submit", {"jobs": {"ƒ2": T0 + 1}})
 
 
 def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():

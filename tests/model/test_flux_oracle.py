@@ -26,7 +26,7 @@ from tests.flux_instance import FLUX, MISSING, flux_bindings
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 # Flux's libraries are slow at first call, and the machine may be busy.
-OFTEN = settings(max_examples=500, deadline=None)
+OFTEN = settings(max_examples=100, deadline=None)
 
 HOST = st.from_regex(r"[a-c](-[a-b]?)?[0-9]{0,3}", fullmatch=True)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from burst.core.worth.ledger import Payer
-from burst.model.banks import NOT_VERIFIED, Associations, Banks
+from burst.model.banks import Associations, Banks
 from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
@@ -71,46 +71,12 @@ def test_a_job_of_another_s_bank_still_runs_on_own_nodes():
     assert its.bursts == []
 
 
-@pytest.mark.parametrize(("user", "bank"), [(ANN, "physics"), (BEN, "maths")])
-def test_a_job_without_a_bank_is_of_its_user_s_default_one(user, bank):
-    its = sim(VERIFIED)
-    submit(its, userid=user)
-    its.until(its.in_state(State.ONLINE))
-    assert payers(its) == {Payer(user, bank)}
-
-
 def test_a_default_bank_s_budget_holds_for_jobs_that_name_none():
     its = sim(VERIFIED, of_bank("physics", BOUND), of_bank("maths", BOUND + 100))
     ann, ben = submit(its, userid=ANN), submit(its, userid=BEN)
     its.tick(3)
     assert refusal(its, ann).facts["budget"] == "bank physics, per month"
     assert [burst.jobs for burst in its.bursts] == [{ben}]
-
-
-def test_a_budget_is_not_evaded_by_naming_another_bank():
-    its = sim(VERIFIED, of_bank("maths", 0))
-    job = submit(its, userid=BEN, bank="physics")
-    its.tick(3)
-    assert its.bursts == []
-    assert its.decision(job).reason is Reason.BANK_REFUSED
-
-
-def test_without_flux_accounting_banks_are_as_jobs_name_them():
-    its = sim(NOT_VERIFIED, of_bank("maths", 0))
-    submit(its, userid=BEN, bank="physics")
-    its.until(its.in_state(State.ONLINE))
-    assert {payer.bank for payer in payers(its)} == {"physics"}
-
-
-def test_who_gets_a_bank_gets_a_burst():
-    its = sim(VERIFIED)
-    job = submit(its, userid=BEN, bank="physics")
-    its.tick(3)
-    assert its.decision(job).reason is Reason.BANK_REFUSED
-    both = ASSOCIATIONS.banks[ANN]
-    more = Associations({**ASSOCIATIONS.banks, BEN: both}, ASSOCIATIONS.defaults)
-    its.engine._beside.banks.banks = Banks(more)
-    its.until(its.in_state(State.ONLINE))
 
 
 def test_what_starts_by_itself_on_lent_nodes_is_of_no_bank_that_it_may_not_use():

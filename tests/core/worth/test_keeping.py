@@ -106,7 +106,7 @@ def test_a_burst_by_a_worth_is_given_back_before_idle_is_over() -> None:
 def test_what_must_not_wait_is_kept_for_all_of_idle() -> None:
     sim = after_a_job()
     assert sim.burst.keep_idle == math.inf
-    sim.tick(590)
+    sim.tick(59, seconds=10.0)
     assert sim.state() is State.ONLINE
     sim.tick(12)
     assert sim.state() is not State.ONLINE
