@@ -215,18 +215,6 @@ def test_a_job_that_cannot_be_read_any_more_gives_up_its_burst():
     s.until(s.in_state(State.INACTIVE))
 
 
-def test_a_job_without_a_priority_gives_up_its_burst():
-    s = sim(intake={"mode": "scheduler"})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(s.in_state(State.PROVISION))
-    s.lead.change(job, state=JobState.PRIORITY)
-    s.until(s.in_state(State.ONLINE))
-    s.tick(29, seconds=10.0)
-    assert s.burst.jobs == {job}
-    s.until(s.in_state(State.INACTIVE))
-
-
 @pytest.mark.parametrize("limit", ["inf", "99999999d"])
 def test_who_left_under_another_deadline_is_tried_at_once_without_one(limit):
     s = sim()

@@ -17,37 +17,9 @@ from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
-MINUTE = 60.0
-
 
 def aside(nodes, until=T0 + 9):
     return {"local": Health(rows={"offer/small": FailureRecord(1, until, nodes)})}
-
-
-def refused_for_one(**tables):
-    """User 1 waits for four nodes; there are no more than three."""
-    sim = Sim(capacity=3, **tables)
-    sim.tick(2)
-    large = sim.lead.submit(whole(4), userid=1)
-    sim.until(lambda: bool(sim.bursts) and not sim.bursts[0].live)
-    sim.tick(2)
-    return sim, large
-
-
-def test_a_job_that_is_too_large_keeps_no_other_from_free_nodes():
-    sim, large = refused_for_one(plan={"spread": False})
-    assert "had no capacity for 4 nodes" in sim.told(large)
-
-    for _ in range(5):
-        # More than the lead's own nodes.
-        small = sim.lead.submit(whole(3), userid=2)
-        sim.until(lambda job=small: sim.lead.jobs[job].state is JobState.RUN, ticks=10)
-        sim.lead.finish(small)
-        sim.tick(4, seconds=4 * MINUTE)
-
-    assert sim.lead.jobs[large].state is JobState.SCHED
-    refused = [b for b in sim.bursts if b.lease.nodes == 4]
-    assert 1 <= len(refused) <= 10
 
 
 def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():

@@ -76,6 +76,8 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(tag=TAG), live(), Reason.FOR_OTHERS),
         (asks(), live(tag=TAG), Reason.FOR_OTHERS),
         (asks(tag=TAG), live(tag=TAG), None),
+        (asks(tag=Tag("u", 100)), live(tag=TAG), Reason.FOR_OTHERS),
+        (asks(101, tag=Tag("t", 101)), live(tag=TAG), Reason.FOR_OTHERS),
         (asks(7), live(requester=100), Reason.FOR_OTHERS),
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),

@@ -14,7 +14,6 @@ from burst.errors import BurstError, Unreadable
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from burst.model.reason import Reason
 from tests.builders import T0, job, settings, view, whole, world
 
 ONE = JobId(1)
@@ -74,8 +73,3 @@ def test_a_job_or_a_lead_that_cannot_be_read() -> None:
         request_for_job(Records(), world(view()), FRUGAL, ONE, T0)
     with pytest.raises(Unreadable, match="run burst doctor"):
         request_for_job(Records(), world(None), FRUGAL, ONE, T0)
-
-
-def test_the_words_of_reasons_about_worth() -> None:
-    assert Reason.NOT_WORTH.about_job.refused
-    assert not Reason.NOT_FORECAST.about_job.refused

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from burst.core import lifecycle
 from burst.core.lifecycle import EDGES, apply, restore
 from burst.model.burst import Result, State
 from burst.model.event import Event
@@ -130,10 +129,6 @@ def test_an_untold_exception_in_reap_quarantines_only_that_burst():
     burst = run("provision-start", "exception", "exception")
 
     assert burst.quarantined == "event exception in state reap"
-
-
-def test_states_alive_are_those_before_reap():
-    assert set(State) - set(lifecycle.BEFORE_REAP) == {State.REAP, State.INACTIVE}
 
 
 def test_events_of_earlier_versions_are_read_by_their_present_names():

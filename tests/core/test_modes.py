@@ -270,15 +270,6 @@ def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
     assert made.decisions[2].reason is Reason.TURNED_DOWN
 
 
-def test_together_means_one_burst():
-    spread = tick_once(world(view(job(1, whole(6)))), "hold")
-    together = job(1, whole(6), preferences=BurstPreferences(where="together"))
-    one = tick_once(world(view(together)), "hold")
-
-    assert spread.decisions[1].reason is Reason.PROPOSED
-    assert one.decisions[1].reason is Reason.NO_ROOM
-
-
 @pytest.mark.parametrize(
     ("wait", "reason"),
     [(None, Reason.LOCAL), (0.0, Reason.PROPOSED), (50.0, Reason.LOCAL)],

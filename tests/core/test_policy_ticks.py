@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReleaseJobs
+from burst.core.actions import FailJob, HoldJobs, ReleaseJobs
 from burst.core.lifecycle import apply, begin
 from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
@@ -363,13 +363,6 @@ def test_a_job_submitted_by_burst_auto_is_released_before_it_is_forecast() -> No
     made = tick_once(seen(held), **FRUGAL)
     assert reason(made) is Reason.NOT_FORECAST
     assert made.actions == (ReleaseJobs({ONE: 16}),)
-
-
-def test_a_job_that_is_worth_a_burst_after_all_is_held_until_it_is_up() -> None:
-    what = seen(TWO_HOURS, forecasts={ONE: starts(9 * HOUR)})
-    made = tick_once(what, **FRUGAL)
-    kinds = {type(action) for action in made.actions}
-    assert kinds == {ProvisionBurst, HoldJobs}
 
 
 # How long a refusal stands.

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """When a provider is called for a burst, and when it is called again."""
 
+import math
+
 import msgspec
 import pytest
 
 from burst.core.provider_calls import may_call
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records, Transaction
-from burst.core.world import LastCall
+from burst.core.world import LastCall, repeat_at
 from tests.builders import T0, view, world
 from tests.lifecycles import run
 
@@ -44,3 +46,26 @@ def test_it_is_not_called_while_it_is_nor_before_it_may_be_again(last, verb, may
     assert may_call(tx, burst, seen, verb) is may
     elsewhere = msgspec.structs.replace(seen, providers={})
     assert not may_call(tx, burst, elsewhere, verb)
+
+
+def test_nothing_is_asked_again_while_it_is_being_asked():
+    assert repeat_at(LastCall(verb=REAP)) == math.inf
+    failed = LastCall(verb=PROVISION, outcome=Outcome.TRANSIENT, retry_at=7.0)
+    assert repeat_at(failed) == 7.0
+
+
+def test_deletion_is_asked_for_ever_later_and_not_before_its_provider_says():
+    def reaped(attempts, retry_at=0.0):
+        call = LastCall(
+            verb=REAP,
+            outcome=Outcome.OK,
+            done_at=100.0,
+            attempts=attempts,
+            retry_at=retry_at,
+        )
+        return repeat_at(call)
+
+    times = [reaped(attempts) for attempts in range(1, 20)]
+    assert times == sorted(times)
+    assert 100.0 < times[0] < times[-1] == times[-2]
+    assert reaped(1, retry_at=500.0) == 500.0

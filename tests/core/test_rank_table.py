@@ -115,6 +115,7 @@ def test_what_an_administrator_closes_is_no_more_than_that_rank():
     assert free(holder(), drained=broken) == ALL - {2, 3, 4}
     assert free(drained=broken) == ALL - {4}
     assert free(excluded=frozenset({2})) == ALL - {2}
+    assert free(unscheduled=frozenset({2})) == ALL - {2}
 
 
 def test_what_a_person_closes_is_told_of_what_would_be_free_else():

@@ -7,7 +7,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView, StoreTrouble
 from burst.model.active_job import ActiveJob, picture_of
-from burst.model.decision import Decision
+from burst.model.decision import Decision, OfferRejection
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, QueueView
@@ -327,3 +327,14 @@ def test_of_a_burst_that_has_lost_ranks_the_cause_is_its_note():
     lost = Event(T0 + 40, "lost", {"ranks": "3", "since": T0 + 40, "note": "x is gone"})
     seen = world(view(online={2}))
     assert report.burst_note(made(*online, lost), seen) == "x is gone"
+
+
+@pytest.mark.parametrize("reason", [Reason.TOO_LARGE, Reason.TURNED_DOWN])
+def test_only_a_job_that_waits_is_told_what_was_not_free_when_it_was_decided(reason):
+    full = OfferRejection("a/b", Reason.SLOTS_SMALL, {"most": 3, "need": 17})
+    small = OfferRejection("a/b", Reason.FEW_NODES, {"most": 8, "need": 20})
+    decision = Decision(reason, {"need": 20, "most": 8}, (full, small))
+    told = job_report.job_row(job(1, whole(20)), decision)["refusals"]
+    waits = reason is Reason.TURNED_DOWN
+    shown = [full.text(), small.text()] if waits else [small.text()]
+    assert [refusal["why"] for refusal in told] == shown

@@ -74,24 +74,6 @@ def test_refuses_slots_that_the_lead_does_not_have(declared, what):
         find_slots(identity(), declared)
 
 
-def test_a_slot_is_free_if_nothing_is_there_and_nobody_has_it():
-    slots = find_slots(identity("burst-0-0,burst-1-0,burst-2-0,burst-3-0,burst-4-0"))
-    lease = msgspec.structs.replace(LEASE, hosts=("burst-4-0",), ranks=(4,))
-    leased = begin(lease, {}, T0)
-    seen = view(online=[1], drained={2: "bad memory"}, excluded=frozenset({3}))
-
-    free = free_ranks(slots, [leased], seen)
-
-    assert free == {0}
-    assert not free_ranks(slots[:1], [], view(online=()), ["burst/burst-0-a"])
-    for changes in (
-        {"unscheduled": frozenset({0})},
-        {"unfreed": frozenset({0})},
-        {"busy": (0,)},
-    ):
-        assert not free_ranks(slots[:1], [], view(online=(), **changes))
-
-
 def test_slots_that_would_share_a_name_are_told_apart_by_their_first_hosts():
     lead = identity("lead-0,n[1-4],m[1-2]")
 

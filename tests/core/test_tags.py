@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from burst.core import commands
 from burst.core.cost import idle_limit
+from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
 from tests.builders import job, settings, whole
+from tests.core.isolation import BOTH
 from tests.sim import Sim
 
 OURS = Tag("sweep/a", 100)
@@ -80,19 +81,6 @@ def test_nobody_waits_for_its_end_for_longer_than_for_any_that_is_not_known() ->
     assert sim.records.bursts[own].state is State.ONLINE
 
 
-@pytest.mark.parametrize(
-    ("tag", "userid"), [("sweep/b", 100), ("sweep/a", 101), ("", 100)]
-)
-def test_no_other_job_is_given_nodes_with_a_tag(tag: str, userid: int) -> None:
-    sim = Sim()
-    own = request(sim, OURS, nodes=4)
-    sim.until(lambda: online(sim))
-    sim.lead.schedule = lambda: None  # type: ignore[method-assign]
-    submit(sim, 7, tag, nodes=3, userid=userid)
-    sim.tick(20)
-    assert not sim.records.bursts[own].jobs
-
-
 def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     sim = Sim()
     submit(sim, 7, "sweep/a")
@@ -107,19 +95,6 @@ def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     submit(sim, 8, "sweep/a", nodes=1)
     sim.tick(20)
     assert not ran_on(sim, 8)
-
-
-def test_a_job_does_not_join_the_burst_that_is_made_for_another_in_the_same_plan() -> (
-    None
-):
-    sim = Sim()
-    plain = job(6, whole(3), urgency=0, held_at_submit=True, t_submit=sim.now)
-    sim.lead.jobs[JobId(6)] = msgspec.structs.replace(
-        plain, preferences=BurstPreferences(urgency=16)
-    )
-    submit(sim, 7, "sweep/a", nodes=3)
-    sim.tick(5)
-    assert sim.burst.jobs | sim.burst.started == {JobId(6)}
 
 
 def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:
@@ -142,3 +117,24 @@ def test_a_record_of_a_version_that_knew_tags_of_ensembles_alone() -> None:
     text = encode_record(sim.burst)
     assert '"member":{"name":"sweep/a","userid":100}' in text
     assert decode_record(text).lease.tag == OURS
+
+
+def test_a_job_that_has_an_isolated_burst_already_gets_no_other() -> None:
+    """The decisions of the last tick do not tell of one that was made since."""
+    sim = Sim(modes=BOTH)
+    number = sim.lead.submit(
+        whole(1),
+        userid=0,
+        urgency=0,
+        held_at_submit=True,
+        preferences=BurstPreferences(tag="night", urgency=16),
+    )
+    sim.tick(2)
+    seen = sim.engine.snapshot
+    jobs = IsolatedJobs(tag=Tag("night", 0), nodes=4, provider="local")
+    of_seen = seen.world, seen.settings, [number], seen.now
+    first, why = jobs.start(seen.records, *of_seen)
+    assert (len(first.records.live), why) == (1, "")
+    again, why = jobs.start(first.records, *of_seen)
+    assert (again.records.bursts, why) == (first.records.bursts, "")
+    assert again.actions == ()

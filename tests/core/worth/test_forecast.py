@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
-from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
+from burst.model.scheduler import FLUXION, Scheduler, order_of
 from burst.model.shape import Shape
 from tests import builders
 from tests.builders import T0, slots, whole
@@ -102,18 +101,6 @@ def test_what_own_nodes_cannot_hold_never_starts_and_blocks_nobody() -> None:
     assert found[JobId(4)].expected == T0
 
 
-def test_backfill_lets_a_short_job_pass() -> None:
-    jobs = [
-        running(1, {0: 2}),
-        waiting(2, request=slots(4)),
-        waiting(3, duration=60.0),
-    ]
-    in_order = starts(picture_of(jobs))
-    passed = starts(picture_of(jobs), scheduler=Scheduler(order=Order.EASY))
-    assert in_order[JobId(3)].expected > T0
-    assert passed[JobId(3)].expected == T0
-
-
 def test_who_cannot_start_on_own_nodes_is_left_out() -> None:
     held = waiting(2, priority=0)
     picture = picture_of([waiting(1), held, waiting(3, queue="closed")])
@@ -136,22 +123,10 @@ def test_what_the_daemon_holds_has_the_place_of_its_urgency() -> None:
     assert [job.id for job in line] == [4, 1, 2, 3]
 
 
-def test_what_a_job_without_limit_holds_up_is_never_known_to_start() -> None:
-    busy = running(1, {0: 2, 1: 2}, duration=0.0)
-    assert starts(picture_of([busy, waiting(2)]))[JobId(2)].expected == math.inf
-
-
 def test_the_kind_of_a_job() -> None:
     assert kind_of(waiting(1, request=slots(3, cores=2))) == JobKind(1, "app", 6)
     assert kind_of(waiting(1, request=whole(4))).cores == 4
     assert kind_of(waiting(1, request=None)).cores == 0
-
-
-def test_a_whole_node_is_waited_for_while_cores_of_two_are_free() -> None:
-    jobs = [running(1, {0: 1}), running(2, {1: 1}, duration=300.0)]
-    found = starts(picture_of([*jobs, waiting(3, request=whole(1))]))
-    assert found[JobId(3)].expected == T0 + 240.0
-    assert found[JobId(3)].after == 2
 
 
 def test_what_is_allocated_beyond_what_a_node_has_delays_others() -> None:
