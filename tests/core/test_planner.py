@@ -9,10 +9,8 @@ from burst.model.decision import name_ranks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, offer, slots, whole
+from tests.builders import LENT, NODE, T0, identity, offer, slots, whole
 from tests.core.plans import demand, leases, live_burst, plan, reasons
-
-BURST = '{"properties":["burst"]}'
 
 
 def test_a_job_gets_a_burst_of_its_size_from_the_start_of_a_slot():
@@ -418,9 +416,7 @@ def test_a_slot_with_a_providers_name_is_kept_for_it():
     )
     offers = {"local": [offer()], "gke": [offer(price=5.0)]}
     made = plan(
-        demand(1, whole(4, constraint=BURST)),
-        demand(2, whole(4, constraint=BURST)),
-        demand(3, whole(4, constraint=BURST)),
+        *(demand(number, whole(4, constraint=LENT)) for number in (1, 2, 3)),
         lead=lead,
         offers=offers,
     )

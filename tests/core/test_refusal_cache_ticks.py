@@ -17,11 +17,10 @@ from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import T0, identity, job, offer, slots, view, whole, world
+from tests.builders import LENT, T0, identity, job, offer, slots, view, whole, world
 from tests.builders import settings as tables
 from tests.support.refusals import without_refusals
 
-LENT = '{"properties":["burst"]}'
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
 LEAD = identity(queues=QUEUES)
 WORLD = world(None, LEAD)

@@ -22,12 +22,11 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
-from tests.builders import T0, settings, view, whole, world
+from tests.builders import LENT, T0, settings, view, whole, world
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
-BURST = '{"properties":["burst"]}'
-LENT = whole(3, constraint=BURST)
+THREE = whole(3, constraint=LENT)
 JOIN = {"deadlines": {"join": "100s", "rejoin": "100s", "idle": "100s"}}
 FOUR_HOURS = 4 * 3600.0
 
@@ -52,7 +51,7 @@ def joining() -> Sim:
     """A burst whose followers do not join."""
     sim = Sim(**JOIN)
     sim.joins = False
-    sim.lead.submit(LENT)
+    sim.lead.submit(THREE)
     sim.until(sim.in_state(State.JOIN))
     return sim
 
@@ -78,7 +77,7 @@ def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(
     away: Any,
 ) -> None:
     sim = Sim(**JOIN)
-    sim.lead.submit(LENT)
+    sim.lead.submit(THREE)
     sim.until(sim.in_state(State.ONLINE))
     sim.joins = False
     sim.lead.lose(2)
@@ -173,7 +172,7 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
 def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
     """Two jobs were on the burst; Flux tells when each has ended, and one goes on."""
     sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    jobs = [sim.lead.submit(whole(n, constraint=BURST)) for n in (4, 1)]
+    jobs = [sim.lead.submit(whole(n, constraint=LENT)) for n in (4, 1)]
     sim.until(lambda: len(sim.lead.running()) == 2)
     sim.tick(10)
     away(sim)
@@ -191,7 +190,7 @@ def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
 def hung_under_a_job() -> tuple[Sim, JobId]:
     """A lead that has hung for hours while a job had a burst of four nodes."""
     sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    job: JobId = sim.lead.submit(whole(4, constraint=BURST))
+    job: JobId = sim.lead.submit(whole(4, constraint=LENT))
     sim.until(lambda: bool(sim.lead.running()))
     sim.tick(2)
     hangs(sim)
