@@ -29,7 +29,7 @@ def test_without_capacity_it_is_tried_again(sim):
     sim.until(lambda: len(sim.bursts) == 1 and sim.burst.exception == "capacity")
     sim.tick(3)
     assert sim.lead.log == []
-    sim.until(lambda: len(sim.bursts) == 2, ticks=700)
+    sim.until(lambda: len(sim.bursts) == 2, ticks=140, seconds=5.0)
     sim.until(over(sim))
     assert sim.cloud.begun == [sim.bursts[1].id]
     sim.tick()
@@ -127,7 +127,7 @@ def test_an_instance_that_does_not_come_up_has_a_deadline(sim):
     sim.provider.__class__ = Slow
     job = submit(sim)
     sim.until(sim.in_state(State.JOIN))
-    sim.until(over(sim), ticks=400)
+    sim.until(over(sim), ticks=80, seconds=5.0)
     sim.tick()
     why = "its own instance was not up within 5m: its provider does not say why"
     assert reason(sim, job).endswith(why)

@@ -233,7 +233,7 @@ def test_what_no_record_explains_is_not_deleted_by_itself():
     sim.lead.jobs.clear()
     sim.boot()
     sim.provider.ends_with = None
-    sim.tick(200)
+    sim.tick(40, seconds=5.0)
     (orphan,) = sim.engine.snapshot.orphans
     assert orphan.isolated
     assert not may_be_deleted(orphan, sim.engine.snapshot.world)

@@ -113,7 +113,7 @@ def test_what_does_not_start_although_it_is_first_blocks_nobody():
 def test_it_still_leaves_its_burst_in_time_and_has_its_own_urgency_then():
     s, job = released(deadlines={"release": "2m"})
     s.until(s.in_state(State.ONLINE))
-    s.until(s.in_state(State.INACTIVE), ticks=250)
+    s.until(s.in_state(State.INACTIVE), ticks=50, seconds=5.0)
     assert s.decision(job).reason is Reason.NOT_STARTED
     assert hold_of(s, job).urgency == 16
 
@@ -168,7 +168,7 @@ def test_of_the_jobs_of_one_burst_one_is_ahead_at_a_time():
 def test_the_urgency_that_others_give_it_stays(given):
     s, job = put_ahead()
     s.lead.change(job, urgency=given)
-    s.tick(80)
+    s.tick(16, seconds=5.0)
     assert urgency(s, job) == given
     assert hold_of(s, job).by_user
 

@@ -43,7 +43,7 @@ def test_a_cooldown_and_the_trial_after_it_outlive_the_daemon():
     assert len(sim.bursts) == 1
     assert "set aside until" in sim.told(jobs[1])
 
-    sim.until(lambda: len(sim.live) == 1, ticks=300)
+    sim.until(lambda: len(sim.live) == 1, ticks=60, seconds=5.0)
     for _ in range(3):
         sim.boot()
         sim.tick(3)
@@ -61,7 +61,7 @@ def test_a_cooldown_and_the_trial_after_it_outlive_the_daemon():
 
 def test_after_a_trial_that_nobody_needs_any_more_there_is_another():
     sim, jobs = coming_up_fails()
-    sim.until(lambda: len(sim.live) == 1, ticks=400)
+    sim.until(lambda: len(sim.live) == 1, ticks=80, seconds=5.0)
     (trial,) = sim.live
     (first,) = trial.jobs
     sim.lead.finish(first, "canceled")
@@ -93,7 +93,7 @@ def test_isolated_bursts_are_trials_too():
     assert sim.records.health["local"].rows
     for user in (3, 4):
         sim.lead.submit(whole(3), userid=user)
-    sim.until(lambda: bool(sim.live), ticks=1000)
+    sim.until(lambda: bool(sim.live), ticks=200, seconds=5.0)
     sim.tick(5)
     assert len(sim.bursts) == before + 1
 
@@ -104,7 +104,7 @@ def test_isolated_bursts_are_trials_too():
 
 def test_a_burst_of_which_a_part_is_kept_ends_the_trial():
     sim, _ = coming_up_fails(plan={"share": False, "partial": "keep"})
-    sim.until(lambda: len(sim.live) == 1, ticks=400)
+    sim.until(lambda: len(sim.live) == 1, ticks=80, seconds=5.0)
     sim.tick(5)
     (trial,) = sim.live
     sim.lead.online |= set(trial.lease.ranks[:2])

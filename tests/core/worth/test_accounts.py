@@ -102,7 +102,7 @@ def test_a_burst_is_settled_once_with_what_its_nodes_did(sim):
     sim.until(sim.in_state(State.ONLINE))
     sim.tick(10)
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), ticks=600)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
 
     assert entries(sim) == {}
     (done,) = settled(sim)
@@ -129,7 +129,7 @@ def test_a_daemon_that_starts_again_goes_on_counting(sim):
     sim.boot()
     sim.tick()
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), ticks=600)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
     (done,) = settled(sim)
     assert done.costs.work >= 3 * 100 * UNIT
 
@@ -145,7 +145,7 @@ def test_what_its_provider_never_made_costs_nothing(sim):
 def test_what_never_joins_costs_what_its_provider_showed(sim):
     sim.joins = False
     sim.lead.submit(LENT)
-    sim.until(sim.in_state(State.INACTIVE), ticks=900)
+    sim.until(sim.in_state(State.INACTIVE), ticks=180, seconds=5.0)
     done = settled(sim)[-1]
     assert done.costs.never_joined == done.costs.total > 3 * 250 * UNIT
 
@@ -233,7 +233,7 @@ def test_what_cannot_be_stored_is_not_settled(sim):
     before = sim.engine.snapshot
     sim.tick()
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), ticks=600)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
     last = sim.engine.snapshot
     result = TickResult(records=last.records, events=(), actions=(), decisions={})
     key = f"ledger/{periods.day_of(T0)}"
@@ -250,7 +250,7 @@ def test_nothing_is_settled_into_a_record_that_cannot_be_read(sim):
     sim.boot()
     sim.tick()
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), ticks=600)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
     sim.tick(3)
     assert entries(sim).keys() == {sim.burst.id}
     del sim.lead.disk.records[f"ledger/{day}"]

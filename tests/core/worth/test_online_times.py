@@ -98,7 +98,7 @@ def test_a_burst_teaches_how_long_it_took_and_a_restart_forgets_nothing():
     assert found.p50 == took > 0
     assert found.bursts == 1
     sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE), ticks=600)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
     sim.boot()
     events = {e.name: e.timestamp for e in sim.burst.events}
     known = sim.records.times
@@ -111,7 +111,7 @@ def test_nothing_is_learnt_of_a_burst_that_never_came_online():
     sim = Sim()
     sim.joins = False
     sim.lead.submit(LENT)
-    sim.until(sim.in_state(State.INACTIVE), ticks=900)
+    sim.until(sim.in_state(State.INACTIVE), ticks=180, seconds=5.0)
     assert sim.records.times == {}
 
 
