@@ -17,8 +17,8 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import OUTPUT_MOST
-from tests.builders import identity, whole
-from tests.core.isolation import BOTH, over, reason, submit
+from tests.builders import NODE, identity, whole
+from tests.core.isolation import ALONE, BOTH, over, reason, submit
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -104,6 +104,21 @@ def test_the_users_own_limit_holds_for_it():
     sim.until(sim.in_state(State.ONLINE))
     verdict = sim.decision(second)
     assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_USER]
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (whole(9), Reason.FEW_NODES),
+        (whole(3, cores_per_slot=NODE.cores + 1), Reason.OFFER_SMALL),
+    ],
+)
+def test_what_an_offer_does_not_have_is_said(sim, request_, why):
+    job = sim.lead.submit(request_, preferences=ALONE)
+    sim.tick(4)
+    verdict = sim.decision(job)
+    assert verdict.reason is Reason.TURNED_DOWN
+    assert [refusal.reason for refusal in verdict.refusals] == [why]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,13 @@ def test_a_plan_begins_one_trial_of_an_offer(nodes):
     assert [nodes for _, _, nodes, _ in leases(made)] == [4, 1]
 
 
+def test_a_plan_begins_one_trial_of_a_provider_that_failed():
+    two = demand(1, whole(4), 1), demand(2, whole(4), 2)
+    made = plan(*two, health={"local": Health(until=T0)})
+    assert leases(made) == [("burst-0", "local", 4, [1])]
+    assert reasons(made, 2)[1] == [("local/small", Reason.ON_TRIAL)]
+
+
 def test_a_trial_that_is_under_way_is_the_only_one():
     one = demand(1, whole(4), 1)
     for nodes in (0, 1, 3):
