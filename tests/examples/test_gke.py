@@ -26,7 +26,7 @@ from burst.testing import example_lead, example_spec
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
-from tests.plugins.gke.server import Token, connect, serve
+from tests.plugins.gke.server import Service, Token, connect, serve
 from tests.support.set_clock import SetClock
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gke"
@@ -68,7 +68,7 @@ Way = tuple[GkeSettings, Cloud]
 def way(gke: Gke, settings: Settings, request: pytest.FixtureRequest) -> Iterator[Way]:
     """One of the file's providers, and the GKE that it is to speak to."""
     found = gke_settings(settings, request.param)
-    with serve(gke) as address, connect(address) as client:
+    with serve(Service(gke)) as address, connect(address) as client:
         yield found, Cloud(found.parent, client=client, credentials=Token())
 
 

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from burst_gke.apis import Addresses, GoogleApis
+from burst_gke.apis import GoogleApis
 from burst_gke.permissions import ON_VMS, permissions
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.model.finding import Finding, Level
-from tests.plugins.gke.apis import Google, serve
+from tests.plugins.gke.apis import Google, Services, serve
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, provider, settings
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
@@ -34,25 +33,18 @@ def google() -> Google:
     )
 
 
-@pytest.fixture
-def addresses(google: Google) -> Iterator[Addresses]:
-    with serve(google) as found:
-        yield found
-
-
 class Doctor:
     """A provider that is examined."""
 
     def __init__(
-        self, addresses: Addresses, client: ClusterManagerClient, pods: Kubernetes
+        self, apis: GoogleApis, client: ClusterManagerClient, pods: Kubernetes
     ) -> None:
-        self._given = addresses, client, pods
+        self._given = apis, client, pods
 
     def __call__(self, **table: Any) -> list[Finding]:
-        addresses, client, pods = self._given
+        apis, client, pods = self._given
         plain = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
         known = settings(**{**plain, **table})
-        apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
         return list(provider(client, pods, known, apis=apis).examine(None))
 
     def said(self, level: Level, **table: Any) -> list[str]:
@@ -62,9 +54,9 @@ class Doctor:
 
 @pytest.fixture
 def doctor(
-    addresses: Addresses, client: ClusterManagerClient, kubernetes: Kubernetes
+    apis: GoogleApis, client: ClusterManagerClient, kubernetes: Kubernetes
 ) -> Doctor:
-    return Doctor(addresses, client, kubernetes)
+    return Doctor(apis, client, kubernetes)
 
 
 def test_who_may_do_all_and_has_enough_is_told_nothing_else(
@@ -264,9 +256,10 @@ def test_what_cannot_be_asked_is_a_note(
 def test_without_an_answer_there_are_notes(
     client: ClusterManagerClient, kubernetes: Kubernetes, google: Google
 ) -> None:
-    with serve(google) as addresses:
+    with serve(Services(google)) as addresses:
         pass
-    doctor = Doctor(addresses, client, kubernetes)
+    apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
+    doctor = Doctor(apis, client, kubernetes)
     assert not doctor.said(Level.WRONG)
     notes = [t for t in doctor.said(Level.NOTE) if "cannot be checked: no answer" in t]
     assert len(notes) == 4
