@@ -38,8 +38,16 @@ from tests.embedded_instance import (
 from tests.support.waiting import HANG_S
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def instance() -> Iterator[EmbeddedInstance]:
+    """One lead for all tests that do not end it."""
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.fixture
+def lone() -> Iterator[EmbeddedInstance]:
+    """A lead of this test's own, which it may end."""
     with embedded_instance() as instance:
         yield instance
 
@@ -63,20 +71,20 @@ def test_no_lead_is_said_at_once() -> None:
 
 
 def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
-    instance: EmbeddedInstance,
+    lone: EmbeddedInstance,
 ) -> None:
-    instance.kill()
-    assert (instance.directory / "r" / "control").exists()
+    lone.kill()
+    assert (lone.directory / "r" / "control").exists()
     with pytest.raises(LeadGone, match="not there"):
-        Connection(instance.uri)
+        Connection(lone.uri)
 
 
-def test_the_end_of_the_lead_is_noticed_at_once(instance: EmbeddedInstance) -> None:
-    job = instance.submit(nodes=4)
-    with closing(Connection(instance.uri)) as client:
+def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
+    job = lone.submit(nodes=4)
+    with closing(Connection(lone.uri)) as client:
         stream = client.stream(Output | None, "attach", job)
         client.call(int, "sync")
-        instance.kill()
+        lone.kill()
         with pytest.raises(LeadGone, match="closed the connection"):
             next(stream)
         with pytest.raises(LeadGone, match="closed the connection"):

@@ -189,20 +189,6 @@ def test_the_end_of_what_is_not_running_is_passed_over(queue: JobQueue) -> None:
     assert state(job) is JobState.SCHED
 
 
-def test_a_time_limit_ends_a_job(queue: JobQueue) -> None:
-    submit(queue, nodes=2, system={"duration": 1.0})
-    job = submit(queue, 31, slots=1, system={"duration": 60.0})
-    assert queue.next_deadline() == float("inf")
-    queue.schedule(NOW)
-    assert queue.next_deadline() == NOW + 60
-    queue.expire(NOW + 59)
-    assert state(job) is JobState.RUN
-    queue.expire(NOW + 60)
-    assert state(job) is JobState.CLEANUP
-    assert job.events[-1].context["note"] == "resource allocation expired"
-    assert queue.next_deadline() == float("inf")
-
-
 def test_a_lost_rank_fails_its_jobs_and_no_others(queue: JobQueue) -> None:
     for rank in (1, 2):
         queue.rank_online(rank)
@@ -254,14 +240,6 @@ def test_orders_to_what_is_not_there_say_why(queue: JobQueue) -> None:
     with pytest.raises(LeadError, match="no such rank: 7"):
         queue.undrain({7})
     assert not queue.pool.drained
-
-
-def test_a_memo_is_merged_deeply(queue: JobQueue) -> None:
-    job = submit(queue)
-    queue.merge_memo(job.id, {"burst": {"state": "held", "n": 1}, "x": 1}, NOW)
-    queue.merge_memo(job.id, {"burst": {"n": None}, "x": {"y": 2}}, NOW)
-    assert job.memo == {"burst": {"state": "held"}, "x": {"y": 2}}
-    assert job.events[-1].name == "memo"
 
 
 def test_a_memo_may_have_any_key(queue: JobQueue) -> None:
