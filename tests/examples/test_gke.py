@@ -104,9 +104,5 @@ def test_what_it_says_of_labels_is_so(tmp_path: Path) -> None:
     assert set(re.findall(r"`(burst-[a-z-]+)`", README)) >= labels.keys()
 
 
-def test_it_says_how_far_it_is_tested() -> None:
-    assert "Never against Google itself" in README
-
-
 def _spec(directory: Path, offer: str) -> BurstSpec:
     return example_spec(example_lead(directory, "owner-a"), 0, offer)

@@ -137,8 +137,11 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
 @pytest.mark.parametrize(
     ("quotas", "machine", "says"),
     [
-        ({"N2_CPUS": (40, 20)}, {}, "quota N2_CPUS has 40, of which 20 are used"),
-        ({"N2_CPUS": (40, 20)}, {}, "enough for 2 of 4 nodes"),
+        (
+            {"N2_CPUS": (40, 20)},
+            {},
+            "quota N2_CPUS has 40, of which 20 are used: it is enough for 2 of 4 nodes",
+        ),
         ({"CPUS": (8, 0)}, {}, "quota CPUS"),
         ({"INSTANCES": (3, 0)}, {}, "quota INSTANCES"),
         ({"IN_USE_ADDRESSES": (5, 3)}, {}, "quota IN_USE_ADDRESSES"),
@@ -169,8 +172,11 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
         ),
         ({"N2_CPUS": (0, 0)}, {}, "enough for 0 of 4 nodes"),
         # GKE's default disk has 100 GB.
-        ({"SSD_TOTAL_GB": (500, 250)}, {}, "SSD_TOTAL_GB has 500, of which 250"),
-        ({"SSD_TOTAL_GB": (500, 250)}, {}, "enough for 2 of 4 nodes"),
+        (
+            {"SSD_TOTAL_GB": (500, 250)},
+            {},
+            "SSD_TOTAL_GB has 500, of which 250 are used: it is enough for 2",
+        ),
         ({"DISKS_TOTAL_GB": (50, 0)}, {}, "quota DISKS_TOTAL_GB"),
     ],
 )
@@ -234,18 +240,18 @@ def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None
     assert not [t for t in doctor.said(Level.NOTE, private_nodes=True) if "quota" in t]
 
 
-@pytest.mark.parametrize("status", [403, 500])
 @pytest.mark.parametrize(
-    ("part", "says"),
+    ("part", "status", "says"),
     [
-        (f"{PROJECT}:test", "rights in the project cannot be checked"),
-        ("nodes@x", "rights on the nodes' account cannot be checked"),
-        ("regions", "quotas of us-central1 cannot be checked"),
-        ("machineTypes", f"machine type {N2} cannot be checked"),
+        (f"{PROJECT}:test", 403, "rights in the project cannot be checked"),
+        (f"{PROJECT}:test", 500, "rights in the project cannot be checked"),
+        ("nodes@x", 403, "rights on the nodes' account cannot be checked"),
+        ("regions", 403, "quotas of us-central1 cannot be checked"),
+        ("machineTypes", 500, f"machine type {N2} cannot be checked"),
     ],
 )
 def test_what_cannot_be_asked_is_a_note(
-    doctor: Doctor, google: Google, status: int, part: str, says: str
+    doctor: Doctor, google: Google, part: str, status: int, says: str
 ) -> None:
     google.failing = {part: status}
     assert not doctor.said(Level.WRONG)
