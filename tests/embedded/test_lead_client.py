@@ -130,7 +130,7 @@ def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
                 lead.observe()
                 second.observe()
                 lead.store().write({"a": "1"})
-            assert not woken.wait(1)
+            assert not woken.wait(0.3)
 
 
 def test_an_answer_that_cannot_be_sent_fails_that_request_alone(

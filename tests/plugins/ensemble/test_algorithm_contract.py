@@ -43,7 +43,7 @@ class TestStop(AlgorithmContract):
 
 class TestMoreJobs(AlgorithmContract):
     algorithm = BUILT_IN["more-jobs"]
-    options: ClassVar[Mapping[str, Any]] = {"batch": 200, "order": "random"}
+    options: ClassVar[Mapping[str, Any]] = {"batch": 20, "order": "random"}
 
 
 class TestTriggers(AlgorithmContract):

@@ -194,14 +194,14 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
     site.step(3)
     both["a"].error = ZeroDivisionError("oh")
     both["a"].says = both["b"].says = MemberDecision(nodes=2)
-    site.step(12)
+    site.step(7)
     assert (site.live("a"), site.live("b")) == (1, 2)
     trouble = site.member("a").trouble
     assert trouble
     assert "ZeroDivisionError" in trouble.what
     assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
     both["a"].error = None
-    site.step(24)
+    site.step(14)
     assert site.live("a") == 2
 
 
