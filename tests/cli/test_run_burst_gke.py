@@ -30,7 +30,7 @@ from tests.embedded_instance import (
 )
 from tests.kits.kubeserver import api_server, kubeconfig
 from tests.plugins.gke.gke import PROJECT, Gke
-from tests.plugins.gke.server import serve
+from tests.plugins.gke.server import Service, serve
 from tests.support.fluxlead import flux_lead
 from tests.support.ports import free_port
 
@@ -106,7 +106,7 @@ class Runner:
                 raise result.exception
             return CommandResult(result.exit_code, result.stdout, result.stderr)
 
-        with short_directory() as home, serve(self._gke) as address:
+        with short_directory() as home, serve(Service(self._gke)) as address:
             self._patch.setenv("BURST_TEST_GKE_HOME", str(home))
             self._patch.setenv("BURST_TEST_GKE", address)
             try:

@@ -170,31 +170,24 @@ def test_mode_scheduler_is_for_flux_only(start):
     assert "--mode scheduler needs --flux" in errors
 
 
-def interrupt_at(demo, words, number=signal.SIGINT):
-    """Send the signal once the demo's progress has these words; return it all."""
+def read_until(demo, words):
+    """Read what the demo tells, up to a line with these words."""
     told = []
     for line in demo.stderr:
         told.append(line)
         if re.search(words, line):
-            demo.send_signal(number)
-            break
-    else:
-        raise AssertionError("".join(told))
+            return
+    raise AssertionError("".join(told))
+
+
+def test_an_interruption_takes_everything_down(start, home):
+    demo = start()
+    read_until(demo, r"burst-0-\w+: ")
+    demo.send_signal(signal.SIGINT)
+
     status, output, errors = finish(demo)
-    return status, output, "".join(told) + errors
 
-
-@pytest.mark.parametrize(
-    ("words", "number"),
-    [
-        (r"lead init", signal.SIGINT),
-        (r"burst-0-\w+: ", signal.SIGTERM),
-    ],
-)
-def test_an_interruption_takes_everything_down(start, home, words, number):
-    status, output, errors = interrupt_at(start(), words, number)
-
-    assert status == 128 + number
+    assert status == 128 + signal.SIGINT
     assert output == ""
     assert errors.endswith(
         "burst demo: interrupted; all processes are ended, all files removed\n"
@@ -275,13 +268,9 @@ def test_without_flux_the_demo_on_flux_says_what_to_do(start, home):
 
 def test_a_second_interruption_kills_what_the_first_waits_for(home, start):
     demo = start()
-    for line in demo.stderr:
-        if "the bursts run" in line:
-            break
+    read_until(demo, "the bursts run")
     demo.send_signal(signal.SIGINT)
-    for line in demo.stderr:
-        if "everything is taken down" in line:
-            break
+    read_until(demo, "everything is taken down")
     demo.send_signal(signal.SIGINT)
 
     status, _, errors = finish(demo)

@@ -11,7 +11,7 @@ from burst_embedded.job import Job
 from burst_embedded.jobqueue import HISTORY, JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.pool import NodeResources, ResourcePool
-from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
+from burst_embedded.wire import OUTPUT_LIMIT, Ended, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
 from burst.model.jobid import JobId
@@ -98,28 +98,6 @@ def test_each_rank_is_ordered_to_run_its_own_tasks(queue: JobQueue) -> None:
     assert job.ran_on == {1, 2}
 
 
-def test_the_first_that_cannot_start_blocks_all_behind_it(queue: JobQueue) -> None:
-    first = submit(queue, nodes=2)
-    second = submit(queue, slots=1)
-    queue.schedule(NOW)
-    assert {state(first), state(second)} == {JobState.SCHED}
-    queue.set_urgency(first.id, 0, NOW)
-    queue.schedule(NOW)
-    assert (state(first), state(second)) == (JobState.SCHED, JobState.RUN)
-
-
-def test_higher_urgency_goes_first_and_then_age(queue: JobQueue) -> None:
-    jobs = [submit(queue, urgency, slots=2) for urgency in (1, 16, 31, 16)]
-    started = []
-    for _ in jobs:
-        queue.schedule(NOW)
-        (running,) = [job for job in jobs if job.state is JobState.RUN]
-        started.append(jobs.index(running))
-        end(queue, running)
-    assert started == [2, 1, 3, 0]
-    assert jobs[2].priority == 2**32 - 1
-
-
 def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
     job = submit(queue, nodes=4)
     behind = submit(queue, slots=1)
@@ -132,36 +110,6 @@ def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
     }
     assert (job.result, job.t_start) == ("failed", 0)
     assert state(behind) is JobState.RUN
-
-
-@pytest.mark.parametrize(
-    ("kind", "result"),
-    [("cancel", "canceled"), ("timeout", "timeout"), ("exec", "failed")],
-)
-def test_an_exception_ends_a_waiting_job_at_once(
-    queue: JobQueue, kind: str, result: str
-) -> None:
-    job = submit(queue, nodes=2)
-    queue.raise_exception(job.id, kind, "why", NOW)
-    assert (state(job), job.result) == (JobState.INACTIVE, result)
-    assert not queue.orders
-    queue.schedule(NOW)
-    assert state(job) is JobState.INACTIVE
-
-
-def test_an_exception_ends_a_running_job_when_its_tasks_are_gone(
-    queue: JobQueue,
-) -> None:
-    job = submit(queue, slots=2)
-    queue.schedule(NOW)
-    queue.orders.clear()
-    queue.raise_exception(job.id, "cancel", "", NOW)
-    assert queue.orders == [(0, KillTasks(job.id))]
-    assert state(job) is JobState.CLEANUP
-    assert queue.pool.allocated() == {0}
-    end(queue, job, 15)
-    assert (state(job), job.result, job.status) == (JobState.INACTIVE, "canceled", 15)
-    assert queue.pool.allocated() == set()
 
 
 def test_the_first_exception_decides_the_result(queue: JobQueue) -> None:
@@ -187,40 +135,6 @@ def test_the_end_of_what_is_not_running_is_passed_over(queue: JobQueue) -> None:
     queue.task_ended(Ended(job.id, 0, 0), NOW)
     queue.task_ended(Ended(4711, 0, 0), NOW)
     assert state(job) is JobState.SCHED
-
-
-def test_a_time_limit_ends_a_job(queue: JobQueue) -> None:
-    submit(queue, nodes=2, system={"duration": 1.0})
-    job = submit(queue, 31, slots=1, system={"duration": 60.0})
-    assert queue.next_deadline() == float("inf")
-    queue.schedule(NOW)
-    assert queue.next_deadline() == NOW + 60
-    queue.expire(NOW + 59)
-    assert state(job) is JobState.RUN
-    queue.expire(NOW + 60)
-    assert state(job) is JobState.CLEANUP
-    assert job.events[-1].context["note"] == "resource allocation expired"
-    assert queue.next_deadline() == float("inf")
-
-
-def test_a_lost_rank_fails_its_jobs_and_no_others(queue: JobQueue) -> None:
-    for rank in (1, 2):
-        queue.rank_online(rank)
-    wide = submit(queue, nodes=2, slots=2, cores=4)
-    own = submit(queue, slots=1)
-    queue.schedule(NOW)
-    queue.rank_lost(1, NOW)
-    assert state(own) is JobState.RUN
-    assert state(wide) is JobState.CLEANUP
-    assert (2, KillTasks(wide.id)) in queue.orders
-    assert wide.events[-1].context == {
-        "type": "exec",
-        "severity": 0,
-        "note": "node failure on n1 (rank 1)",
-    }
-    end(queue, wide, 15)
-    assert wide.result == "failed"
-    assert queue.pool.online == {0, 2}
 
 
 @pytest.mark.parametrize("urgency", [-1, 32])
@@ -254,14 +168,6 @@ def test_orders_to_what_is_not_there_say_why(queue: JobQueue) -> None:
     with pytest.raises(LeadError, match="no such rank: 7"):
         queue.undrain({7})
     assert not queue.pool.drained
-
-
-def test_a_memo_is_merged_deeply(queue: JobQueue) -> None:
-    job = submit(queue)
-    queue.merge_memo(job.id, {"burst": {"state": "held", "n": 1}, "x": 1}, NOW)
-    queue.merge_memo(job.id, {"burst": {"n": None}, "x": {"y": 2}}, NOW)
-    assert job.memo == {"burst": {"state": "held"}, "x": {"y": 2}}
-    assert job.events[-1].name == "memo"
 
 
 def test_a_memo_may_have_any_key(queue: JobQueue) -> None:

@@ -152,5 +152,5 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None
+    max_examples=50, stateful_step_count=40, deadline=None
 )

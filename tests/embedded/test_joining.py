@@ -47,6 +47,13 @@ def instance() -> Iterator[EmbeddedInstance]:
         yield instance
 
 
+@pytest.fixture(scope="module")
+def closed() -> Iterator[EmbeddedInstance]:
+    """An instance that nobody joins: one for all who are turned away."""
+    with embedded_instance() as instance:
+        yield instance
+
+
 @pytest.fixture
 def watch(instance: EmbeddedInstance) -> Iterator[Watch]:
     with closing(instance.lead()) as lead:
@@ -101,15 +108,15 @@ JOINS = [
 ]
 
 
-def test_who_joins_is_checked_as_flux_checks_it(instance: EmbeddedInstance) -> None:
+def test_who_joins_is_checked_as_flux_checks_it(closed: EmbeddedInstance) -> None:
     for join, why in JOINS:
-        assert re.search(why, say(instance, encode_request(1, "join", join)))
+        assert re.search(why, say(closed, encode_request(1, "join", join)))
         _, host, rank, _ = join
-        assert f"rejecting {host} (rank {rank})" in instance.log("lead-0")
+        assert f"rejecting {host} (rank {rank})" in closed.log("lead-0")
 
 
-def test_who_never_joined_is_sent_away(instance: EmbeddedInstance) -> None:
-    assert "start it again" in say(instance, encode_request(0, "alive", ()))
+def test_who_never_joined_is_sent_away(closed: EmbeddedInstance) -> None:
+    assert "start it again" in say(closed, encode_request(0, "alive", ()))
 
 
 def test_a_follower_with_hosts_in_another_order_says_why_and_ends(
@@ -138,8 +145,8 @@ def test_another_certificate_waits_and_the_lead_says_so(
     assert instance.log("lead-0").count(refused) == 1
 
 
-def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> None:
-    boot = read_broker_config(instance.config, HOST)
+def test_a_key_of_its_own_is_refused_by_address(closed: EmbeddedInstance) -> None:
+    boot = read_broker_config(closed.config, HOST)
     public, secret = zmq.curve_keypair()
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
@@ -149,19 +156,19 @@ def test_a_key_of_its_own_is_refused_by_address(instance: EmbeddedInstance) -> N
         socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
         socket.connect(boot.hosts[0].connect)
         refused = "refused 127.0.0.1: its key is not the certificate's"
-        wait_until(lambda: refused in instance.log("lead-0"), refused)
+        wait_until(lambda: refused in closed.log("lead-0"), refused)
     finally:
         context.destroy(linger=0)
 
 
-def test_no_certificate_at_all_is_refused(instance: EmbeddedInstance) -> None:
+def test_no_certificate_at_all_is_refused(closed: EmbeddedInstance) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
     try:
-        socket.connect(read_broker_config(instance.config, HOST).hosts[0].connect)
+        socket.connect(read_broker_config(closed.config, HOST).hosts[0].connect)
         socket.send(encode_request(1, "join", ("2.0.0", HOST, RANK, 1)))
         refused = "refused a connection"
-        wait_until(lambda: refused in instance.log("lead-0"), refused)
+        wait_until(lambda: refused in closed.log("lead-0"), refused)
     finally:
         context.destroy(linger=0)
 
@@ -195,15 +202,6 @@ def test_the_newest_of_two_for_a_rank_wins(
     assert watch.state(job, JobState.INACTIVE).result == "failed"
     watch.online(RANK)
     assert instance.output(instance.submit(slots=1, cores=4, command=("echo", "x")))
-
-
-def test_a_clean_stop_says_goodbye(instance: EmbeddedInstance, watch: Watch) -> None:
-    join(instance, watch)
-    process = instance.process(HOST)
-    instance.stop_follower(HOST)
-    assert process.poll() == 0
-    watch.until(lambda view: RANK not in view.online, "offline")
-    assert f"{HOST} (rank {RANK}) left" in instance.log("lead-0")
 
 
 def test_goodbye_is_said_before_the_answer_is_read() -> None:
@@ -304,9 +302,9 @@ def test_hosts_with_a_parent_join_the_lead_directly(
     join(instance, watch)
 
 
-def test_two_leads_on_one_port_say_so(instance: EmbeddedInstance) -> None:
-    assert instance.start_second("lead", "lead-0").wait(HANG_S) == 1
-    assert re.search(r"cannot listen on.*ss -ltnp", instance.log("second"))
+def test_two_leads_on_one_port_say_so(closed: EmbeddedInstance) -> None:
+    assert closed.start_second("lead", "lead-0").wait(HANG_S) == 1
+    assert re.search(r"cannot listen on.*ss -ltnp", closed.log("second"))
 
 
 def test_a_follower_without_an_address_to_go_to_says_so(

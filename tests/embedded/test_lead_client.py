@@ -28,8 +28,16 @@ from tests.embedded_instance import EmbeddedInstance, embedded_instance
 from tests.support.waiting import HANG_S
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def instance() -> Iterator[EmbeddedInstance]:
+    """One lead for all tests that do not end it, and leave no job that waits."""
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.fixture
+def lone() -> Iterator[EmbeddedInstance]:
+    """A lead of this test's own, which it may end."""
     with embedded_instance() as instance:
         yield instance
 
@@ -42,17 +50,15 @@ def test_observe_needs_listen(instance: EmbeddedInstance) -> None:
         lead.observe()
 
 
-def test_it_is_honest_about_what_it_is(instance: EmbeddedInstance) -> None:
+def test_it_is_honest_about_what_it_is_and_keeps_its_store_in_the_statedir(
+    instance: EmbeddedInstance,
+) -> None:
     with closing(instance.lead()) as lead:
         identity = lead.identity()
+        lead.store().write({"a": "1"})
     assert (identity.kind, identity.version) == ("embedded", PROTOCOL)
     assert identity.owner.startswith("lead-0-")
     assert identity.statedir == str(instance.directory / "s")
-
-
-def test_the_store_is_in_the_statedir(instance: EmbeddedInstance) -> None:
-    with closing(instance.lead()) as lead:
-        lead.store().write({"a": "1"})
     assert (instance.directory / "s" / STORE).is_file()
 
 
@@ -73,6 +79,8 @@ def test_another_attribute_marks_burstable_jobs(instance: EmbeddedInstance) -> N
         watch = Watch(lead)
         watch.state(mine, JobState.SCHED)
         assert other not in lead.observe().jobs
+    for job in (mine, other):
+        instance.cancel(job)
 
 
 def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None:
@@ -89,13 +97,13 @@ def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None
 
 
 def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
-    instance: EmbeddedInstance,
+    lone: EmbeddedInstance,
 ) -> None:
     gone = threading.Event()
-    with closing(Connection(instance.uri)) as connection:
+    with closing(Connection(lone.uri)) as connection:
         watched = InstanceWatcher(connection, Interest("burstable"), gone.set)
         assert watched.view(0).online == {0}
-        instance.kill()
+        lone.kill()
         assert gone.wait(HANG_S)
         with pytest.raises(LeadGone, match="closed the connection"):
             watched.view(0)
@@ -122,7 +130,7 @@ def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
                 lead.observe()
                 second.observe()
                 lead.store().write({"a": "1"})
-            assert not woken.wait(1)
+            assert not woken.wait(0.3)
 
 
 def test_an_answer_that_cannot_be_sent_fails_that_request_alone(

@@ -83,23 +83,6 @@ def test_ranks_that_are_down_or_drained_are_not_used(pool: ResourcePool) -> None
     assert pool.allocate(request(slots=1, cores=4)) is None
 
 
-def test_a_whole_node_must_be_wholly_free(pool: ResourcePool) -> None:
-    pool.allocate(request({"ranks": ["2"]}, slots=1))
-    assert pool.allocate(request({"ranks": ["2"]}, nodes=1)) is None
-    assert pool.allocate(request({"ranks": ["2"]}, nodes=1, slots=3))
-
-
-def test_slots_tell_how_many_tasks_a_rank_gets(pool: ResourcePool) -> None:
-    found = pool.allocate(request(slots=7, cores=2))
-    assert found is not None
-    assert {rank: share.slots for rank, share in found.items()} == {
-        2: 2,
-        3: 2,
-        4: 2,
-        5: 1,
-    }
-
-
 @pytest.mark.parametrize(
     ("wanted", "note"),
     [
@@ -135,11 +118,6 @@ def test_what_never_fits_is_said_in_flux_words(
     with pytest.raises(Infeasible) as caught:
         pool.allocate(wanted)
     assert str(caught.value) == note
-
-
-def test_a_constraint_makes_it_infeasible(pool: ResourcePool) -> None:
-    with pytest.raises(Infeasible, match="only 2 eligible"):
-        pool.allocate(request({"properties": ["^burst"]}, nodes=3))
 
 
 def test_what_is_down_may_come_and_is_feasible(pool: ResourcePool) -> None:

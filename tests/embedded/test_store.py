@@ -29,37 +29,10 @@ def store(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path)
 
 
-def test_what_was_written_is_there_for_the_next_one(
-    store: FileStore, tmp_path: Path
-) -> None:
-    assert store.load() == {}
-    store.write({"burst/a": "1", "burst/b": "2"})
-    store.write({"burst/a": "ƒ", "burst/b": None, "none": None})
-    assert store.load() == FileStore(tmp_path).load() == {"burst/a": "ƒ"}
-
-
 def test_nobody_else_can_read_it(store: FileStore, path: Path) -> None:
     path.chmod(0o644)
     store.write({"a": "1"})
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"good": "1", "a.b": "2"},
-        {"good": "1", "": "2"},
-        {"good": "1", "a\n": None},
-        {"good": "1", "big": "x" * (MAX_VALUE_BYTES + 1)},
-        {"good": "1", "big": "ƒ" * (MAX_VALUE_BYTES // 2 + 1)},
-    ],
-)
-def test_one_wrong_pair_keeps_nothing(
-    store: FileStore, changes: dict[str, str | None]
-) -> None:
-    with pytest.raises(StoreError):
-        store.write(changes)
-    assert store.load() == {}
 
 
 def test_the_largest_value_fits(store: FileStore) -> None:

@@ -31,10 +31,10 @@ from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
 from tests.plugins.gke import build
-from tests.plugins.gke.apis import Google
+from tests.plugins.gke.apis import Google, Services
 from tests.plugins.gke.apis import serve as serve_apis
 from tests.plugins.gke.gke import PROJECT, Gke
-from tests.plugins.gke.server import Token, connect, serve
+from tests.plugins.gke.server import Service, Token, connect, serve
 
 pytestmark = pytest.mark.kubernetes
 
@@ -76,13 +76,13 @@ class TestClusterForEachBurst(ContractFixtures):
 
     @pytest.fixture
     def apis(self, gke: Gke) -> Iterator[GoogleApis]:
-        with serve_apis(Google(gke=gke)) as addresses:
+        with serve_apis(Services(Google(gke=gke))) as addresses:
             yield GoogleApis(PROJECT, lambda: "token-1", addresses)
 
     @pytest.fixture
     def cloud(self, gke: Gke, lab: Cluster, settings: GkeSettings) -> Iterator[Cloud]:
         token = Token(lab.tokens["admin"])
-        with serve(gke) as address, connect(address) as client:
+        with serve(Service(gke)) as address, connect(address) as client:
             yield Cloud(settings.parent, client=client, credentials=token)
 
     @pytest.fixture

@@ -141,8 +141,15 @@ def _failure(status: int, message: str, reason: str = "") -> tuple[int, Any]:
     return status, {"error": {"code": status, "message": message, "errors": errors}}
 
 
+class Services:
+    """What a server answers for, which each test may change."""
+
+    def __init__(self, google: Google) -> None:
+        self.google = google
+
+
 @contextmanager
-def serve(google: Google) -> Iterator[Addresses]:
+def serve(services: Services) -> Iterator[Addresses]:
     """Yield where these services are."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -154,6 +161,7 @@ def serve(google: Google) -> Iterator[Addresses]:
             self._answer(json.loads(self.rfile.read(length)))
 
         def _answer(self, body: Any) -> None:
+            google = services.google
             google.tokens.add(self.headers["Authorization"])
             status, found = google.answer(self.path, body)
             for part in google.lost:

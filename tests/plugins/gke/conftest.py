@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from burst_gke.apis import GoogleApis
+from burst_gke.apis import Addresses, GoogleApis
 from google.cloud.container_v1 import ClusterManagerClient
 
-from tests.plugins.gke.apis import Google
+from tests.plugins.gke.apis import Google, Services
 from tests.plugins.gke.apis import serve as serve_apis
 from tests.plugins.gke.build import POOL, World
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
-from tests.plugins.gke.server import connect, serve
+from tests.plugins.gke.server import Service, connect, serve
 
 
 @pytest.fixture
@@ -28,10 +28,25 @@ def kubernetes(gke: Gke) -> Kubernetes:
     return Kubernetes(gke)
 
 
-@pytest.fixture
-def client(gke: Gke) -> Iterator[ClusterManagerClient]:
-    with serve(gke) as address, connect(address) as client:
+@pytest.fixture(scope="session")
+def service() -> Service:
+    return Service(Gke())
+
+
+@pytest.fixture(scope="session")
+def connected(service: Service) -> Iterator[ClusterManagerClient]:
+    """One server and one client for all tests; what they speak of is each test's."""
+    with serve(service) as address, connect(address) as client:
         yield client
+
+
+@pytest.fixture
+def client(
+    gke: Gke, service: Service, connected: ClusterManagerClient
+) -> Iterator[ClusterManagerClient]:
+    service.gke = gke
+    yield connected
+    service.release()
 
 
 @pytest.fixture
@@ -39,10 +54,21 @@ def google(gke: Gke) -> Google:
     return Google(gke=gke)
 
 
+@pytest.fixture(scope="session")
+def services() -> Services:
+    return Services(Google())
+
+
+@pytest.fixture(scope="session")
+def their_addresses(services: Services) -> Iterator[Addresses]:
+    with serve_apis(services) as found:
+        yield found
+
+
 @pytest.fixture
-def apis(google: Google) -> Iterator[GoogleApis]:
-    with serve_apis(google) as addresses:
-        yield GoogleApis(PROJECT, lambda: "token-1", addresses)
+def apis(google: Google, services: Services, their_addresses: Addresses) -> GoogleApis:
+    services.google = google
+    return GoogleApis(PROJECT, lambda: "token-1", their_addresses)
 
 
 @pytest.fixture
@@ -62,4 +88,12 @@ def form(request: pytest.FixtureRequest, world: World) -> World:
     if request.param:
         world.gke.add_cluster("shared")
     world.make(**request.param)
+    return world
+
+
+@pytest.fixture
+def pooled(world: World) -> World:
+    """A burst gets a pool in a shared cluster; how its nodes change is not by that."""
+    world.gke.add_cluster("shared")
+    world.make(**POOL)
     return world

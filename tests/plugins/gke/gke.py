@@ -394,11 +394,6 @@ STOCKOUT = (
     "Instance 'gke-0' creation failed: The zone 'z' does not have enough resources"
     " available to fulfill the request.",
 )
-NO_ADDRESSES = (
-    "UNKNOWN",
-    "Instance 'gke-0' creation failed: IP space of 'projects/p/regions/r/subnetworks/s'"
-    " is exhausted.",
-)
 EXHAUSTED = int(Code.RESOURCE_EXHAUSTED)
 
 

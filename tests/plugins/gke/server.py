@@ -54,11 +54,23 @@ class Token(AnonymousCredentials):
         self.token = token
 
 
+class Service:
+    """What a server answers for, which each test may change."""
+
+    def __init__(self, gke: Gke) -> None:
+        self.gke = gke
+
+    def release(self) -> None:
+        """Have calls that hang answered."""
+        for event in self.gke.hangs.values():
+            event.set()
+
+
 @contextmanager
-def serve(gke: Gke) -> Iterator[str]:
-    """Yield the address of a server for this GKE."""
+def serve(service: Service) -> Iterator[str]:
+    """Yield the address of a server."""
     server = grpc.server(ThreadPoolExecutor(4))
-    handlers = {name: _handler(gke, *method) for name, method in _METHODS.items()}
+    handlers = {name: _handler(service, *method) for name, method in _METHODS.items()}
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(_SERVICE, handlers),)
     )
@@ -67,8 +79,7 @@ def serve(gke: Gke) -> Iterator[str]:
     try:
         yield f"127.0.0.1:{port}"
     finally:
-        for event in gke.hangs.values():
-            event.set()
+        service.release()
         server.stop(0).wait(HANG_S)
 
 
@@ -81,8 +92,9 @@ def connect(address: str) -> Iterator[ClusterManagerClient]:
         )
 
 
-def _handler(gke: Gke, method: str, request: Any, response: Any) -> Any:
+def _handler(service: Service, method: str, request: Any, response: Any) -> Any:
     def answer(message: Any, context: grpc.ServicerContext) -> Any:
+        gke = service.gke
         if method in gke.hangs:
             gke.hangs[method].wait(HANG_S)
         with gke.lock:

@@ -19,7 +19,7 @@ from burst.errors import BurstError, Refused, Transient
 from burst.provider import Furnished
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import Gke
-from tests.plugins.gke.server import Token, connect, serve
+from tests.plugins.gke.server import Service, Token, connect, serve
 from tests.support.waiting import HANG_S
 
 PARENT = "projects/some-project/locations/us-central1-a"
@@ -96,7 +96,7 @@ def test_a_service_that_hangs_is_given_up(
 
 
 def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
-    with serve(gke) as address, connect(address) as client:
+    with serve(Service(gke)) as address, connect(address) as client:
         cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         assert cloud.clusters() == []
     with connect(address) as client:

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from burst_gke.apis import Addresses, GoogleApis
+from burst_gke.apis import GoogleApis
 from burst_gke.permissions import ON_VMS, permissions
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.model.finding import Finding, Level
-from tests.plugins.gke.apis import Google, serve
+from tests.plugins.gke.apis import Google, Services, serve
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, provider, settings
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
@@ -34,25 +33,18 @@ def google() -> Google:
     )
 
 
-@pytest.fixture
-def addresses(google: Google) -> Iterator[Addresses]:
-    with serve(google) as found:
-        yield found
-
-
 class Doctor:
     """A provider that is examined."""
 
     def __init__(
-        self, addresses: Addresses, client: ClusterManagerClient, pods: Kubernetes
+        self, apis: GoogleApis, client: ClusterManagerClient, pods: Kubernetes
     ) -> None:
-        self._given = addresses, client, pods
+        self._given = apis, client, pods
 
     def __call__(self, **table: Any) -> list[Finding]:
-        addresses, client, pods = self._given
+        apis, client, pods = self._given
         plain = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
         known = settings(**{**plain, **table})
-        apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
         return list(provider(client, pods, known, apis=apis).examine(None))
 
     def said(self, level: Level, **table: Any) -> list[str]:
@@ -62,9 +54,9 @@ class Doctor:
 
 @pytest.fixture
 def doctor(
-    addresses: Addresses, client: ClusterManagerClient, kubernetes: Kubernetes
+    apis: GoogleApis, client: ClusterManagerClient, kubernetes: Kubernetes
 ) -> Doctor:
-    return Doctor(addresses, client, kubernetes)
+    return Doctor(apis, client, kubernetes)
 
 
 def test_who_may_do_all_and_has_enough_is_told_nothing_else(
@@ -145,8 +137,11 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
 @pytest.mark.parametrize(
     ("quotas", "machine", "says"),
     [
-        ({"N2_CPUS": (40, 20)}, {}, "quota N2_CPUS has 40, of which 20 are used"),
-        ({"N2_CPUS": (40, 20)}, {}, "enough for 2 of 4 nodes"),
+        (
+            {"N2_CPUS": (40, 20)},
+            {},
+            "quota N2_CPUS has 40, of which 20 are used: it is enough for 2 of 4 nodes",
+        ),
         ({"CPUS": (8, 0)}, {}, "quota CPUS"),
         ({"INSTANCES": (3, 0)}, {}, "quota INSTANCES"),
         ({"IN_USE_ADDRESSES": (5, 3)}, {}, "quota IN_USE_ADDRESSES"),
@@ -177,8 +172,11 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
         ),
         ({"N2_CPUS": (0, 0)}, {}, "enough for 0 of 4 nodes"),
         # GKE's default disk has 100 GB.
-        ({"SSD_TOTAL_GB": (500, 250)}, {}, "SSD_TOTAL_GB has 500, of which 250"),
-        ({"SSD_TOTAL_GB": (500, 250)}, {}, "enough for 2 of 4 nodes"),
+        (
+            {"SSD_TOTAL_GB": (500, 250)},
+            {},
+            "SSD_TOTAL_GB has 500, of which 250 are used: it is enough for 2",
+        ),
         ({"DISKS_TOTAL_GB": (50, 0)}, {}, "quota DISKS_TOTAL_GB"),
     ],
 )
@@ -242,18 +240,18 @@ def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None
     assert not [t for t in doctor.said(Level.NOTE, private_nodes=True) if "quota" in t]
 
 
-@pytest.mark.parametrize("status", [403, 500])
 @pytest.mark.parametrize(
-    ("part", "says"),
+    ("part", "status", "says"),
     [
-        (f"{PROJECT}:test", "rights in the project cannot be checked"),
-        ("nodes@x", "rights on the nodes' account cannot be checked"),
-        ("regions", "quotas of us-central1 cannot be checked"),
-        ("machineTypes", f"machine type {N2} cannot be checked"),
+        (f"{PROJECT}:test", 403, "rights in the project cannot be checked"),
+        (f"{PROJECT}:test", 500, "rights in the project cannot be checked"),
+        ("nodes@x", 403, "rights on the nodes' account cannot be checked"),
+        ("regions", 403, "quotas of us-central1 cannot be checked"),
+        ("machineTypes", 500, f"machine type {N2} cannot be checked"),
     ],
 )
 def test_what_cannot_be_asked_is_a_note(
-    doctor: Doctor, google: Google, status: int, part: str, says: str
+    doctor: Doctor, google: Google, part: str, status: int, says: str
 ) -> None:
     google.failing = {part: status}
     assert not doctor.said(Level.WRONG)
@@ -264,9 +262,10 @@ def test_what_cannot_be_asked_is_a_note(
 def test_without_an_answer_there_are_notes(
     client: ClusterManagerClient, kubernetes: Kubernetes, google: Google
 ) -> None:
-    with serve(google) as addresses:
+    with serve(Services(google)) as addresses:
         pass
-    doctor = Doctor(addresses, client, kubernetes)
+    apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
+    doctor = Doctor(apis, client, kubernetes)
     assert not doctor.said(Level.WRONG)
     notes = [t for t in doctor.said(Level.NOTE) if "cannot be checked: no answer" in t]
     assert len(notes) == 4

@@ -75,36 +75,34 @@ class GkeSim(Sim):
         return self.burst.resize is None and self.burst.lease.nodes == nodes
 
 
-@pytest.fixture(params=["the daemon deletes", "the autoscaler deletes"])
-def by_itself(request: pytest.FixtureRequest, google: Google) -> bool:
-    if request.param == "the autoscaler deletes":
-        google.failing = {"deleteInstances": 403}
-        return False
-    return True
-
-
-@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(
+    ("by_itself", "restarts"),
+    [(True, True), (False, False), (False, True)],
+    ids=["the daemon deletes", "the autoscaler deletes", "and the daemon restarts"],
+)
 def test_a_node_is_counted_as_long_as_its_vm_exists(
-    form: World, tmp_path: Path, *, by_itself: bool, restarts: bool
+    pooled: World, google: Google, tmp_path: Path, *, by_itself: bool, restarts: bool
 ) -> None:
-    sim = GkeSim(form, tmp_path)
-    form.gke.looks_to_delete = 40
+    if not by_itself:
+        google.failing = {"deleteInstances": 403}
+    sim = GkeSim(pooled, tmp_path)
+    pooled.gke.looks_to_delete = 40
     sim.tick(2)
     job = sim.lead.submit(whole(1, constraint='{"properties":["burst"]}'))
     sim.until(lambda: job in sim.lead.running(), 200)
     sim.ask(4)
     sim.until(lambda: sim.sized(4), 200)
     assert len(sim.vms) == sim.counted() == 4
-    kept = dict(next(iter(form.kubernetes.bursts.values())).nodes)
+    kept = dict(next(iter(pooled.kubernetes.bursts.values())).nodes)
     sim.ask(1)
     for second in range(400):
         sim.tick()
         if restarts and second == 30:
             sim.boot()
         if second == 60 and not by_itself:
-            (group,) = form.gke.vms
-            busy = next(iter(form.kubernetes.bursts.values())).nodes.values()
-            form.gke.delete_vms(group, [vm for vm in sim.vms if vm not in busy])
+            (group,) = pooled.gke.vms
+            busy = next(iter(pooled.kubernetes.bursts.values())).nodes.values()
+            pooled.gke.delete_vms(group, [vm for vm in sim.vms if vm not in busy])
         if sim.sized(1):
             break
         assert sim.counted() >= len(sim.vms), f"{second}: {sim.story()}"
@@ -114,19 +112,19 @@ def test_a_node_is_counted_as_long_as_its_vm_exists(
     assert set(sim.vms) == {kept["burst-0-0"]}
     assert sim.counted() == 1
     assert not sim.lead.drained
-    status = form.provider.observe()[0]
+    status = pooled.provider.observe()[0]
     assert [f.phase for f in status.followers] == [Phase.RUNNING]
 
 
 def test_a_growth_without_machines_is_given_back_and_costs_nothing(
-    form: World, tmp_path: Path
+    pooled: World, tmp_path: Path
 ) -> None:
-    sim = GkeSim(form, tmp_path)
+    sim = GkeSim(pooled, tmp_path)
     sim.tick(2)
     job = sim.lead.submit(whole(1, constraint='{"properties":["burst"]}'))
     sim.until(lambda: job in sim.lead.running(), 200)
-    form.gke.room = 2
-    form.kubernetes.full = True
+    pooled.gke.room = 2
+    pooled.kubernetes.full = True
     sim.ask(4)
     sim.until(lambda: sim.sized(1), 200)
     assert "shrunk" in sim.names()

@@ -15,8 +15,6 @@ from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
 from tests.plugins.gke import gke
 from tests.plugins.gke.answers import (
-    CUSTOM,
-    DELETING,
     EXTERNAL_IP,
     STOCKOUT,
     igm,
@@ -38,15 +36,6 @@ def deny(world: World, *answers: Denied) -> None:
     [
         (
             Denied(
-                "FAILED_PRECONDITION",
-                CUSTOM,
-                info=("CUSTOM_ORG_POLICY_VIOLATION", {"service": "x"}),
-            ),
-            Refused,
-            "customConstraints/custom.enforceNodePoolAutoRepair holds",
-        ),
-        (
-            Denied(
                 "PERMISSION_DENIED",
                 "no",
                 info=("SERVICE_DISABLED", {"service": "compute.googleapis.com"}),
@@ -59,7 +48,6 @@ def deny(world: World, *answers: Denied) -> None:
             Transient,
             "RATE_LIMIT_EXCEEDED",
         ),
-        (Denied("FAILED_PRECONDITION", DELETING), Transient, "deleting a node pool"),
         (
             Denied("PERMISSION_DENIED", "Insufficient regional quota"),
             InsufficientCapacity,
@@ -77,7 +65,7 @@ def test_what_a_request_is_answered(
     assert caught.type is kind
     assert form.gke.things() == {}
     if isinstance(caught.value, Transient):
-        assert caught.value.retry_after in (10.0, 12.0)
+        assert caught.value.retry_after == 12.0
         form.provision()
     assert orders(form) == (1 if kind is Transient else 0)
 
@@ -98,13 +86,7 @@ def test_the_details_of_an_operation_decide(form: World) -> None:
             Refused,
             Failure.REFUSED,
         ),
-        (
-            ("UNKNOWN", quota_exceeded("SSD_TOTAL_GB", "250.0")),
-            InsufficientCapacity,
-            Failure.CAPACITY,
-        ),
         (gke.STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
-        (gke.NO_ADDRESSES, InsufficientCapacity, Failure.CAPACITY),
     ],
 )
 def test_a_condition_is_heeded_while_it_is_made(

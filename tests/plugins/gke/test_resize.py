@@ -158,9 +158,9 @@ def test_it_gives_back_the_nodes_that_no_follower_is_on(
     assert len(sizes.vms) == sizes.bound == 4
 
 
-def test_what_left_is_listed_as_long_as_its_node_costs(form: World) -> None:
-    sizes = SizedBurst(form, 3)
-    form.gke.looks_to_delete = 8
+def test_what_left_is_listed_as_long_as_its_node_costs(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 3)
+    pooled.gke.looks_to_delete = 8
     while not any(looks is not None for looks in sizes.vms.values()):
         sizes.once(1)
         assert sizes.listed() == list(sizes.all.hosts[:3])
@@ -174,9 +174,9 @@ def test_what_left_is_listed_as_long_as_its_node_costs(form: World) -> None:
     assert sizes.status().phase is Phase.RUNNING
 
 
-@pytest.mark.parametrize("steps", range(9))
-def test_a_restart_after_each_step_goes_on(form: World, steps: int) -> None:
-    sizes = SizedBurst(form, 3)
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8])
+def test_a_restart_after_each_step_goes_on(pooled: World, steps: int) -> None:
+    sizes = SizedBurst(pooled, 3)
     kept = sizes.at(1)
     for _ in range(steps):
         sizes.once(1)
@@ -224,70 +224,70 @@ def test_lost_answers_delete_and_make_nothing_twice(
     ],
 )
 def test_bounds_that_gke_does_not_change_leave_the_burst(
-    form: World, denial: Denied, kind: type[Exception], says: str
+    pooled: World, denial: Denied, kind: type[Exception], says: str
 ) -> None:
-    sizes = SizedBurst(form, 2)
-    form.gke.denials = {"set_node_pool_autoscaling": [denial]}
+    sizes = SizedBurst(pooled, 2)
+    pooled.gke.denials = {"set_node_pool_autoscaling": [denial]}
     with pytest.raises(kind, match=says):
-        form.provider.resize(sizes.spec(4))
+        pooled.provider.resize(sizes.spec(4))
     assert len(sizes.entry.spec.hosts) == len(sizes.vms) == sizes.bound == 2
     sizes.runs(2)
     sizes.grow(4)
 
 
-def test_a_change_of_bounds_that_fails_later_is_requested_again(form: World) -> None:
-    sizes = SizedBurst(form, 1)
-    form.gke.fates = [Fate(error=(int(Code.INTERNAL), "internal"))]
+def test_a_change_of_bounds_that_fails_later_is_requested_again(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 1)
+    pooled.gke.fates = [Fate(error=(int(Code.INTERNAL), "internal"))]
     sizes.grow(2)
-    assert len(calls(form)) == 2
+    assert len(calls(pooled)) == 2
 
 
-def test_while_gke_works_on_the_pool_it_waits(form: World) -> None:
-    sizes = SizedBurst(form, 1)
-    form.gke.fates = [Fate(looks=6)]
+def test_while_gke_works_on_the_pool_it_waits(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 1)
+    pooled.gke.fates = [Fate(looks=6)]
     sizes.once(3)
     assert "currently running" in sizes.once(3)
     sizes.grow(3)
-    assert len(calls(form)) == 1
+    assert len(calls(pooled)) == 1
 
 
-def test_without_machines_it_is_as_it_was(form: World) -> None:
-    sizes = SizedBurst(form, 2)
+def test_without_machines_it_is_as_it_was(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 2)
     kept = sizes.at(2)
-    form.gke.room = 3
-    form.kubernetes.full = True
+    pooled.gke.room = 3
+    pooled.kubernetes.full = True
     while sizes.once(4):
         assert len(sizes.vms) == 2
     for _ in range(5):
         status = sizes.status()
     assert status.failure is Failure.CAPACITY
     assert len(sizes.vms) == 3, "one of the two was found"
-    form.kubernetes.full = False
+    pooled.kubernetes.full = False
     sizes.shrink(2)
     assert set(sizes.vms) == set(kept.values())
     assert sizes.at(2) == kept
     assert sizes.bound == 2
 
 
-def test_while_a_follower_has_no_node_none_is_deleted(form: World) -> None:
-    sizes = SizedBurst(form, 3)
-    form.gke.stalled = True
+def test_while_a_follower_has_no_node_none_is_deleted(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 3)
+    pooled.gke.stalled = True
     del sizes.entry.nodes["burst-0-0"]  # as its pod is started again
     for _ in range(8):
         sizes.once(1)
     assert len(sizes.vms) == 3
     assert "a follower has no node now" in sizes.status().followers[1].why
-    form.gke.stalled = False
+    pooled.gke.stalled = False
     sizes.shrink(1)
     assert set(sizes.vms) == set(sizes.at(1).values())
 
 
-def test_pods_end_before_anything_of_their_nodes(form: World) -> None:
-    form.kubernetes.looks_to_leave = 12
-    sizes = SizedBurst(form, 3)
+def test_pods_end_before_anything_of_their_nodes(pooled: World) -> None:
+    pooled.kubernetes.looks_to_leave = 12
+    sizes = SizedBurst(pooled, 3)
     sizes.once(1)
     while "burst-0-2" in sizes.entry.leaving:
-        assert calls(form) == []
+        assert calls(pooled) == []
         assert list(sizes.vms.values()) == [None] * 3
         assert sizes.listed() == list(sizes.all.hosts[:3])
         sizes.once(1)
@@ -295,33 +295,33 @@ def test_pods_end_before_anything_of_their_nodes(form: World) -> None:
     assert sizes.bound == len(sizes.vms) == 1
 
 
-def test_no_more_nodes_are_deleted_than_followers_left(form: World) -> None:
+def test_no_more_nodes_are_deleted_than_followers_left(pooled: World) -> None:
     """Two followers share a node, as they may: the burst keeps two nodes."""
-    sizes = SizedBurst(form, 4)
-    form.gke.stalled = True
+    sizes = SizedBurst(pooled, 4)
+    pooled.gke.stalled = True
     sizes.entry.nodes["burst-0-1"] = sizes.entry.nodes["burst-0-0"]
     sizes.shrink(2)
     assert len(sizes.vms) == 2
     assert set(sizes.at(2).values()) < set(sizes.vms)
 
 
-def test_nodes_that_are_none_of_the_pools_stop_it(form: World) -> None:
-    sizes = SizedBurst(form, 2)
-    form.gke.stalled = True
+def test_nodes_that_are_none_of_the_pools_stop_it(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 2)
+    pooled.gke.stalled = True
     sizes.entry.nodes["burst-0-0"] = "elsewhere"
     for _ in range(8):
         sizes.once(1)
     assert len(sizes.vms) == 2
     assert "node elsewhere of a follower is no VM" in sizes.status().why
-    form.clock.now += UNSEEN_S + 1
+    pooled.clock.now += UNSEEN_S + 1
     sizes.shrink(1)
     assert len(sizes.vms) == 2, "deleted on a guess"
 
 
-def test_groups_that_gke_does_not_name_cannot_be_seen(form: World) -> None:
-    sizes = SizedBurst(form, 2)
+def test_groups_that_gke_does_not_name_cannot_be_seen(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 2)
     sizes.pool.instance_group_urls = []
-    form.gke.stalled = True
+    pooled.gke.stalled = True
     for _ in range(8):
         sizes.once(1)
     assert sizes.listed() == ["burst-0-0", "burst-0-1"]
@@ -329,28 +329,28 @@ def test_groups_that_gke_does_not_name_cannot_be_seen(form: World) -> None:
 
 
 def test_the_time_of_what_cannot_be_seen_begins_when_its_pods_are_gone(
-    form: World, google: Google
+    pooled: World, google: Google
 ) -> None:
     google.failing = {"listManagedInstances": 403}
-    form.kubernetes.looks_to_leave = 4
-    sizes = SizedBurst(form, 2)
+    pooled.kubernetes.looks_to_leave = 4
+    sizes = SizedBurst(pooled, 2)
     sizes.once(1)
-    form.clock.now += UNSEEN_S + 1
+    pooled.clock.now += UNSEEN_S + 1
     for _ in range(9):
         sizes.once(1)
     assert sizes.entry.leaving == {}
     assert sizes.listed() == ["burst-0-0", "burst-0-1"]
-    form.clock.now += UNSEEN_S + 1
+    pooled.clock.now += UNSEEN_S + 1
     sizes.shrink(1)
 
 
 @pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "PERMISSION_DENIED"])
 def test_nodes_are_given_back_though_gke_declines_the_bounds(
-    form: World, code: str
+    pooled: World, code: str
 ) -> None:
-    sizes = SizedBurst(form, 3)
+    sizes = SizedBurst(pooled, 3)
     denied = [Denied(code, "no such bounds") for _ in range(30)]
-    form.gke.denials = {"set_node_pool_autoscaling": denied}
+    pooled.gke.denials = {"set_node_pool_autoscaling": denied}
     kept = sizes.at(1)
     sizes.shrink(1)
     assert set(sizes.vms) == set(kept.values())
@@ -358,43 +358,43 @@ def test_nodes_are_given_back_though_gke_declines_the_bounds(
 
 
 def test_a_growth_that_made_nothing_is_taken_back_without_its_certificate(
-    form: World,
+    pooled: World,
 ) -> None:
-    sizes = SizedBurst(form, 1)
+    sizes = SizedBurst(pooled, 1)
     sizes.once(3)
     Path(sizes.all.lead.certificate).unlink()
     with pytest.raises(Refused, match="no such file"):
-        form.provider.resize(sizes.spec(3))
+        pooled.provider.resize(sizes.spec(3))
     sizes.shrink(1)
     assert sizes.bound == len(sizes.vms) == 1
 
 
-def test_an_isolated_burst_keeps_its_size(form: World) -> None:
-    sizes = SizedBurst(form, 2)
+def test_an_isolated_burst_keeps_its_size(pooled: World) -> None:
+    sizes = SizedBurst(pooled, 2)
     program = Program(kind="interactive")
     isolated = msgspec.structs.replace(sizes.spec(1), program=program)
     with pytest.raises(SpecRefused, match="isolated"):
-        form.provider.resize(isolated)
+        pooled.provider.resize(isolated)
     assert len(sizes.vms) == 2
     assert sizes.entry.noted == LeavingHosts()
 
 
 def test_who_may_not_delete_nodes_leaves_it_to_the_autoscaler(
-    form: World, google: Google
+    pooled: World, google: Google
 ) -> None:
-    sizes = SizedBurst(form, 3)
+    sizes = SizedBurst(pooled, 3)
     google.failing = {"deleteInstances": 403}
     for _ in range(9):
-        assert sizes.once(1) == "" or len(calls(form)) == 1
+        assert sizes.once(1) == "" or len(calls(pooled)) == 1
     assert len(sizes.vms) == len(sizes.listed()) == 3
     why = sizes.status().why
     assert "may not delete its node: no deleteInstances for you; GKE's autosc" in why
-    (group,) = form.gke.vms
-    form.gke.delete_vms(group, [sizes.entry.spec.burst_id, *_unused(sizes)[:1]])
+    (group,) = pooled.gke.vms
+    pooled.gke.delete_vms(group, [sizes.entry.spec.burst_id, *_unused(sizes)[:1]])
     for _ in range(3):
         sizes.once(1)
     assert len(sizes.listed()) == 2
-    form.gke.delete_vms(group, _unused(sizes))
+    pooled.gke.delete_vms(group, _unused(sizes))
     sizes.shrink(1)
 
 
@@ -404,30 +404,30 @@ def _unused(sizes: SizedBurst) -> list[str]:
 
 @pytest.mark.parametrize("lacks", ["right", "all"])
 def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
-    form: World, google: Google, lacks: str
+    pooled: World, google: Google, lacks: str
 ) -> None:
     google.failing = {"listManagedInstances": 403}
     if lacks == "all":
-        form.apis = None
-        form.make(**(POOL if "shared" in form.gke.clusters else {}))
-    sizes = SizedBurst(form, 2)
+        pooled.apis = None
+        pooled.make(**(POOL if "shared" in pooled.gke.clusters else {}))
+    sizes = SizedBurst(pooled, 2)
     for _ in range(9):
         sizes.once(1)
     assert sizes.listed() == ["burst-0-0", "burst-0-1"]
     assert "its node cannot be seen" in sizes.status().why
-    form.clock.now += UNSEEN_S - 1
+    pooled.clock.now += UNSEEN_S - 1
     sizes.restart()
     sizes.once(1)
     assert len(sizes.listed()) == 2
-    form.clock.now += 2
+    pooled.clock.now += 2
     sizes.shrink(1)
     assert sizes.entry.noted.hosts == ()
 
 
 def test_other_errors_of_compute_engine_are_tried_again(
-    form: World, google: Google
+    pooled: World, google: Google
 ) -> None:
-    sizes = SizedBurst(form, 2)
+    sizes = SizedBurst(pooled, 2)
     google.failing = {"listManagedInstances": 500}
     for _ in range(6):
         said = sizes.once(1)
@@ -526,7 +526,7 @@ def spec_of(world: World, nodes: int) -> BurstSpec:
     return msgspec.structs.replace(world.spec, hosts=hosts, ranks=ranks)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_goes_wrong_no_follower_loses_its_node(
     form: World, google: Google, seed: int
 ) -> None:

@@ -76,14 +76,6 @@ def test_followers_join_run_a_job_and_leave_no_trace(
     assert "failed" not in lead.log()[before:], "they said goodbye"
 
 
-def test_the_same_ranks_can_be_lent_again(lead: FluxLead, local: LocalHarness) -> None:
-    for _ in range(2):
-        with burst_of(lead, local) as (provider, spec):
-            lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
-            local.reap_all(provider, spec.burst_id)
-            wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
-
-
 def test_a_job_cannot_read_our_environment_from_its_own(
     lead: FluxLead, local: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from burst_replay.sacct import parse_count, read_sacct
+from burst_replay.sacct import read_sacct
 from burst_replay.trace import LeftOut, Machine, SeenUse, Trace, TraceError, TraceJob
 
 NAMES = (
@@ -289,9 +289,10 @@ def test_cores_are_what_was_allocated_or_else_asked() -> None:
         ["3", *times, "", "9", "", "cpu=7"],
         ["4", *times, "", "", "", "cpu=7"],
         ["5", *times, "2K", "", "", ""],
+        ["7", *times, "1.5k", "", "", ""],
         ["6", *times, "", "", "gres/gpu=2", ""],
     )
-    assert [job.cores for job in found.jobs] == [4, 6, 9, 7, 2048]
+    assert [job.cores for job in found.jobs] == [4, 6, 9, 7, 2048, 1536]
     assert found.left_out == {LeftOut.NO_CORES: 1}
     assert found.seen.node_cores == 3
 
@@ -374,10 +375,3 @@ def test_flux_fiction() -> None:
     exact = "JobID,NNodes,NCPUS,Timelimit,Submit,Elapsed,t_submit,elapsed_s"
     found = read_sacct("x", [exact, "1,1,16,00:10:00,x,y,1546300800.25,6.125"])
     assert (found.started, found.jobs[0].run_time) == (1546300800.25, 6.125)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"), [("", 0), ("0", 0), ("64", 64), ("2K", 2048), ("1.5k", 1536)]
-)
-def test_counts(text: str, count: int) -> None:
-    assert parse_count(text) == count

@@ -213,6 +213,7 @@ JOBS = st.lists(
 ).map(lambda jobs: sorted(jobs, key=lambda job: job.submit))
 
 
+@settings(max_examples=50)
 @given(
     JOBS,
     st.sampled_from([0.0, 0.05, 0.5, 5.0, math.inf]),

@@ -169,7 +169,7 @@ _JOBS = st.lists(
 
 
 @given(jobs=_JOBS, limit=st.floats(0, 60), idle=st.sampled_from(["0s", "1h"]))
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=30, deadline=None)
 def test_never_more_is_paid_than_the_budget_has(
     jobs: list[TraceJob], limit: float, idle: str
 ) -> None:

@@ -11,7 +11,7 @@ from burst_report.bars import Scale
 from burst_report.figures import failures, results, sums, waits_of
 from burst_report.page import render_report
 from burst_report.words import amount, clock, quantile
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.plugins.report.report_answers import (
@@ -161,20 +161,20 @@ def shape(page):
     return [(name, sorted(attrs)) for name, attrs in page.elements]
 
 
+HARMLESS = shape(read(texts_replaced(report_answer(), "x")))
+
+
 def test_no_text_becomes_an_element():
-    harmless = read(texts_replaced(report_answer(), "x"))
     hostile = read(texts_replaced(report_answer(), EVIL))
 
-    assert shape(hostile) == shape(harmless)
+    assert shape(hostile) == HARMLESS
     assert "alert(1)" in hostile.text
 
 
+@settings(max_examples=30)
 @given(st.text(min_size=1, max_size=40))
 def test_any_text_is_shown_as_text(text):
-    harmless = read(texts_replaced(report_answer(), "x"))
-    hostile = read(texts_replaced(report_answer(), text))
-
-    assert shape(hostile) == shape(harmless)
+    assert shape(read(texts_replaced(report_answer(), text))) == HARMLESS
 
 
 def bars(page):

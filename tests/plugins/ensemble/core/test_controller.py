@@ -34,7 +34,6 @@ from tests.plugins.ensemble.core.ensembles import (
     limited,
     member,
     reading,
-    rewritten,
     stepped,
     wants,
 )
@@ -455,10 +454,3 @@ def test_a_reading_of_a_member_that_is_not_on_record_is_nothing() -> None:
     step = stepped(spec, begun(spec, m=1), {"x": reading(3), "m": reading(1)}, {})
     assert step.intents == ()
     assert not is_due(step.record, "x", NOW)
-
-
-def test_the_record_survives_being_written() -> None:
-    spec = ensemble(member(jobs=(jobs("x", count=2),)))
-    asked = {"m": wants(3, submit=("x",), memory={"since": 1.5})}
-    record = stepped(spec, begun(spec, m=1), {"m": reading(1)}, asked).record
-    assert rewritten(record) == record

@@ -248,7 +248,7 @@ class EnsembleMachine(RuleBasedStateMachine):
 
 
 EnsembleMachine.TestCase.settings = settings(
-    max_examples=120,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

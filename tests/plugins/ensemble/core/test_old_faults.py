@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberView
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.read_members import JobsRead, jobs_by_member, read_member
@@ -131,12 +130,6 @@ def test_nodes_that_are_free_or_boot_count() -> None:
     assert last_size(demand(), [booting] * 20) is None
 
 
-def test_a_member_whose_nodes_boot_is_not_idle() -> None:
-    """Its jobs come once it is up: the count of idle checks began before."""
-    boots = view(4, nodes_up=0, nodes_free=0)
-    assert not any(each.end for each in looked_at(demand(), [boots] * 50))
-
-
 def triggers(*rules: dict[str, Any]) -> Any:
     kind = BUILT_IN["triggers"]
     return kind(convert(kind.Options, {"rules": list(rules)}, "test"))
@@ -169,10 +162,3 @@ def test_no_event_is_lost_between_two_looks() -> None:
     seen = [tallied(finish=n) for n in (0, 3, 3, 4, 9)]
     sizes = [each.nodes for each in looked_at(triggers(rule), seen)]
     assert sizes == [None, 7, None, 5, 5]
-
-
-@pytest.mark.parametrize("options", [{"scaleUpCheks": 4}, {"scaleChecks": "4"}])
-def test_an_option_that_there_is_not_is_refused(options: dict[str, Any]) -> None:
-    """It was ignored, and the default held."""
-    with pytest.raises(Exception, match="scale"):
-        demand(**options)

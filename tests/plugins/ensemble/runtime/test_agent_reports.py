@@ -143,8 +143,6 @@ FOREIGN = [
     ("sweep.joined", {"member": "joined"}, 409, "made by the daemon"),
     ("sweep", {}, 404, "has no member"),
     ("sweep.m", {"ensemble": "other"}, 400, "was sent as one about"),
-    ("sweep.m", {"number": 0}, 400, "not a report"),
-    ("sweep.m", {"instance": "flux-2"}, 409, "jobs are submitted to one"),
 ]
 
 

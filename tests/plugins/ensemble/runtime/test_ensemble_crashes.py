@@ -61,7 +61,7 @@ def check(site: EnsembleSite) -> None:
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(STEPS)
 def test_no_job_twice_no_node_too_many_and_nothing_left(
     steps: list[tuple[str, MemberDecision]],
@@ -148,7 +148,7 @@ class FarStory:
 
 
 @pytest.mark.no_cover
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(FAR_STEPS)
 def test_isolated_no_job_twice_no_node_too_many_and_nothing_left(
     steps: list[tuple[str, MemberDecision]],

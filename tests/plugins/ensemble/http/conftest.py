@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""A daemon with an ensemble, as its routes see it, run by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_ensemble.runtime.service import NAME, EnsemblePackage
+
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.tally import Tally
+from tests.plugins.ensemble.runtime.agent_site import Outside
+from tests.plugins.ensemble.runtime.ensemble_site import host_of
+
+
+def no_answer(_: ServiceRequest) -> dict[str, Any]:
+    raise AssertionError("the service is not asked")
+
+
+@pytest.fixture
+def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def state(outside: Outside) -> DaemonState:
+    state = DaemonState(Tally())
+    site, sim = outside.site, outside.site.sim
+    package = EnsemblePackage(host_of(sim))
+    package.reports = site.reports
+    state.serve(Served(lambda: sim.engine.snapshot, {}, no_answer, {NAME: package}))
+    return state
