@@ -55,14 +55,6 @@ def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life
     assert note == "its lease ends; it is drained 50s before"
 
 
-def test_a_burst_without_any_limit_has_no_end() -> None:
-    s = sim(deadlines={"idle": "1h"})
-    s.lead.submit(whole(4))
-    s.until(s.in_state(State.ONLINE))
-    assert s.burst.lease.end == 0
-    assert next(iter(s.cloud.bursts.values())).spec.lease_end == 0
-
-
 @pytest.mark.parametrize(
     ("table", "within"), [({}, "2m"), ({"provision": "20s"}, "20s")]
 )

@@ -148,16 +148,6 @@ def test_a_burst_that_a_guest_requests_is_his_alone():
     assert len(asking.sim.bursts) == 2
 
 
-def test_fewer_nodes_will_do_for_a_guest_too():
-    asking = allowed(limits={"max_nodes": 2})
-    with pytest.raises(LeadError):
-        asking.ask("request", guest=True, nodes=3)
-    made = asking.ask("request", guest=True, nodes=3, least=1)
-    assert len(made["bursts"]) == 1
-    assert asking.sim.burst.lease.nodes == 1
-    assert "limit of 2 nodes" in made["why"]
-
-
 def test_a_guest_takes_down_what_they_requested_and_nothing_else():
     asking = allowed()
     asking.sim.joins = False

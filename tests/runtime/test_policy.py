@@ -33,20 +33,6 @@ def make_busy() -> Asking:
     return asking
 
 
-def test_a_job_that_waits_for_own_nodes_starts_there_in_its_turn() -> None:
-    asking = make_busy()
-    lead = asking.sim.lead
-    one = lead.submit(whole(2))
-    asking.sim.tick(30)
-    assert asking.sim.bursts == []
-    assert lead.jobs[one].urgency == 16
-    assert asking.ask("explain", id=format_f58(one))["verdict"] == "not-forecast"
-    lead.finish(JobId(one - 1), "completed")
-    asking.sim.tick(2)
-    assert lead.jobs[one].state is JobState.RUN
-    assert asking.sim.bursts == []
-
-
 def test_a_job_submitted_held_is_released_and_held_again_for_its_burst() -> None:
     asking = make_busy()
     lead = asking.sim.lead
