@@ -76,17 +76,6 @@ def test_a_job_goes_the_whole_way():
     assert s.lead.disk.records.keys() == {"meta/schema"} | of_burst | sums
 
 
-def test_a_job_that_fits_what_is_up_is_left_to_flux():
-    s = sim()
-    job = s.lead.submit(whole(2))
-
-    s.tick(3)
-
-    assert s.lead.jobs[job].state is JobState.RUN
-    assert s.bursts == []
-    assert s.lead.memos == {}
-
-
 def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
     """Before, its begin time was not there yet, or what it depends on ran."""
     s = sim(intake={"local_wait": "10s"})
@@ -102,26 +91,6 @@ def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
     assert s.burst.jobs == {job}
 
 
-def test_a_job_that_waits_for_a_refused_burst_but_could_run_here_is_not_held():
-    s = sim(limits={"max_nodes": 1})
-    first = s.lead.submit(whole(2))
-    second = s.lead.submit(whole(2))
-
-    s.tick(3)
-
-    assert s.lead.running() == [first]
-    assert s.lead.jobs[second].urgency == 16
-    assert s.lead.memos[second]["state"] == "waiting"
-    assert "limit of 1 node in all" in s.lead.memos[second]["why"]
-    s.lead.finish(first)
-    s.tick(2)
-    assert s.lead.running() == [second]
-    assert s.lead.memos[second] == {
-        "state": "waiting",
-        "why": s.lead.memos[second]["why"],
-    }
-
-
 def test_a_memo_that_the_lead_dropped_is_sent_again():
     s = sim()
     job = s.lead.submit(whole(9))
@@ -134,26 +103,6 @@ def test_a_memo_that_the_lead_dropped_is_sent_again():
     s.tick()
 
     assert s.lead.memos == {job: told}
-
-
-def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
-    s = sim(capacity=2, plan={"spread": False})
-    job = s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE))
-    s.tick(2)
-
-    assert s.burst.result is Result.FAILED
-    assert s.lead.jobs[job].urgency == 0
-    why = s.lead.memos[job]["why"]
-    # The cause, until when, and what helps sooner.
-    assert "had no capacity for 4 nodes: 2 nodes are free; set aside until" in why
-    assert "(burst enable local ends that)" in why
-    s.fake_settings = s.fake_settings.__class__(
-        max_nodes=8, shape=s.fake_settings.shape
-    )
-    s.provider.settings = s.fake_settings
-    s.until(lambda: s.lead.running() == [job], ticks=200, seconds=10)
-    assert len(s.bursts) == 2
 
 
 def test_a_refusal_disables_the_provider_until_it_is_enabled():
