@@ -541,25 +541,6 @@ def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
     assert s.lead.jobs[job].state is JobState.RUN
 
 
-def test_a_job_that_starts_before_its_hold_takes_leaves_its_burst():
-    s = sim(deadlines={"idle": "1h"})
-    own = s.lead.submit(whole(2))
-    s.tick()
-    job = s.lead.submit(whole(2))
-    held = s.lead.hold
-
-    def late(jobs):
-        s.lead.finish(own)
-        s.lead.schedule()
-        return held(jobs)
-
-    s.lead.hold = late
-    s.tick()
-
-    assert s.lead.jobs[job].ranks == {0, 1}
-    s.until(s.in_state(State.INACTIVE), ticks=5)
-
-
 @pytest.mark.parametrize("leave", ["cancel", "elsewhere"])
 def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave):
     s = sim(deadlines={"idle": "1h"})
@@ -605,11 +586,7 @@ def test_whatever_a_command_raises_is_its_callers_answer():
         raise RecursionError("too deep")
 
     failed = s.engine.post(boom)
-    asked = s.engine.post(
-        lambda records, world, settings, now: make_requested_burst(
-            records, world, settings, request_nodes(2), now
-        )
-    )
+    asked = request(s, 2)
     s.tick()
 
     assert isinstance(failed.exception(0), RecursionError)

@@ -45,13 +45,8 @@ class Site(Sim):
 @pytest.mark.parametrize("guests", [False, True])
 def test_of_what_the_owner_requested(userid, guests):
     site = Site(guests)
-    demand = commands.request_nodes(3)
-    site.engine.post(
-        lambda records, world, settings, now: commands.make_requested_burst(
-            records, world, settings, demand, now
-        )
-    )
-    site.tick(6)
+    site.request(commands.request_nodes(3))
+    site.tick(5)
     (burst,) = site.bursts
     assert burst.lease.guests is guests
     number = site.lead.submit(whole(3), userid=userid)

@@ -21,13 +21,11 @@ def start(nodes: int = 2, **tables):
 
 
 def ask(sim, nodes: int):
-    answer = sim.engine.post(
+    return sim.ask(
         lambda records, world, its_settings, now: resize_burst(
             records, world, its_settings, WantedSize(sim.burst.id, nodes), now
         )
     )
-    sim.tick()
-    return answer.result(0)
 
 
 def sized(sim, nodes: int):
