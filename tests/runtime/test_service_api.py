@@ -5,17 +5,21 @@ import msgspec
 import pytest
 
 from burst.cli.status import lead_troubles
+from burst.core.plan.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound, Transient, Unreadable
 from burst.lead import ServiceRequest
 from burst.model.active_job import ActiveJob, picture_of
-from burst.model.burst import State, Tag
+from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
+from burst.provider import BurstSpec
+from burst.runtime.engine_config import EngineConfig
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
-from tests.builders import whole
+from burst.testing import FakeProvider
+from tests.builders import NODE, whole
 from tests.core.isolation import BOTH
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
@@ -442,6 +446,43 @@ def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
     assert asking.sim.burst.id == "burst-0-ffffff"
     asking.sim.until(asking.sim.in_state(State.INACTIVE))
     assert asking.ask("gc")["orphans"] == []
+
+
+def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
+    asking = Asking()
+    sim = asking.sim
+    sim.lead.disk.records |= {"burst/burst-0-ffffff": "{", "burst/burst-1-eeeeee": "{"}
+    sim.boot()
+    providers = {
+        name: FakeProvider(name, sim.fake_settings, sim.provider.owner, sim.cloud)
+        for name in ("a", "b")
+    }
+    known = sim.lead.known
+    sim.engine.change(
+        EngineConfig(
+            settings=sim.settings,
+            identity=known,
+            slots=find_slots(known),
+            providers=providers,
+        )
+    )
+    made = BurstSpec(
+        burst_id=BurstId("burst-1-eeeeee"),
+        owner=sim.provider.owner,
+        offer="nodes",
+        hosts=("burst-1-0",),
+        ranks=(6,),
+        shape=NODE,
+        lead=known,
+    )
+    providers["b"].provision(made)
+    sim.tick(3)
+
+    failed = asking.ask("gc", yes=True)["failed"]
+    assert list(failed) == ["burst-0-ffffff"]
+    assert "burst down --provider NAME burst-0-ffffff" in failed["burst-0-ffffff"]
+    assert sim.burst.id == "burst-1-eeeeee"
+    sim.until(sim.in_state(State.INACTIVE))
 
 
 class Follows(FakeLead):
