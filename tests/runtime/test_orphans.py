@@ -114,11 +114,11 @@ def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
     leave(s)
     s.until(lambda: bool(s.engine.snapshot.orphans))
     s.engine.reap_orphans(s.engine.snapshot.orphans)
-    for _ in range(600):
+    for _ in range(120):
         s.provider.next_reap_error = Refused("no right to delete")
         s.tick()
 
-    assert reaps(s) == 15
+    assert reaps(s) == 7
     health = s.engine.snapshot.records.health["local"]
     assert health.disabled == "no right to delete"
 
