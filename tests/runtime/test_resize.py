@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from burst.core.resize_request import WantedSize, resize_burst
+from burst.errors import Transient
 from burst.model.burst import State
 from tests.builders import whole
 from tests.sim import Sim
@@ -71,6 +72,18 @@ def test_no_job_is_lost_by_a_shrink_and_a_drained_rank_gets_none() -> None:
     assert first in sim.lead.running()
     sim.until(lambda: third in sim.lead.running())
     assert len(sim.bursts) == 2, "the ranks that left are free for another burst"
+
+
+def test_a_call_that_fails_for_a_while_is_repeated() -> None:
+    sim, _ = start(1)
+    sim.provider.next_resize_error = Transient("busy")
+    ask(sim, 2)
+    sim.until(sized(sim, 2))
+    sim.provider.next_answer_lost = True
+    sim.provider.ends_after = 3
+    ask(sim, 1)
+    sim.until(sized(sim, 1))
+    assert list(sim.cloud.followers()) == ["burst-0-0"]
 
 
 BURSTS = '{"properties":["burst"]}'
