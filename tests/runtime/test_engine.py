@@ -619,6 +619,23 @@ def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
     assert provider["trouble"] == ""
 
 
+def test_the_provider_says_what_followers_wait_for_that_were_lost():
+    """As where an autoscaler took a node, and the next pod waits for another."""
+    s = sim()
+    job = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [job])
+    last = s.burst.lease.hosts[-1]
+    s.provider.reclaim(s.burst.id, [last])
+    s.tick(3)
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert (row["state"], row["online"]) == ("online", 3)
+    assert row["note"] == "was preempted"
+    s.provider.restore(s.burst.id)
+    s.tick(3)
+    row = burst_row(s.burst, s.engine.snapshot.world, s.now)
+    assert (row["state"], row["online"], row["note"]) == ("online", 4, "")
+
+
 def test_thousands_of_jobs_are_failed_a_portion_a_tick():
     s = sim(intake={"impossible": "fail"})
     jobs = [s.lead.submit(whole(9)) for _ in range(250)]
