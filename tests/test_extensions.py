@@ -76,6 +76,20 @@ assert "nor a package that is installed" in unreadable["other/z"]
 kept.write(said, empty)
 assert store["greeting/x"] is None
 """
+# Of each text what is wrong with it as settings; an empty line if nothing is.
+READ = """
+import tomllib
+from burst.config import parse
+from burst.errors import ConfigError
+
+for text in texts:
+    try:
+        parse(tomllib.loads(text), "x")
+    except ConfigError as error:
+        print(error)
+    else:
+        print()
+"""
 # What is installed but for packages that are no providers of ours.
 WITHOUT = """
 import importlib.metadata, sys
@@ -131,18 +145,21 @@ def test_a_package_adds_a_table_of_settings(
     site: Mapping[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "burst.toml"
-
-    def config(text: str) -> str:
-        file.write_text(text)
-        return burst("config", "-c", str(file), **site)
-
-    assert "hello.size" in config("[hello]\nsize = 2\n")
-    assert "hello.size" not in config("")
-    assert "burst.toml: hello.size: 4 is too large" in config("[hello]\nsize = 4\n")
-    assert "burst.toml: hello: sise: no such key" in config("[hello]\nsise = 4\n")
-    assert "hello: expected a table [hello]" in config("hello = 1\n")
-    assert "packages: no such key" in config("[packages.hello]\nsize = 2\n")
-    assert "hallo: no such key" in config("[hallo]\nsize = 2\n")
+    file.write_text("[hello]\nsize = 2\n")
+    assert "hello.size" in burst("config", "-c", str(file), **site)
+    told = {
+        "": "",
+        "[hello]\nsize = 2\n": "",
+        "[hello]\nsize = 4\n": "x: hello.size: 4 is too large",
+        "[hello]\nsise = 4\n": "x: hello: sise: no such key",
+        "hello = 1\n": "hello: expected a table [hello]",
+        "[packages.hello]\nsize = 2\n": "packages: no such key",
+        "[hallo]\nsize = 2\n": "hallo: no such key",
+    }
+    found = run(f"texts = {list(told)}\n{READ}", **site)
+    for why, said in zip(told.values(), found.stdout.splitlines(), strict=True):
+        assert why in said
+        assert bool(why) == bool(said)
 
 
 def test_a_package_keeps_records_with_ours(site: Mapping[str, str]) -> None:

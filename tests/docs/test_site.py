@@ -64,8 +64,12 @@ def test_each_page_of_docs_is_in_it(site: Path) -> None:
     assert (site / "index.html").is_file()
 
 
-def test_each_link_leads_to_something(site: Path) -> None:
-    pages = {str(p.relative_to(site)): Found(p) for p in site.rglob("*.html")}
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Found]:
+    return {str(p.relative_to(site)): Found(p) for p in site.rglob("*.html")}
+
+
+def test_each_link_leads_to_something(site: Path, pages: dict[str, Found]) -> None:
     assert len(pages) > 20
     for page, found in pages.items():
         if page in ("404.html", "search.html"):
@@ -80,21 +84,24 @@ def test_each_link_leads_to_something(site: Path) -> None:
                 assert parts.fragment in pages[there].names, f"{page}: {link}"
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    for page in site.rglob("*.html"):
-        assert not [link for link in Found(page).loaded if urlsplit(link).netloc]
+def test_nothing_is_loaded_from_elsewhere(pages: dict[str, Found]) -> None:
+    for found in pages.values():
+        assert not [link for link in found.loaded if urlsplit(link).netloc]
 
 
-def test_links_that_lead_nowhere_are_no_site(site: Path, tmp_path: Path) -> None:
-    """Without them it is built: `site` was."""
-    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
-        shutil.copy(TOP / name, tmp_path)
-    shutil.copy(TOP / "SECURITY.md", tmp_path)
-    for name in ("docs", "manifests", "examples"):
-        shutil.copytree(TOP / name, tmp_path / name)
+def test_links_that_lead_nowhere_are_no_site(tmp_path: Path) -> None:
+    """On a site of three pages, built as ours is."""
+    (tmp_path / "docs").mkdir()
+    shutil.copytree(TOP / "docs/generate", tmp_path / "docs/generate")
+    shutil.copy(TOP / "docs/site.css", tmp_path / "docs")
+    settings, _, _ = (TOP / "mkdocs.yml").read_text("utf-8").partition("\nnav:")
+    nav = "nav: [README.md, cost.md, SECURITY.md]"
+    (tmp_path / "mkdocs.yml").write_text(f"{settings}\n{nav}\n")
+    (tmp_path / "README.md").write_text("# Start\n\n[x](docs/cost.md)\n")
+    (tmp_path / "SECURITY.md").write_text("# Security\n")
     links = ("none.md", "../SECURITY.md#none", "../burst/none.py")
-    with (tmp_path / "docs/cost.md").open("a", encoding="utf-8") as page:
-        page.writelines(f"\n[x]({link})\n" for link in links)
+    text = "".join(f"\n[x]({link})\n" for link in links)
+    (tmp_path / "docs/cost.md").write_text(f"# Cost\n{text}")
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode == 1
     warnings = [line for line in done.stderr.splitlines() if "WARNING" in line]

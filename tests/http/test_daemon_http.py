@@ -22,7 +22,6 @@ from burst.http.limits import MOST_CONNECTIONS, READ_S
 from burst.lead import Lead
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.tally import Tally
-from tests.builders import whole
 from tests.embedded_instance import embedded_instance
 from tests.fakes import FakeLead, WatchedLead
 from tests.http.clients import Answer, ask, bearer
@@ -164,33 +163,6 @@ def test_while_the_lead_is_away_the_server_stays_and_is_not_ready(
         # Its tick is counted once it has ended.
         wait_until(lambda: number(own(port, "/metrics").body, TICKS) > ticks, "a tick")
     assert not raised
-
-
-def test_a_lead_that_cannot_be_read_is_not_ready(tmp_path: Path) -> None:
-    port, lead = free_port(), FakeLead()
-    lead.unreadable = True
-    found = settings(port, tmp_path / "t", daemon=QUICK)
-    with running(Daemon(lambda: found, None, lambda _, __: lead)):
-        wait_until(lambda: is_up(port), "the port")
-        told = "the lead cannot be read: job manager is reloading\n"
-        wait_until(lambda: ask(port, "/readyz").body == told, "why")
-        assert own(port, "/status").status == 200
-
-
-def test_a_store_that_refuses_the_records_is_not_ready(tmp_path: Path) -> None:
-    port, lead = free_port(), FakeLead()
-    lead.submit(whole(9))
-    found = settings(port, tmp_path / "t", daemon=QUICK)
-    with running(Daemon(lambda: found, None, lambda _, __: lead)):
-        wait_until(lambda: is_up(port), "the port")
-        wait_until(lambda: ask(port, "/readyz").status == 200, "ready")
-        lead.disk.full = True
-        lead.submit(whole(9))
-        wait_until(lambda: ask(port, "/readyz").status == 503, "503")
-        told = "nothing can be written to the store: no space left; make room"
-        assert told in ask(port, "/readyz").body
-        # The lead is there: its alert is not the one for this.
-        assert number(own(port, "/metrics").body, "flux_burst_lead_up") == 1
 
 
 def test_a_port_that_is_taken_keeps_the_daemon_from_its_start(tmp_path: Path) -> None:

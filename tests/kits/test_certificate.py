@@ -77,13 +77,6 @@ def test_the_file_is_private_whatever_the_umask(
     assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o600
 
 
-def test_writing_leaves_nothing_else_behind(made: Certificate, tmp_path: Path) -> None:
-    certificate.write(made, tmp_path / "c")
-    with pytest.raises(CertificateError):
-        certificate.write(made, tmp_path / "c")
-    assert [path.name for path in tmp_path.iterdir()] == ["c"]
-
-
 def test_a_file_that_exists_is_kept_unless_told(
     made: Certificate, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from burst.kits import certificate
 from burst.kits.pods import CommandsTable
 from burst.kits.pods.commands import PRE_FAILED
 from burst.kits.pods.pod_status import why_not_started
+from burst.kits.pods.settings import PodForm
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, by_kind, read_settings, replace
 from tests.support.waiting import HANG_S, wait_until
@@ -61,9 +62,13 @@ class Container(msgspec.Struct, frozen=True):
 
 
 def container(
-    place: Path, spec: BurstSpec, commands: CommandsTable, **environ: str
+    place: Path,
+    spec: BurstSpec,
+    commands: CommandsTable,
+    form: PodForm = "job",
+    **environ: str,
 ) -> Container:
-    """Return a container of each form; the operator's bash is played, too."""
+    """Return a container of a form; the operator's bash is played, too."""
     for name in ("config", "secret", "run"):
         (place / "burst" / name).mkdir(parents=True)
     (place / "burst/config/hosts").write_text("burst-0-0\n")
@@ -72,12 +77,9 @@ def container(
     flux = place / "flux"
     flux.write_text(BROKER)
     flux.chmod(0o755)
-    isolated = spec.program is not None
-    operator = not isolated and "FORM" in environ
-    form = "operator" if operator else "job"
     settings = replace(SETTINGS, commands=commands, form=form, user=os.geteuid())
     objects = by_kind(spec, settings)
-    if operator:
+    if form == "operator":
         (made,) = objects["MiniCluster"]["spec"]["containers"]
         command = ["bash", "-c", made["commands"]["pre"]]
     else:
@@ -97,23 +99,16 @@ def container(
     return Container(place, moved, variables)
 
 
-FORMS = pytest.mark.parametrize("form", ["job", "operator", "isolated"])
-
-
-def of_form(form: str, spec: BurstSpec) -> tuple[BurstSpec, dict[str, str]]:
-    alone = replace(spec, program=Program(kind="interactive"))
-    environ = {"FORM": "operator"} if form == "operator" else {}
-    return (alone if form == "isolated" else spec), environ
+FORMS = pytest.mark.parametrize("form", ["job", "operator"])
 
 
 @FORMS
 def test_they_run_before_and_after_the_broker(
-    form: str, spec: BurstSpec, tmp_path: Path
+    form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
-    spec, environ = of_form(form, spec)
     pre = 'echo "it\'s $PLACE"\nexport PATH=/nowhere\nset -x; : traced'
     commands = CommandsTable(pre=pre, post="echo after; false; echo never")
-    done = container(tmp_path, spec, commands, **environ).run()
+    done = container(tmp_path, spec, commands, form).run()
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         f"it's {tmp_path}",
@@ -126,11 +121,10 @@ def test_they_run_before_and_after_the_broker(
 
 @FORMS
 def test_what_fails_before_ends_the_follower(
-    form: str, spec: BurstSpec, tmp_path: Path
+    form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
-    spec, environ = of_form(form, spec)
     commands = CommandsTable(pre="echo looks; cd /no/such; echo never", post="echo x")
-    done = container(tmp_path, spec, commands, **environ).run()
+    done = container(tmp_path, spec, commands, form).run()
     assert done.returncode != 0
     assert "broker" not in done.stdout
     *_, why, last = done.stdout.splitlines()
@@ -154,10 +148,9 @@ def test_a_failure_is_told_although_its_output_ends_within_a_line(
 
 @FORMS
 def test_the_secret_key_is_not_in_the_log(
-    form: str, spec: BurstSpec, tmp_path: Path
+    form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
     """Nor on a line of its own, nor where the shell traces a command with it."""
-    spec, environ = of_form(form, spec)
     look = """\
 cat "/burst/secret/curve.cert"
 set -x
@@ -165,7 +158,7 @@ key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' "/burst/secret/curve.cert")
 printf %s "$key"
 """
     commands = CommandsTable(pre=look, post=f"{look}\nexit 3")
-    done = container(tmp_path, spec, commands, **environ).run()
+    done = container(tmp_path, spec, commands, form).run()
     assert done.returncode == 0
     assert KEYS.public.decode() in done.stdout
     assert done.stdout.count("(a line with the secret key)") >= 8
@@ -176,13 +169,12 @@ printf %s "$key"
 
 @FORMS
 def test_a_broker_is_stopped_and_then_they_run(
-    form: str, spec: BurstSpec, tmp_path: Path
+    form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
-    spec, environ = of_form(form, spec)
     commands = CommandsTable(
         post=f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo after"
     )
-    made = container(tmp_path, spec, commands, WAIT="1", STATUS="4", **environ)
+    made = container(tmp_path, spec, commands, form, WAIT="1", STATUS="4")
     log = tmp_path / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(made.command, env=made.environ, stdout=file)
@@ -200,20 +192,28 @@ def test_a_broker_is_stopped_and_then_they_run(
     assert told == ["broker broker", "broker was told to stop", "after"]
 
 
-@FORMS
 @pytest.mark.parametrize("post", ["", "true"])
+@pytest.mark.parametrize(
+    ("form", "program"),
+    [("job", None), ("operator", None), ("job", Program(kind="interactive"))],
+    ids=["job", "operator", "isolated"],
+)
 def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
-    form: str, post: str, spec: BurstSpec, tmp_path: Path
+    form: PodForm,
+    program: Program | None,
+    post: str,
+    spec: BurstSpec,
+    tmp_path: Path,
 ) -> None:
     """It ends with 0. The pods of an isolated burst are not made again."""
-    spec, environ = of_form(form, spec)
-    made = container(tmp_path, spec, CommandsTable(post=post), WAIT="1", **environ)
+    spec = replace(spec, program=program)
+    made = container(tmp_path, spec, CommandsTable(post=post), form, WAIT="1")
     with subprocess.Popen(made.command, env=made.environ, stdout=-1) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"broker broker\n"
         process.terminate()
         assert process.stdout.read() == b"broker was told to stop\n"
-    assert process.returncode == (0 if form == "isolated" else 143)
+    assert process.returncode == (0 if program else 143)
 
 
 def test_what_they_leave_running_does_not_hold_the_broker_up(

@@ -19,7 +19,6 @@ from burst_kube import KubeSettings
 from burst.config import convert, load
 from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
-from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
@@ -124,12 +123,6 @@ def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
     [offer] = options.offers.values()
     assert [offer.cores] == [slot.shape.cores for slot in PLAN.slots[:1]]
     assert offer.max_nodes == 4
-
-
-def test_each_hosts_entry_is_a_hostlist() -> None:
-    table = tomllib.loads((LEAD / "broker.toml").read_text())
-    hosts = [parse_hostlist(entry["host"]) for entry in table["bootstrap"]["hosts"]]
-    assert [len(group) for group in hosts] == [1, 4, 4]
 
 
 def test_nothing_in_manifests_holds_a_key() -> None:

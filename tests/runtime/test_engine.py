@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import itertools
 
 import msgspec
 import pytest
@@ -9,7 +8,6 @@ from burst.core.lifecycle import quarantine
 from burst.core.report import burst_row, status
 from burst.core.tick import free_unused
 from burst.errors import (
-    ConfigError,
     LeadGone,
     Refused,
     SpecRefused,
@@ -21,7 +19,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.provider import Failure
-from tests.builders import T0, identity, whole
+from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -78,17 +76,6 @@ def test_a_job_goes_the_whole_way():
     assert s.lead.disk.records.keys() == {"meta/schema"} | of_burst | sums
 
 
-def test_a_job_that_fits_what_is_up_is_left_to_flux():
-    s = sim()
-    job = s.lead.submit(whole(2))
-
-    s.tick(3)
-
-    assert s.lead.jobs[job].state is JobState.RUN
-    assert s.bursts == []
-    assert s.lead.memos == {}
-
-
 def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
     """Before, its begin time was not there yet, or what it depends on ran."""
     s = sim(intake={"local_wait": "10s"})
@@ -104,68 +91,6 @@ def test_a_job_waits_for_nodes_that_are_up_from_when_it_may_start():
     assert s.burst.jobs == {job}
 
 
-def test_a_job_that_ran_elsewhere_between_two_looks_is_not_counted_as_its_bursts():
-    s = sim()
-    job = s.lead.submit(whole(4))
-    s.joins = False
-    s.until(s.in_state(State.JOIN))
-    s.lead.change(
-        job,
-        state=JobState.INACTIVE,
-        ran_on=frozenset({0, 1}),
-        t_start=s.now,
-        t_finish=s.now,
-        result="completed",
-    )
-    s.tick(2)
-    assert not s.burst.jobs
-    assert not s.burst.served
-    assert not s.burst.sums.results
-
-
-def test_a_job_that_nothing_can_help_is_held_and_told():
-    s = sim()
-    job = s.lead.submit(whole(9))
-    s.tick(2)
-
-    assert s.lead.jobs[job].urgency == 0
-    assert s.lead.memos[job] == {
-        "state": "impossible",
-        "why": "it needs 9 nodes; the most that any offer has is 8",
-    }
-    assert s.bursts == []
-
-
-def test_a_job_that_nothing_can_help_is_failed_where_the_site_wants_that():
-    s = sim(intake={"impossible": "fail"})
-    job = s.lead.submit(whole(9))
-    s.tick(2)
-
-    assert s.lead.log == [
-        ("fail", job, "it needs 9 nodes; the most that any offer has is 8")
-    ]
-
-
-def test_a_job_that_waits_for_a_refused_burst_but_could_run_here_is_not_held():
-    s = sim(limits={"max_nodes": 1})
-    first = s.lead.submit(whole(2))
-    second = s.lead.submit(whole(2))
-
-    s.tick(3)
-
-    assert s.lead.running() == [first]
-    assert s.lead.jobs[second].urgency == 16
-    assert s.lead.memos[second]["state"] == "waiting"
-    assert "limit of 1 node in all" in s.lead.memos[second]["why"]
-    s.lead.finish(first)
-    s.tick(2)
-    assert s.lead.running() == [second]
-    assert s.lead.memos[second] == {
-        "state": "waiting",
-        "why": s.lead.memos[second]["why"],
-    }
-
-
 def test_a_memo_that_the_lead_dropped_is_sent_again():
     s = sim()
     job = s.lead.submit(whole(9))
@@ -178,63 +103,6 @@ def test_a_memo_that_the_lead_dropped_is_sent_again():
     s.tick()
 
     assert s.lead.memos == {job: told}
-
-
-def test_a_user_who_changes_the_urgency_is_obeyed():
-    s = sim()
-    s.joins = False
-    job = s.lead.submit(whole(4))
-    s.tick(2)
-    assert s.lead.jobs[job].urgency == 0
-
-    s.lead.change(job, urgency=20)
-    s.tick(3)
-    assert s.lead.jobs[job].urgency == 20
-    s.joins = True
-    s.until(lambda: s.lead.running() == [job])
-
-
-def test_a_user_who_holds_his_job_gets_no_burst():
-    s = sim()
-    job = s.lead.submit(whole(4), urgency=0)
-    s.tick(3)
-    assert s.bursts == []
-
-    s.lead.change(job, urgency=16)
-    s.tick()
-    assert s.burst.jobs == {job}
-
-
-def test_a_job_that_is_canceled_before_its_burst_is_up_ends_the_burst():
-    s = sim()
-    s.joins = False
-    job = s.lead.submit(whole(4))
-    s.tick(3)
-    s.lead.finish(job, "canceled")
-    s.until(s.in_state(State.INACTIVE))
-
-    assert s.burst.result is Result.CANCELED
-    assert s.cloud.bursts == {}
-
-
-def test_no_capacity_sets_the_offer_aside_and_ends_the_burst():
-    s = sim(capacity=2, plan={"spread": False})
-    job = s.lead.submit(whole(4))
-    s.until(s.in_state(State.INACTIVE))
-    s.tick(2)
-
-    assert s.burst.result is Result.FAILED
-    assert s.lead.jobs[job].urgency == 0
-    why = s.lead.memos[job]["why"]
-    # The cause, until when, and what helps sooner.
-    assert "had no capacity for 4 nodes: 2 nodes are free; set aside until" in why
-    assert "(burst enable local ends that)" in why
-    s.fake_settings = s.fake_settings.__class__(
-        max_nodes=8, shape=s.fake_settings.shape
-    )
-    s.provider.settings = s.fake_settings
-    s.until(lambda: s.lead.running() == [job], ticks=200, seconds=10)
-    assert len(s.bursts) == 2
 
 
 def test_a_refusal_disables_the_provider_until_it_is_enabled():
@@ -255,31 +123,6 @@ def test_a_refusal_disables_the_provider_until_it_is_enabled():
     assert len(s.bursts) == 1
 
 
-def test_a_provider_that_refused_gets_one_burst_now_and_then_as_a_trial():
-    hosts = ",".join(f"burst-{slot}-[0-3]" for slot in range(3))
-    lead = FakeLead(known=identity(f"lead-[0-1],{hosts}"))
-    s = sim(lead=lead, limits={"refused_retry": "30m"})
-    s.tick(2)
-    s.provider.every_provision_error = Refused("no quota", "ask for more")
-    for _ in range(3):
-        s.lead.submit(whole(4))
-    s.until(lambda: bool(s.bursts))
-    first = len(s.bursts)
-    s.tick(50, seconds=1)
-    assert len(s.bursts) == first
-
-    # After a minute, and twice as long each time, up to half an hour.
-    s.tick(360, seconds=30)
-    made = sorted(burst.events[0].timestamp for burst in s.bursts)[first - 1 :]
-    gaps = [after - before for before, after in itertools.pairwise(made)]
-    assert gaps[:4] == pytest.approx([60, 120, 240, 480], abs=60)
-    assert gaps[-1] == pytest.approx(1800, abs=120)
-
-    s.provider.every_provision_error = None
-    s.until(lambda: len(s.lead.running()) == 3, ticks=200, seconds=10)
-    assert not s.engine.snapshot.records.health
-
-
 def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
     s = sim()
     s.tick(2)
@@ -297,22 +140,6 @@ def test_a_spec_that_is_refused_ends_its_burst_and_no_other():
     assert (refused.lease.slot, other.lease.slot) == ("burst-0", "burst-1")
 
 
-def test_a_spec_that_is_refused_wherever_it_is_is_not_asked_for_again_and_again():
-    s = sim(limits={"refused_retry": "30m"})
-    s.tick(2)
-    s.provider.every_provision_error = SpecRefused("too many pods", "ask for fewer")
-    job = s.lead.submit(whole(4))
-    s.tick(50, seconds=1)
-
-    assert len(s.bursts) == 2
-    assert len({burst.lease.slot for burst in s.bursts}) == 2
-    assert "refused such a burst: too many pods" in s.lead.memos[job]["why"]
-    s.lead.finish(job, "canceled")
-    s.provider.every_provision_error = None
-    other = s.lead.submit(whole(3))
-    s.until(lambda: s.lead.running() == [other])
-
-
 def test_a_passing_fault_is_tried_again():
     s = sim()
     s.tick(2)
@@ -321,18 +148,6 @@ def test_a_passing_fault_is_tried_again():
     s.tick(4)
     assert s.names() == ["submit", "provision-start", "job-hold", "retry"]
     s.until(lambda: s.lead.running() == [job])
-
-
-def test_bugs_of_a_provider_open_the_breaker():
-    s = sim(limits={"breaker": 1, "breaker_pause": "10m"})
-    s.tick(2)
-    s.provider.next_provision_error = ZeroDivisionError("oops")
-    s.lead.submit(whole(4))
-    s.tick(2)
-    job = s.lead.submit(whole(3))
-    s.tick()
-
-    assert "provider local failed 1 times; next try at" in s.lead.memos[job]["why"]
 
 
 def test_followers_that_never_join_end_by_the_join_deadline():
@@ -471,18 +286,6 @@ def test_a_burst_that_its_place_forbids_is_refused_and_none_like_it_is_made():
     assert key.startswith("spec/")
     assert refused.why == "no host ports here"
     assert len(s.bursts) == 1
-
-
-def test_a_burst_that_somebody_deletes_is_given_up():
-    s = sim()
-    s.joins = False
-    s.provider.ends_after = 5
-    s.lead.submit(whole(4))
-    s.tick(3)
-    s.provider.reap(s.burst.id)
-    s.until(s.in_state(State.INACTIVE))
-
-    assert s.burst.result is Result.FAILED
 
 
 def test_nothing_is_reaped_under_a_job():
@@ -624,32 +427,6 @@ def test_a_provider_that_says_gone_while_a_follower_is_online_is_not_believed():
     s.until(s.in_state(State.INACTIVE))
 
 
-def test_a_second_job_finds_the_burst_that_is_up():
-    s = sim(deadlines={"idle": "1h"})
-    first = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.running() == [first])
-    s.lead.finish(first)
-    s.tick()
-    second = s.lead.submit(whole(4))
-    s.tick(3)
-
-    assert s.lead.running() == [second]
-    assert len(s.bursts) == 1
-    assert s.burst.idle_since is None
-
-
-def test_time_is_counted_from_now_when_the_clock_was_set_back():
-    s = sim()
-    s.joins = False
-    s.lead.submit(whole(4))
-    s.tick(3)
-    s.now = T0 - 1e6
-    s.boot()
-    s.until(s.in_state(State.INACTIVE), ticks=100)
-
-    assert s.burst.result is Result.TIMEOUT
-
-
 def test_hold_that_had_no_effect_is_asked_for_again():
     s = sim()
     s.lead.deaf = True
@@ -667,15 +444,6 @@ def test_hold_that_had_no_effect_is_asked_for_again():
     assert s.lead.jobs[job].urgency == 0
     s.lead.deaf = False
     s.until(lambda: s.lead.running() == [job])
-
-
-def test_a_released_job_that_does_not_start_is_told_so():
-    s = sim(deadlines={"release": "30s"})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.tick(60)
-
-    assert "Flux did not start it within 30s" in s.lead.memos[job]["why"]
 
 
 def test_a_lead_without_an_address_cannot_burst():
@@ -773,25 +541,6 @@ def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
     assert s.lead.jobs[job].state is JobState.RUN
 
 
-def test_a_job_that_starts_before_its_hold_takes_leaves_its_burst():
-    s = sim(deadlines={"idle": "1h"})
-    own = s.lead.submit(whole(2))
-    s.tick()
-    job = s.lead.submit(whole(2))
-    held = s.lead.hold
-
-    def late(jobs):
-        s.lead.finish(own)
-        s.lead.schedule()
-        return held(jobs)
-
-    s.lead.hold = late
-    s.tick()
-
-    assert s.lead.jobs[job].ranks == {0, 1}
-    s.until(s.in_state(State.INACTIVE), ticks=5)
-
-
 @pytest.mark.parametrize("leave", ["cancel", "elsewhere"])
 def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave):
     s = sim(deadlines={"idle": "1h"})
@@ -810,18 +559,6 @@ def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave
 
     assert s.state() is State.DRAIN
     assert s.burst.result is Result.CANCELED
-    s.until(s.in_state(State.INACTIVE))
-
-
-def test_a_burst_that_has_served_stays_until_idle():
-    s = sim(deadlines={"idle": "1m"})
-    s.lead.submit(whole(2))
-    s.tick()
-    job = s.lead.submit(whole(4))
-    s.until(lambda: job in s.lead.running())
-    s.lead.finish(job)
-    s.tick(30)
-    assert s.state() is State.ONLINE
     s.until(s.in_state(State.INACTIVE))
 
 
@@ -849,11 +586,7 @@ def test_whatever_a_command_raises_is_its_callers_answer():
         raise RecursionError("too deep")
 
     failed = s.engine.post(boom)
-    asked = s.engine.post(
-        lambda records, world, settings, now: make_requested_burst(
-            records, world, settings, request_nodes(2), now
-        )
-    )
+    asked = request(s, 2)
     s.tick()
 
     assert isinstance(failed.exception(0), RecursionError)
@@ -903,18 +636,6 @@ def test_the_provider_says_what_followers_wait_for_that_were_lost():
     assert (row["state"], row["online"], row["note"]) == ("online", 4, "")
 
 
-def test_a_wrong_setting_is_told_without_a_traceback(caplog):
-    s = sim()
-    s.tick(2)
-    s.provider.every_provision_error = ConfigError("there is no port", "set one")
-    job = s.lead.submit(whole(4))
-    s.tick(20, seconds=2)
-
-    assert len(s.bursts) == 1
-    assert "disabled: there is no port; set one" in s.lead.memos[job]["why"]
-    assert not any(record.exc_info for record in caplog.records)
-
-
 def test_thousands_of_jobs_are_failed_a_portion_a_tick():
     s = sim(intake={"impossible": "fail"})
     jobs = [s.lead.submit(whole(9)) for _ in range(250)]
@@ -949,17 +670,3 @@ def test_a_waiting_job_is_told_once_however_often_others_come_and_go():
     of_one = [memos[waits] for memos in told if waits in memos]
     assert len(of_one) <= 8
     assert s.lead.memos[waits]["state"] in {"waiting", "impossible"}
-
-
-@pytest.mark.parametrize("raised", [Transient, Refused, SpecRefused])
-def test_an_error_that_is_no_text_of_unicode_ends_no_daemon(raised):
-    s = sim()
-    s.lead.submit(whole(4))
-    s.provider.next_provision_error = raised("cannot read /data/\udc80")
-    s.tick(3)
-
-    s.boot()
-    s.tick(3)
-
-    assert s.engine.snapshot.records.unreadable == {}
-    assert "/data/?" in s.story()

@@ -13,12 +13,10 @@ from burst.core.lifecycle import apply, begin
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.tick import TickResult
 from burst.model.burst import Burst, BurstId, State
-from burst.model.event import LONGEST_NOTE, Event
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import BurstPreferences
 from tests.builders import T0, whole
-from tests.fakes import FakeLead, MeasuredStore
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -40,45 +38,6 @@ def decided(records, *bursts: Burst, actions=()) -> TickResult:
         actions=actions,
         decisions={},
     )
-
-
-def test_a_long_text_of_a_provider_is_cut_and_stops_nothing() -> None:
-    store = MeasuredStore()
-    sim = Sim(FakeLead(disk=store))
-    sim.joins = False
-    sim.tick(2)
-    sim.lead.submit(whole(4))
-    sim.tick(3)
-    sim.provider.fail(sim.burst.id, HUGE)
-    sim.joins = True
-    sim.tick(5)
-    failed = sim.bursts[0]
-    (note,) = [e.context["note"] for e in failed.events if e.name == "exception"]
-    assert len(note) == LONGEST_NOTE
-    assert store.largest < 8192
-    sim.until(lambda: bool(sim.lead.running()), ticks=600)
-
-
-def test_what_a_tick_writes_does_not_grow_with_the_jobs_that_a_burst_had() -> None:
-    store = MeasuredStore()
-    sim = Sim(FakeLead(disk=store), deadlines={"idle": "1h"})
-    sim.tick(2)
-    written: list[int] = []
-    for _ in range(80):
-        # Held, so that it counts on the burst before Flux can start it.
-        wish = BurstPreferences(urgency=16)
-        job = sim.lead.submit(
-            whole(4), urgency=0, held_at_submit=True, preferences=wish
-        )
-        sim.until(lambda job=job: sim.lead.running() == [job])
-        sim.lead.finish(job)
-        sim.tick()
-        written.append(store.last)
-    assert len(sim.bursts) == 1
-    assert sim.burst.sums.results == {"completed": 80}
-    # Ids of jobs and times have a few more digits.
-    assert max(written[-20:]) <= max(written[20:40]) + 64
-    assert store.largest < 8192
 
 
 def test_a_new_burst_whose_record_is_too_large_is_not_made(
@@ -153,22 +112,3 @@ def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> N
     assert (
         records.unreadable["job/burst-9-aaaaaa/7"] == "there is no record of its burst"
     )
-
-
-def test_a_refusal_that_a_clock_far_ahead_wrote_ends_after_a_restart() -> None:
-    sim = Sim(limits={"refused_retry": "10m"})
-    ahead = sim.now + 10 * 365 * 86400.0
-    call = FailureRecord(1, ahead + 600.0, why="no quota")
-    text = msgspec.json.encode(Health(rows={"method/provision": call})).decode()
-    sim.lead.disk.records["provider/local"] = text
-    sim.boot()
-    sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.tick(3)
-    assert sim.bursts == []
-    assert (
-        "is disabled: no quota" in sim.engine.snapshot.decisions[job].refusals[0].text()
-    )
-
-    sim.until(lambda: sim.lead.running() == [job], ticks=20, seconds=60.0)
-    assert "provider/local" not in sim.lead.disk.records

@@ -19,7 +19,7 @@ def stuck() -> tuple[Asking, str]:
     asking.sim.provider.ends_after = 1_000_000
     asking.ask("down", burst=burst)
     asking.sim.until(asking.sim.in_state(State.REAP))
-    asking.sim.tick(200)
+    asking.sim.tick(30)
     assert asking.sim.state() is State.REAP
     return asking, burst
 
@@ -36,7 +36,7 @@ def test_what_does_not_end_is_ended_by_force_and_its_slot_is_free() -> None:
 
     provider.force_reap = force_reap  # type: ignore[attr-defined]
     assert isinstance(provider, Forced)
-    asking.sim.tick(100)
+    asking.sim.tick(30)
     assert forced == []
     assert asking.ask("down", burst=burst, force=True) == {"burst": burst}
     asking.sim.until(asking.sim.in_state(State.INACTIVE), ticks=200)

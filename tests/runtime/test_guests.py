@@ -148,16 +148,6 @@ def test_a_burst_that_a_guest_requests_is_his_alone():
     assert len(asking.sim.bursts) == 2
 
 
-def test_fewer_nodes_will_do_for_a_guest_too():
-    asking = allowed(limits={"max_nodes": 2})
-    with pytest.raises(LeadError):
-        asking.ask("request", guest=True, nodes=3)
-    made = asking.ask("request", guest=True, nodes=3, least=1)
-    assert len(made["bursts"]) == 1
-    assert asking.sim.burst.lease.nodes == 1
-    assert "limit of 2 nodes" in made["why"]
-
-
 def test_a_guest_takes_down_what_they_requested_and_nothing_else():
     asking = allowed()
     asking.sim.joins = False
@@ -255,21 +245,22 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("payload", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("method", METHODS)
-def test_a_payload_of_any_shape_is_answered_and_changes_nothing(method, payload):
+def test_a_payload_of_any_shape_is_answered_and_changes_nothing(method):
     asking = SHARED
     before = asking.sim.engine.snapshot.records.bursts
-    told = ""
-    try:
-        told = json.dumps(asking.send(GUEST, method, payload), ensure_ascii=False)
-    except BurstError as error:
-        told = str(error)
-    assert len(told) < 20_000
-    for found in (OTHERS_JOB, asking.sim.burst.id, SECRET):
-        assert found not in told
-    asking.tick()
-    assert asking.sim.engine.snapshot.records.bursts.keys() == before.keys()
+    for number, payload in enumerate(HOSTILE):
+        told = ""
+        try:
+            told = json.dumps(asking.send(GUEST, method, payload), ensure_ascii=False)
+        except BurstError as error:
+            told = str(error)
+        assert len(told) < 20_000, number
+        for found in (OTHERS_JOB, asking.sim.burst.id, SECRET):
+            assert found not in told, number
+        asking.tick()
+        after = asking.sim.engine.snapshot.records.bursts
+        assert after.keys() == before.keys(), number
 
 
 def _site():

@@ -159,7 +159,7 @@ def serve_beside(mode: str, text: bytes) -> tuple[Sim, JobId | None]:
 
 @pytest.mark.no_cover
 @given(mode=st.sampled_from(MODES), path=st.sampled_from(paths(SPEC)), value=values)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example("hold", ("attributes", "system", "environment"), 5)
 @example("hold", ("attributes", "system", "environment"), [[1, 2]])
 @example("hold", ("attributes", "system", "shell"), {"options": ["x"]})

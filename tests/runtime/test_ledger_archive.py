@@ -222,24 +222,6 @@ def test_rows_leave_the_store_once_they_are_archived_and_are_shown_once(
     assert len(recent["rows"]) == KEPT_SETTLED
 
 
-def test_rows_stay_in_the_store_while_the_archive_cannot_be_written(
-    archive: LedgerArchive,
-) -> None:
-    archive.path.mkdir()
-    archiver = LedgerArchiver(archive)
-    found = Asking()
-    for number in range(KEPT_SETTLED + 5):
-        text = msgspec.json.encode(row(number)).decode()
-        found.sim.lead.disk.records[f"settled/{row(number).burst}"] = text
-    found.sim.beside = SideThreads(archiver=archiver)
-    found.sim.boot()
-    found.sim.tick(3)
-    archiver.close()
-    assert on_disk(found) == KEPT_SETTLED + 5
-    with pytest.raises(StoreError, match="cannot be used"):
-        jobs(found)
-
-
 def test_a_day_that_no_calendar_has_is_refused(asking: Asking) -> None:
     with pytest.raises(Exception, match="there is no day 2026-02-31"):
         asking.ask("cost", by="job", since="2026-02-31")

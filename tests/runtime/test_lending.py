@@ -4,8 +4,7 @@
 import pytest
 
 from burst.model.lead import LeasedRanks
-from tests.builders import identity, whole
-from tests.fakes import FakeLead
+from tests.builders import whole
 from tests.sim import Sim
 
 
@@ -36,15 +35,6 @@ def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
     assert s.lead.lent == [LeasedRanks()] * 3
 
 
-def test_without_that_scheduler_the_log_says_so_and_the_tick_goes_on(caplog):
-    s = sim("scheduler")
-    s.lead.scheduler = "sched-simple"
-    job = s.lead.submit(whole(4))
-    s.tick(2)
-    assert "sched-burst is not loaded any more" in caplog.text
-    assert s.lead.memos[job]["state"] == "requested"
-
-
 def test_a_scheduler_that_is_back_is_told_at_the_next_tick(caplog):
     s = sim("scheduler")
     s.tick()
@@ -65,18 +55,6 @@ def test_other_schedulers_are_not_told():
     assert s.lead.lent == []
 
 
-def test_a_job_of_the_queue_is_moved_when_its_nodes_are_online():
-    s = sim("queue")
-    job = s.lead.submit(whole(4), queue="burst")
-    s.joins = False
-    s.tick(5)
-    assert s.lead.jobs[job].queue == "burst"
-    s.joins = True
-    s.tick(2)
-    assert s.lead.jobs[job].queue == "burst-ready"
-    assert s.lead.jobs[job].urgency == 16
-
-
 @pytest.mark.parametrize(("mode", "times"), [("queue", 2), ("scheduler", 0)])
 def test_queues_are_seen_to_now_and_then(mode, times):
     s = sim(mode)
@@ -91,16 +69,6 @@ def test_queues_that_are_gone_are_said_and_the_tick_goes_on(caplog):
     s.lead.scheduler = "sched-simple"
     s.tick(1, seconds=10.0)
     assert "there is no such queue" in caplog.text
-
-
-def test_a_job_of_a_hundred_nodes_gets_them_from_a_provider_that_has_them():
-    lead = FakeLead(known=identity("lead-[0-7],burst-0-[0-99]"))
-    lead.online = set(range(8))
-    s = Sim(lead, nodes=100, intake={"mode": "scheduler"})
-    lent = '{"properties":["burst"]}'
-    job = lead.submit(whole(100, constraint=lent))
-    s.until(lambda: job in lead.running())
-    assert lead.jobs[job].ranks == frozenset(range(8, 108))
 
 
 def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():

@@ -23,9 +23,7 @@ from tests.builders import (
     whole,
     world,
 )
-from tests.core.ticks import recorded
 from tests.fakes import FakeLead
-from tests.lifecycles import run
 from tests.runtime.asking import GUEST, Asking
 from tests.sim import Sim
 
@@ -47,13 +45,8 @@ class Site(Sim):
 @pytest.mark.parametrize("guests", [False, True])
 def test_of_what_the_owner_requested(userid, guests):
     site = Site(guests)
-    demand = commands.request_nodes(3)
-    site.engine.post(
-        lambda records, world, settings, now: commands.make_requested_burst(
-            records, world, settings, demand, now
-        )
-    )
-    site.tick(6)
+    site.request(commands.request_nodes(3))
+    site.tick(5)
     (burst,) = site.bursts
     assert burst.lease.guests is guests
     number = site.lead.submit(whole(3), userid=userid)
@@ -61,20 +54,6 @@ def test_of_what_the_owner_requested(userid, guests):
     runs = guests or userid == OWNER
     assert (number in site.bursts[0].jobs) is runs
     assert (number in site.lead.running()) is runs
-
-
-@pytest.mark.parametrize("requester", [None, GUEST])
-def test_of_a_burst_of_which_an_older_record_does_not_say_it(requester):
-    """What was made for a guest is such that his jobs run there."""
-    lease = {"guests": None, "requester": requester, "userids": (requester or OWNER,)}
-    burst = run("provision-start", "provision-finish", "joined", "online")
-    changed = msgspec.structs.replace(burst.lease, **lease)
-    records = recorded(msgspec.structs.replace(burst, lease=changed))
-    lent = whole(2, constraint='{"properties":["burst"]}')
-    jobs = view(job(7, lent, userid=GUEST), online=[0, 1, 2, 3])
-    shared = settings(plan={"share_users": True})
-    made = run_tick(records, world(jobs, WITH_GUESTS), shared, T0 + 100)
-    assert (7 in made.records.bursts[burst.id].jobs) is (requester == GUEST)
 
 
 @pytest.mark.parametrize("guests", [False, True])

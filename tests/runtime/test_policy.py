@@ -11,11 +11,8 @@ import pytest
 from burst.core.worth.estimate import StartEstimate
 from burst.errors import BurstError, Denied
 from burst.model.decision import Decision
-from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
 from burst.runtime import service_answers
 from burst.runtime.engine_config import find_userids, make_config
 from burst.testing import FakeProvider
@@ -31,44 +28,6 @@ def make_busy() -> Asking:
     asking.sim.lead.submit(whole(2))
     asking.tick()
     return asking
-
-
-def test_a_job_that_waits_for_own_nodes_starts_there_in_its_turn() -> None:
-    asking = make_busy()
-    lead = asking.sim.lead
-    one = lead.submit(whole(2))
-    asking.sim.tick(30)
-    assert asking.sim.bursts == []
-    assert lead.jobs[one].urgency == 16
-    assert asking.ask("explain", id=format_f58(one))["verdict"] == "not-forecast"
-    lead.finish(JobId(one - 1), "completed")
-    asking.sim.tick(2)
-    assert lead.jobs[one].state is JobState.RUN
-    assert asking.sim.bursts == []
-
-
-def test_a_job_submitted_held_is_released_and_held_again_for_its_burst() -> None:
-    asking = make_busy()
-    lead = asking.sim.lead
-    one = lead.submit(
-        whole(2),
-        urgency=0,
-        held_at_submit=True,
-        preferences=BurstPreferences(urgency=16),
-    )
-    asking.sim.tick(3)
-    assert lead.jobs[one].urgency == 16
-    assert asking.sim.bursts == []
-
-    asking.ask("request-job", id=format_f58(one))
-
-    assert lead.jobs[one].urgency == 0
-    asking.sim.until(lambda: lead.jobs[one].state is JobState.RUN)
-    assert asking.sim.burst.jobs == {one}
-    asking.tick()
-    # It is kept as long as the job is.
-    hold = asking.sim.engine.snapshot.records.holds[one]
-    assert (hold.state, hold.requested) == (HoldState.RELEASED, True)
 
 
 def test_only_its_user_and_the_owner_request_a_burst_for_a_job() -> None:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
+import msgspec
 import pytest
 
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.errors import StoreError
+from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.runtime.record_store import RecordStore
 from tests.builders import T0
 from tests.core.ticks import hold
 from tests.fakes import MemoryStore
-from tests.lifecycles import LEASE, WHOLE_WAY, run
+from tests.lifecycles import LEASE, WHOLE_WAY, leased, run
 
 RECORDS = Records(
     bursts={LEASE.id: run(*WHOLE_WAY[:5])},
@@ -120,10 +122,26 @@ def test_a_store_from_a_newer_version_is_not_touched(schema):
 
 
 def test_records_from_the_future_count_from_now():
+    """As a daemon wrote them while the clock was ahead: deadlines end all the same.
+
+    A burst that is idle, one that lost a rank, a job that was released, and one that
+    left its burst.
+    """
+    now = T0 - 500
     store = MemoryStore()
-    names = (*WHOLE_WAY[:4], "job-finish", "idle", "lost")
-    RecordStore(store).write(Records(), Records(bursts={LEASE.id: run(*names)}))
+    idle = run(*WHOLE_WAY[:4], "job-finish", "idle", "lost")
+    other = leased(run(*WHOLE_WAY[:4]), id=BurstId("burst-1-bbbbbb"))
+    (times,) = other.times.values()
+    released = {JobId(1): msgspec.structs.replace(times, released=T0)}
+    other = msgspec.structs.replace(other, times=released)
+    left = msgspec.structs.replace(hold(HoldState.HELD), expired=T0)
+    written = Records(bursts={LEASE.id: idle, other.id: other})
+    written = msgspec.structs.replace(written, holds={JobId(7): left})
+    RecordStore(store).write(Records(), written)
 
-    burst = RecordStore(store).load(T0 - 500).bursts[LEASE.id]
+    found = RecordStore(store).load(now)
 
-    assert burst.since == burst.idle_since == burst.lost_since == T0 - 500
+    burst = found.bursts[LEASE.id]
+    assert burst.since == burst.idle_since == burst.lost_since == now
+    assert found.bursts[other.id].times[JobId(1)].released == now
+    assert (found.holds[JobId(7)].since, found.holds[JobId(7)].expired) == (now, now)

@@ -67,25 +67,6 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
     assert len(sim.bursts) == 1
 
 
-@pytest.mark.no_cover
-def test_it_is_tried_again_ever_later_and_started_once_the_lead_lets_it():
-    lead = RefusingLead()
-    sim = Sim(lead, deadlines={"release": "60s"}, intake={"mode": "queue"})
-    job = lead.submit(whole(3), queue="burst")
-    lead.refused.add(job)
-    sim.until(sim.in_state(State.ONLINE))
-    sim.tick(80)
-    assert sim.state() is State.INACTIVE, sim.story()
-    # No burst is made for it again until it has waited as long once more, each time.
-    sim.tick(30)
-    assert len(sim.bursts) == 1
-    sim.tick(720, seconds=5.0)
-    assert 3 <= len(sim.bursts) <= 8, sim.story()
-    # It is tried in full each time, and started once the lead lets it.
-    lead.refused.clear()
-    sim.until(lambda: job in lead.running(), ticks=5000, seconds=5.0)
-
-
 def test_the_time_of_a_refusal_goes_on_after_the_daemon_was_killed():
     lead = RefusingLead()
     sim = Sim(lead, deadlines={"release": "60s"})

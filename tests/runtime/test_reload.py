@@ -153,14 +153,6 @@ def test_a_provider_with_other_settings_is_tried_again_at_once(bench):
     assert "other" in records.snapshot.records.health
 
 
-def test_rules_that_changed_are_told_as_one_key(bench):
-    one = bench()
-    one.tables["policy"] = [{"name": "night", "worth": 0.2}]
-
-    assert one.reload() == {"changed": ["policy"], "late": []}
-    assert [rule.name for rule in one.session.settings.policy] == ["night"]
-
-
 def test_the_answer_to_a_bad_file_is_what_is_wrong_and_nothing_changes(bench):
     one = bench()
     before = one.session.settings

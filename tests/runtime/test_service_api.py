@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from burst.cli.status import lead_troubles
-from burst.core import timeline
 from burst.core.plan.slots import find_slots
 from burst.errors import BurstError, Denied, LeadError, NotFound, Transient, Unreadable
 from burst.lead import ServiceRequest
@@ -78,20 +77,6 @@ def test_a_status_names_what_keeps_a_slot():
     assert [s["state"] for s in found["slots"]] == ["quarantined", "unknown"]
     assert found["lead"]["trouble"] == "job manager is reloading"
     assert "burst/burst-0-torn" in found["unreadable"]
-
-
-def test_a_status_shows_the_last_word_on_a_burst():
-    asking = Asking(deadlines={"join": "5s"})
-    asking.sim.joins = False
-    asking.sim.provider.starts_after = 3
-    asking.sim.lead.submit(whole(4))
-    asking.sim.tick(2)
-    (burst,) = asking.ask("status")["bursts"]
-    assert burst["note"] == "not up yet"
-    asking.sim.until(asking.sim.in_state(State.INACTIVE))
-    (burst,) = asking.ask("status")["bursts"]
-    assert burst["result"] == "timeout"
-    assert burst["note"].startswith("burst: ") or "nodes joined" in burst["note"]
 
 
 def test_a_quarantined_burst_shows_why():
@@ -375,19 +360,6 @@ def test_all_with_a_tag_is_taken_down_and_its_jobs_that_wait_end():
         asking.ask("down", tag="night")
 
 
-def test_all_that_is_held_is_released_at_once():
-    asking = Asking()
-    asking.sim.joins = False
-    jobs = [asking.sim.lead.submit(whole(4)) for _ in range(2)]
-    asking.sim.tick(3)
-
-    found = asking.ask("release", all=True)
-
-    assert found == {"released": [format_f58(job) for job in jobs]}
-    asking.sim.tick(3)
-    assert [asking.sim.lead.jobs[job].urgency for job in jobs] == [16, 16]
-
-
 def test_orphans_are_listed_and_deleted_only_on_yes():
     asking = Asking()
     asking.sim.lead.submit(whole(4))
@@ -457,21 +429,6 @@ def test_a_daemon_that_does_not_tick_is_said_to_be_stuck():
     )
     with pytest.raises(LeadError, match="took no tick"):
         api.answer(ServiceRequest("request", {"nodes": 1}, 0, True))
-
-
-def test_a_timeline_counts_from_the_first_submission():
-    asking = Asking(deadlines={"idle": "3s"})
-    job = asking.sim.lead.submit(whole(4))
-    asking.sim.tick(3)
-    asking.sim.until(lambda: asking.sim.lead.running() == [job])
-    asking.sim.lead.finish(job)
-    asking.sim.until(asking.sim.in_state(State.INACTIVE))
-
-    stages = timeline.timeline(asking.sim.burst)
-
-    assert list(stages) == list(timeline.STAGES)
-    assert stages["submit"] == 0
-    assert list(stages.values()) == sorted(stages.values())
 
 
 def test_anybody_may_ask_how_jobs_come_in():

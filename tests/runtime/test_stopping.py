@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
 
-from burst.core.commands import describe_request, make_requested_burst, request_nodes
+from burst.core.commands import describe_request, request_nodes
 from burst.daemon import take_down_all_bursts
 from burst.model.burst import State
 from burst.model.reason import Reason
@@ -39,12 +39,7 @@ def test_a_request_is_refused_with_the_reason():
     s.tick(2)
     s.engine.stop_provisioning()
     demand = request_nodes(2)
-    asked = s.engine.post(
-        lambda records, world, settings, now: make_requested_burst(
-            records, world, settings, demand, now
-        )
-    )
-    s.tick()
+    refused = s.request(demand)
 
-    assert "the daemon is stopping" in describe_request(asked.result(0), demand)
+    assert "the daemon is stopping" in describe_request(refused, demand)
     assert s.bursts == []

@@ -19,7 +19,7 @@ from tests.builders import whole
 from tests.fakes import FakeLead, MemoryStore
 from tests.sim import Sim
 
-ASKED = ("hold", "release", "tell", "drain", "undrain", "lend", "prepare", "jobspec")
+ASKED = ("observe", "hold", "release", "tell", "drain", "undrain")
 
 
 class SilentStore(MemoryStore):
@@ -102,8 +102,15 @@ def lives_through(sim: Sim) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("mode", ["hold", "scheduler", "queue"])
-@pytest.mark.parametrize("method", [*ASKED, "observe"])
+@pytest.mark.parametrize(
+    ("method", "mode"),
+    [
+        *((method, "hold") for method in ASKED),
+        # What only these modes ask for.
+        ("lend", "scheduler"),
+        ("prepare", "queue"),
+    ],
+)
 def test_what_is_not_answered_is_asked_again(method, mode, late) -> None:
     lead = SilentLead()
     lead.silent, lead.late, lead.left = (method,), late, 3
