@@ -18,9 +18,9 @@ from benchmarks.process import cpu_seconds, memory_mb
 from burst.core.provider_answers import check_statuses
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
-from burst.kits.pods.burst_objects import BurstObjects, group_by_burst
-from burst.kits.pods.observer import Observer
-from burst.kits.pods.reaper import find_ours
+from burst.kits.pods.lifecycle.reaper import find_ours
+from burst.kits.pods.status.burst_objects import BurstObjects, group_by_burst
+from burst.kits.pods.status.observer import Observer
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
 

@@ -16,12 +16,12 @@ from burst.model.shape import Shape
 from burst.run_burst_flags import ProviderFlag
 
 if TYPE_CHECKING:
-    from burst.kits.pods.own_image import OwnImage
+    from burst.kits.pods.diagnose.own_image import OwnImage
 
 
 def _own_image() -> OwnImage:
     # It imports the Kubernetes client.
-    from burst.kits.pods.own_image import find_own_image  # noqa: PLC0415
+    from burst.kits.pods.diagnose.own_image import find_own_image  # noqa: PLC0415
 
     return find_own_image()
 

@@ -14,10 +14,10 @@ import msgspec
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
 from burst.kits.pods import Bursts, PodBursts, Tags
-from burst.kits.pods.burst_objects import BurstObjects
+from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
+from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.names import parse_seconds
-from burst.kits.pods.reaper import find_ours, kinds_of, may_exist
-from burst.kits.pods.stuck_pods import node_of
+from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst_gke.settings import GkeSettings

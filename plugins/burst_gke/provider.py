@@ -19,8 +19,8 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.pods import Tags, can_resize, check_burst, known_directories
-from burst.kits.pods.examine import examine_lead
-from burst.kits.pods.kubectl_command import pods_command
+from burst.kits.pods.diagnose.examine import examine_lead
+from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding, note

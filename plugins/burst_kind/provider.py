@@ -29,7 +29,7 @@ from burst.kits.pods import (
     known_directories,
     offers,
 )
-from burst.kits.pods.kubectl_command import pods_command
+from burst.kits.pods.status.kubectl_command import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
 from burst.model.event import Event

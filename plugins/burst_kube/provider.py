@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
-from burst.kits.pods.kubectl_command import pods_command
+from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
 
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from burst.cli.run_burst import make_command
 from burst.errors import BurstError
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods.own_image import OwnImage, find_own_image, read_own_image
+from burst.kits.pods.diagnose.own_image import OwnImage, find_own_image, read_own_image
 from burst.run_burst_flags import GROUP
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.embedded_instance import (

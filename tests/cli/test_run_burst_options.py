@@ -18,7 +18,7 @@ from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.config import ProviderTable
 from burst.errors import ConfigError
 from burst.kits.pod_run_burst_flags import PodFlags
-from burst.kits.pods.own_image import OwnImage
+from burst.kits.pods.diagnose.own_image import OwnImage
 from burst.run_burst_flags import GROUP, ProviderFlag
 
 

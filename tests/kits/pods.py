@@ -15,7 +15,7 @@ import msgspec
 from burst.config import convert
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
-from burst.kits.pods.render import render
+from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 from tests.kits.kubeserver import Said, cluster_of

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX
-from burst.kits.pods.status import describe
-from burst.kits.pods.warnings import Warnings, warnings_by_object
+from burst.kits.pods.status.burst_objects import group_by_burst
+from burst.kits.pods.status.describe import describe
+from burst.kits.pods.status.warnings import Warnings, warnings_by_object
 from burst.provider import BurstStatus
 
 NOW = 1000.0

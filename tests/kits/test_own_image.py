@@ -11,7 +11,7 @@ import pytest
 
 from burst.errors import ConfigError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods.own_image import OwnImage, find_own_image, read_own_image
+from burst.kits.pods.diagnose.own_image import OwnImage, find_own_image, read_own_image
 from tests.kits.kubeserver import Said, kubeconfig
 
 PODS = "/api/v1/namespaces/flux/pods"

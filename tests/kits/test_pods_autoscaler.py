@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.warnings import warnings_by_object
+from burst.kits.pods.status.warnings import warnings_by_object
 from burst.model.decision import clock_time
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits import seen_pods

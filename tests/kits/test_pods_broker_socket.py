@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods import PodSettings, isolated
-from burst.kits.pods.job import start_script
+from burst.kits.pods import PodSettings
+from burst.kits.pods.template import isolated
+from burst.kits.pods.template.job import start_script
 from burst.provider import Program
 from tests.kits.pods import (
     SETTINGS,

@@ -19,9 +19,9 @@ import pytest
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.pods import CommandsTable
-from burst.kits.pods.commands import PRE_FAILED
-from burst.kits.pods.pod_status import why_not_started
 from burst.kits.pods.settings import PodForm
+from burst.kits.pods.status.pod_status import why_not_started
+from burst.kits.pods.template.commands import PRE_FAILED
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, by_kind, read_settings, replace
 from tests.support.waiting import HANG_S, wait_until

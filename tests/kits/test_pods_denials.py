@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from burst.kits.pods.warnings import warnings_by_object
+from burst.kits.pods.status.warnings import warnings_by_object
 from burst.provider import Failure, Phase
 from tests.kits.admission_texts import LACKS, RULES
 from tests.kits.seen_pods import RUNNING, about, look, pod, thing

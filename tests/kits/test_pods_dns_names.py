@@ -8,9 +8,9 @@ import pytest
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import PodSettings
-from burst.kits.pods.dns_names import headless_service, host_services
 from burst.kits.pods.names import INDEX, JOB_NAME
-from burst.kits.pods.render import render
+from burst.kits.pods.template.dns_names import headless_service, host_services
+from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, TAGS, pod_spec, replace
 

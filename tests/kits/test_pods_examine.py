@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from burst.kits.pods import OfferTable, PodBursts
-from burst.kits.pods.examine import needed_rights
+from burst.kits.pods.diagnose.examine import needed_rights
 from burst.kits.pods.names import ID, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity

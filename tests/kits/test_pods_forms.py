@@ -16,7 +16,7 @@ from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.pod_offers import offers
-from burst.kits.pods.render import render
+from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer

@@ -13,7 +13,7 @@ import pytest
 
 from burst.errors import Refused
 from burst.kits.pods import MultiUserTable, PodSettings
-from burst.kits.pods.guest_probe import (
+from burst.kits.pods.diagnose.guest_probe import (
     Guest,
     GuestFacts,
     find_guest,
@@ -22,7 +22,7 @@ from burst.kits.pods.guest_probe import (
     parse,
     script,
 )
-from burst.kits.pods.probe_job import probe_meta, render_probe
+from burst.kits.pods.diagnose.probe_job import probe_meta, render_probe
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.testing import example_lead

@@ -15,18 +15,18 @@ from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import OfferTable, PodBursts, PodSettings
-from burst.kits.pods.burst_objects import group_by_burst
-from burst.kits.pods.isolated_status import (
+from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
+from burst.kits.pods.pod_offers import offers
+from burst.kits.pods.status.burst_objects import group_by_burst
+from burst.kits.pods.status.describe import describe
+from burst.kits.pods.status.isolated_status import (
     bounded,
     describe_instance,
     exit_status_of,
     failed_pod,
     program_of,
 )
-from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
-from burst.kits.pods.pod_offers import offers
-from burst.kits.pods.render import render
-from burst.kits.pods.status import describe
+from burst.kits.pods.template.render import render
 from burst.model.program import Program
 from burst.model.shape import Shape
 from burst.provider import (

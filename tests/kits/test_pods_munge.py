@@ -15,9 +15,9 @@ import pytest
 
 from burst.errors import Refused
 from burst.kits.pods import PodSettings
-from burst.kits.pods.job import start_script
-from burst.kits.pods.munge import start_munged
-from burst.kits.pods.operator import start_lines
+from burst.kits.pods.template.job import start_script
+from burst.kits.pods.template.munge import start_munged
+from burst.kits.pods.template.operator import start_lines
 from burst.provider import Program
 from tests.kits.pods import SETTINGS, by_kind, make_spec, pod_spec, replace
 from tests.support.waiting import wait_until

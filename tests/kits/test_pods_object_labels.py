@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.kits.pods.names import is_label_value
-from burst.kits.pods.object_labels import check_labels, labels_for, make_valid
-from burst.kits.pods.render import render
+from burst.kits.pods.template.object_labels import check_labels, labels_for, make_valid
+from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
 from burst.testing import isolate
 from tests.kits.pods import SETTINGS, TAGS, replace

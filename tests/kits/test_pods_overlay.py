@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods.overlay import merge_pod
-from burst.kits.pods.probe_job import render_probe
+from burst.kits.pods.diagnose.probe_job import render_probe
+from burst.kits.pods.template.overlay import merge_pod
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
 

@@ -9,8 +9,8 @@ import pytest
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import LEASE, LEASE_END
-from burst.kits.pods.owned import group_by_owner
-from burst.kits.pods.render import render
+from burst.kits.pods.status.owned import group_by_owner
+from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
 from tests.kits.pods import SETTINGS, TAGS, replace
 

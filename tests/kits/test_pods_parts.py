@@ -10,7 +10,6 @@ import pytest
 
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest, annotations_of, name_of
-from burst.kits.pods.burst_objects import BurstObjects, group_by_burst
 from burst.kits.pods.names import (
     HOSTS,
     LEAVING,
@@ -20,7 +19,8 @@ from burst.kits.pods.names import (
     hosts_of,
     part_name,
 )
-from burst.kits.pods.render import render
+from burst.kits.pods.status.burst_objects import BurstObjects, group_by_burst
+from burst.kits.pods.template.render import render
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
 from tests.kits.seen_pods import (

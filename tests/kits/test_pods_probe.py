@@ -16,9 +16,14 @@ import pytest
 from burst.config import Seconds
 from burst.errors import Refused, Transient
 from burst.kits.pods import PodSettings
+from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
+from burst.kits.pods.diagnose.probe_job import (
+    ProbeResult,
+    judge,
+    render_probe,
+    result_of,
+)
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
-from burst.kits.pods.probe import Probe, ProbeTiming
-from burst.kits.pods.probe_job import ProbeResult, judge, render_probe, result_of
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead

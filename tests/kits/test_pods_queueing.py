@@ -12,7 +12,7 @@ import pytest
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import SPEC, STARTED
-from burst.kits.pods.warnings import Warnings, warnings_by_object
+from burst.kits.pods.status.warnings import Warnings, warnings_by_object
 from burst.model.decision import clock_time
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits import seen_pods

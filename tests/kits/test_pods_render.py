@@ -17,9 +17,9 @@ from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, Toleration, offers
+from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import SPOT, hosts_of
-from burst.kits.pods.probe_job import render_probe
-from burst.kits.pods.render import render
+from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
 from tests.kits.pods import (

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from burst.kits.kube.kinds import Manifest, name_of
-from burst.kits.pods.burst_objects import group_by_burst
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
-from burst.kits.pods.status import describe, followers
-from burst.kits.pods.warnings import warnings_by_object, why_starting
+from burst.kits.pods.status.burst_objects import group_by_burst
+from burst.kits.pods.status.describe import describe, followers
+from burst.kits.pods.status.warnings import warnings_by_object, why_starting
 from burst.provider import Failure, Phase
 from tests.kits.seen_pods import (
     EARLIER,

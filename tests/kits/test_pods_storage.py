@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods.admission import advise, standard_of
-from burst.kits.pods.storage import known_directories
+from burst.kits.pods.diagnose.admission import advise, standard_of
+from burst.kits.pods.template.storage import known_directories
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import TAGS, by_kind, pod_spec, read_settings, replace, run
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burst.errors import Refused
 from burst.kits.pods import MultiUserTable
-from burst.kits.pods.pod_users import (
+from burst.kits.pods.template.pod_users import (
     PodGroup,
     PodUser,
     choose_groups,

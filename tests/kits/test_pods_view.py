@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods import PodSettings, isolated
+from burst.kits.pods import PodSettings
+from burst.kits.pods.template import isolated
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import by_kind, pod_spec, read_settings, replace, run
 

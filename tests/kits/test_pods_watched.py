@@ -12,8 +12,8 @@ import pytest
 
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.kept_fields import KeptObject
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
+from burst.kits.pods.status.kept_fields import KeptObject
 from burst.provider import Phase
 from tests.kits.kubeserver import ABSENT
 from tests.kits.played_namespace import (

@@ -9,10 +9,10 @@ import pytest
 
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.burst_objects import group_by_burst
+from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
 from burst.kits.pods.names import HOSTS, ID
-from burst.kits.pods.status import describe
-from burst.kits.pods.stuck_pods import delete_stuck
+from burst.kits.pods.status.burst_objects import group_by_burst
+from burst.kits.pods.status.describe import describe
 from burst.provider import Phase
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 

@@ -16,8 +16,8 @@ import yaml
 from burst_kube import KubeProvider
 
 from burst.kits.pods import MultiUserTable, OfferTable
+from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import Tags
-from burst.kits.pods.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess

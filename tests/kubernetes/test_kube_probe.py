@@ -13,7 +13,7 @@ from burst_kube import KubeProvider
 from burst.config import Seconds
 from burst.errors import Refused
 from burst.kits.pods import MultiUserTable, Tags
-from burst.kits.pods.probe_job import render_probe
+from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess

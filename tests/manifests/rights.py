@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from burst.kits.kube.kinds import EVENT
-from burst.kits.pods.examine import needed_rights
+from burst.kits.pods.diagnose.examine import needed_rights
 from burst.kits.pods.settings import PodForm
 
 Right = tuple[str, str, str]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from burst.kits.pods.pod import LEFT_ALONE
+from burst.kits.pods.template.pod import LEFT_ALONE
 from tests.manifests.network import METADATA, Peer, Policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

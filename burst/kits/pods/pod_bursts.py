@@ -27,19 +27,19 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.faults import NoNamespace, NoRight
 from burst.kits.kube.kinds import NAMESPACE
 from burst.kits.kube.manifests import install
-from burst.kits.pods.burst_events import BurstEvents
-from burst.kits.pods.creator import Creator, OtherHosts
-from burst.kits.pods.examine import examine_cluster
-from burst.kits.pods.guest_probe import find_guest
+from burst.kits.pods.diagnose.examine import examine_cluster
+from burst.kits.pods.diagnose.guest_probe import find_guest
+from burst.kits.pods.diagnose.probe import Probe
+from burst.kits.pods.lifecycle.creator import Creator, OtherHosts
+from burst.kits.pods.lifecycle.reaper import Reaper
+from burst.kits.pods.lifecycle.resizer import Resizer
+from burst.kits.pods.lifecycle.watched_bursts import WatchedBursts
 from burst.kits.pods.names import Tags
-from burst.kits.pods.observer import Observer
-from burst.kits.pods.owned import list_owned
-from burst.kits.pods.probe import Probe
-from burst.kits.pods.reaper import Reaper
-from burst.kits.pods.render import render
-from burst.kits.pods.resizer import Resizer
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.watched_bursts import WatchedBursts
+from burst.kits.pods.status.burst_events import BurstEvents
+from burst.kits.pods.status.observer import Observer
+from burst.kits.pods.status.owned import list_owned
+from burst.kits.pods.template.render import render
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from burst.kits.kube.manifests import read_manifests
+from burst.kits.pods.lifecycle.resizer import can_resize
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_offers import offers
-from burst.kits.pods.render import render
-from burst.kits.pods.resizer import can_resize
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.storage import known_directories
+from burst.kits.pods.template.render import render
+from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from burst.config import Seconds
-from burst.kits.pods.mount_paths import (
+from burst.kits.pods.names import is_label_value
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.template.mount_paths import (
     MUNGE_PATH,
     SHM_PATH,
     USER_FILES,
@@ -17,15 +19,13 @@ from burst.kits.pods.mount_paths import (
     check_host_paths,
     check_paths,
 )
-from burst.kits.pods.multi_user_table import MultiUserTable, check_multi_user
-from burst.kits.pods.names import is_label_value
-from burst.kits.pods.object_labels import check_labels
-from burst.kits.pods.offer_table import OfferTable
-from burst.kits.pods.operator_overlay import check_for_operator
-from burst.kits.pods.overlay import check_overlay
-from burst.kits.pods.overlay_rules import ENVIRONMENT
-from burst.kits.pods.view_paths import FLUX_VIEW, check_view_paths
-from burst.kits.pods.volume_table import (
+from burst.kits.pods.template.multi_user_table import MultiUserTable, check_multi_user
+from burst.kits.pods.template.object_labels import check_labels
+from burst.kits.pods.template.operator_overlay import check_for_operator
+from burst.kits.pods.template.overlay import check_overlay
+from burst.kits.pods.template.overlay_rules import ENVIRONMENT
+from burst.kits.pods.template.view_paths import FLUX_VIEW, check_view_paths
+from burst.kits.pods.template.volume_table import (
     LACKS,
     VolumeTable,
     check_for_minicluster,

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Asks the API server, without making anything, what it would say of followers' pods.
+
+By `dryRun=All` a request is validated and goes through admission; nothing is stored.
+A Job's admission does not look at its pods, but for Pod Security Standards: a namespace
+that enforces one denies pods and not the Job that makes them; of the Job the API server
+only warns, where the namespace has it warn. Pods themselves are shown to it if these
+rights allow to create pods, as those of a person may; the daemon's do not.
+
+Source: the Kubernetes documentation, "Pod Security Admission" and "Pod Security
+Standards".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from burst.errors import (
+    CertificateError,
+    ConfigError,
+    InsufficientCapacity,
+    SpecRefused,
+    Transient,
+)
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import JOB, MINICLUSTER, POD, Manifest
+from burst.kits.pods.names import Tags
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template import job, operator, pod
+from burst.kits.pods.template.object_labels import add_labels, labels_for
+from burst.model.burst import BurstId
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.lead import LeadIdentity
+from burst.model.shape import Shape
+from burst.provider import BurstSpec
+
+_VIOLATION = "would violate PodSecurity "
+_NAME = "burst-doctor"
+_SECOND = 1
+
+
+def judge_admission(
+    cluster: Cluster, settings: PodSettings, lead: LeadIdentity | None
+) -> Iterator[Finding]:
+    """Have the API server look at what makes the pods of each offer, for one follower.
+
+    MiniClusters need a lead, as its hosts are in them. Raises Refused.
+    """
+    by_operator = settings.form == "operator"
+    if by_operator and (lead is None or len(lead.hosts) < 2):
+        return
+    with_pods = not by_operator and cluster.may("create", POD, settings.namespace)
+    accepted: list[str] = []
+    warnings: dict[str, None] = {}
+    for name, table in settings.offers.items():
+        try:
+            made = _render(name, table, settings, lead)
+            made = add_labels(made, labels_for(settings.object_labels))
+            for manifest in (made, _pod_of(made)) if with_pods else (made,):
+                warnings |= dict.fromkeys(cluster.rehearse(manifest))
+        except InsufficientCapacity as error:
+            # Live bursts may have used up the quota.
+            yield note(f"offer {name}: {error.what}", error.advice)
+        except (SpecRefused, Transient, ConfigError, CertificateError) as error:
+            # Transient: what the pods name may be made yet, such as a RuntimeClass.
+            yield wrong(f"offer {name}: {error.what}", error.advice or "correct it")
+        else:
+            accepted.append(name)
+    if accepted:
+        kind = MINICLUSTER.name if by_operator else JOB.name
+        pods = " and the pods" if with_pods else ""
+        yield ok(f"the API server accepts the {kind}{pods} of {', '.join(accepted)}")
+    if not by_operator:
+        yield from _judge_standard(list(warnings), settings)
+
+
+def standard_of(settings: PodSettings) -> str:
+    """Return the strictest Pod Security Standard that followers keep to.
+
+    One of restricted, baseline and privileged. What `pod` adds is not looked at.
+    """
+    if settings.host_paths:
+        return "privileged"
+    loose = settings.security == "baseline" or pod.user_of(settings) == 0
+    return "baseline" if loose or _has_nfs(settings) else "restricted"
+
+
+def advise(settings: PodSettings) -> str:
+    """Return what to do where a namespace denies followers."""
+    asking = ["host_paths"] if settings.host_paths else []
+    if settings.multi_user:
+        asking.append("multi_user")
+    if settings.security == "baseline":
+        asking.append('security = "baseline"')
+    if _has_nfs(settings):
+        asking.append("nfs in volumes (a claim is not denied)")
+    if pod.user_of(settings) == 0:
+        asking.append("user = 0" + (", the daemon's" if settings.user is None else ""))
+    if _has_overlays(settings):
+        return f"change {' and '.join([*asking, 'pod'])}, or the namespace's label"
+    if not asking:
+        return "ask its administrator what it demands"
+    return (
+        f"do without {' and '.join(asking)}, or label it"
+        f" pod-security.kubernetes.io/enforce={standard_of(settings)}"
+    )
+
+
+def _judge_standard(warnings: list[str], settings: PodSettings) -> Iterator[Finding]:
+    found = [text for text in warnings if text.startswith(_VIOLATION)]
+    for text in found:
+        words = text.removeprefix(_VIOLATION)
+        yield note(
+            f"pods violate the Pod Security Standard {words}",
+            f"namespace {settings.namespace} denies them if it enforces that:"
+            f" {advise(settings)}",
+        )
+    if not found and not _has_overlays(settings):
+        standard = standard_of(settings)
+        yield ok(f"pods keep to the Pod Security Standard {standard}")
+
+
+def _has_nfs(settings: PodSettings) -> bool:
+    return any(table.nfs for table in settings.volumes.values())
+
+
+def _has_overlays(settings: PodSettings) -> bool:
+    return bool(settings.pod) or any(table.pod for table in settings.offers.values())
+
+
+def _render(
+    offer: str, table: OfferTable, settings: PodSettings, lead: LeadIdentity | None
+) -> Manifest:
+    """Return what makes the pods. Raises Refused, ConfigError, CertificateError."""
+    tags = Tags("nobody", "none")
+    meta: Manifest = {
+        "name": _NAME,
+        "namespace": settings.namespace,
+        "labels": tags.labels(_NAME),
+        "annotations": {},
+    }
+    if lead is None or settings.form == "job":
+        template = job.render_template(meta, table, settings)
+        return job.render_job_of(meta, template, 1, _SECOND)
+    spec = BurstSpec(
+        burst_id=BurstId(_NAME),
+        owner=tags.owner,
+        offer=offer,
+        hosts=lead.hosts[1:2],
+        ranks=(1,),
+        shape=Shape(1),
+        lead=lead,
+    )
+    return operator.render_minicluster(meta, spec, settings, _SECOND)
+
+
+def _pod_of(made: Manifest) -> Manifest:
+    """Return a pod as the Job would make it."""
+    template = made["spec"]["template"]
+    names = {"name": _NAME, "namespace": made["metadata"]["namespace"]}
+    meta = {**template["metadata"], **names}
+    return {"apiVersion": POD.api, "kind": POD.name, **template, "metadata": meta}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""The pod that tries to connect to the lead and looks around, and what it found.
+
+It has the followers' image, user and nodes, which decide how it reaches the lead. It is
+made by a Job, which Kubernetes ends at its deadline and then deletes, even if the pod
+finds no node and no process of ours runs. It only connects, so it has no secret, but
+for the munge key where it tells of a guest; see `guest_probe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from burst.kits import follower_facts, tcp
+from burst.kits.kube.kinds import Manifest
+from burst.kits.pods.diagnose import guest_probe
+from burst.kits.pods.diagnose.guest_probe import Guest
+from burst.kits.pods.names import HOSTS, Tags
+from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template import job, pod
+from burst.kits.pods.template.containers import PROBE, state_of
+from burst.kits.pods.template.mount_paths import RESULT_PATH
+from burst.kits.pods.template.multi_user import first_containers, multi_user_mounts
+from burst.kits.pods.template.munge import munge_mounts
+from burst.kits.pods.template.object_labels import labels_for
+from burst.kits.pods.template.overlay import merge_pod, without_containers
+from burst.kits.pods.template.storage import storage_mounts
+from burst.model.finding import Finding, wrong
+from burst.model.lead import LeadIdentity
+
+# The longest wait for a node, however long followers may wait.
+_LONGEST_S = 600.0
+# After so many more seconds the cluster itself ends it, and later deletes it.
+_GRACE_S = 60
+_KEPT_S = 60
+_VIEW = f"{PROBE}-view"
+# The kubelet shows what is in this file, however the program ends.
+_KEEP = f"""\
+[ ! -w {RESULT_PATH} ] || exec > {RESULT_PATH}
+"""
+
+
+class ProbeResult(msgspec.Struct, frozen=True):
+    """The exit status and the output of the pod's program."""
+
+    status: int
+    said: str = ""
+    view: str = ""
+    """What was printed in the image of the view."""
+
+
+def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
+    """Return the metadata of all that is made for a probe."""
+    return {
+        "name": name,
+        "namespace": settings.namespace,
+        "labels": {**labels_for(settings.object_labels), **tags.labels(name)},
+        "annotations": {HOSTS: PROBE},
+    }
+
+
+def render_probe(
+    name: str,
+    lead: LeadIdentity,
+    settings: PodSettings,
+    tags: Tags,
+    guest: Guest | None = None,
+) -> Manifest:
+    """Return the Job. Raises Refused.
+
+    It requests nodes of the first offer. With a guest it is suspended until it owns
+    what its pod mounts.
+    """
+    table = next(iter(settings.offers.values()))
+    meta = probe_meta(name, settings, tags)
+    spec = _pod_spec(lead, table, settings)
+    if guest is not None:
+        spec = _for_guest(spec, name, lead, settings, guest)
+    template: Manifest = {
+        "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
+        "spec": spec,
+    }
+    overlays = map(without_containers, (settings.pod, table.pod))
+    made: Manifest = {
+        "completions": 1,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": round(deadline_of(settings)) + _GRACE_S,
+        "ttlSecondsAfterFinished": _KEPT_S,
+        "template": merge_pod(template, *overlays),
+        **({"suspend": True} if guest else {}),
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": made}
+
+
+def _for_guest(
+    spec: Manifest, name: str, lead: LeadIdentity, settings: PodSettings, guest: Guest
+) -> Manifest:
+    """Return the pod's spec with what a follower has for guests' jobs."""
+    table = next(iter(settings.offers.values()))
+    (container,) = spec["containers"]
+    shell, option, lines, own = container["command"]
+    told = lines.replace(_KEEP, _KEEP + guest_probe.script(guest, lead), 1)
+    mounts = [
+        *container["volumeMounts"],
+        *multi_user_mounts(settings),
+        *munge_mounts(settings),
+        *storage_mounts(settings),
+        *guest_probe.credential_mount(guest),
+    ]
+    command = [shell, option, told, own]
+    kept = job.volumes(name, table, settings)
+    return {
+        **spec,
+        "initContainers": first_containers(settings),
+        "containers": [{**container, "command": command, "volumeMounts": mounts}],
+        "volumes": [*kept, *guest_probe.credential_volume(name, guest)],
+    }
+
+
+def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> Manifest:
+    flux = "" if lead.follower_module else settings.flux
+    python = [flux, "python"] if flux else [settings.python]
+    # With a view it is an init container that looks for Flux, in the view's image.
+    container = _container(settings, "" if settings.view else flux)
+    made: Manifest = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        **pod.base(table, settings),
+        "containers": [{**container, "args": tcp.arguments(lead.endpoint, *python)}],
+        "volumes": pod.host_volumes(settings),
+    }
+    if settings.view and flux:
+        made["initContainers"] = [_view_container(container, flux, settings)]
+    if settings.form == "operator" and settings.user is None:
+        # The operator's pods run as the image's user.
+        del made["securityContext"]
+    return made
+
+
+def _container(settings: PodSettings, flux: str) -> Manifest:
+    return {
+        "name": PROBE,
+        **pod.container(settings),
+        "command": ["/bin/sh", "-c", _script(flux) + tcp.SCRIPT, "sh"],
+        # Its output is then in the pod's status also without that file.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "resources": pod.small_resources(),
+        "volumeMounts": pod.host_mounts(settings),
+    }
+
+
+def _view_container(container: Manifest, flux: str, settings: PodSettings) -> Manifest:
+    """Return an init container in the image of the view, else as this container."""
+    command = ["/bin/sh", "-c", f"{_script(flux)}exit 0", "sh"]
+    return {**container, "name": _VIEW, "image": settings.view, "command": command}
+
+
+def _script(flux: str) -> str:
+    """Return lines that print the facts, and have all output kept in the status."""
+    return f"{_KEEP}{follower_facts.script(flux)}"
+
+
+def deadline_of(settings: PodSettings) -> float:
+    """Return how many seconds the pod may wait for a node."""
+    return min(settings.schedule, _LONGEST_S)
+
+
+def result_of(pod: Manifest) -> ProbeResult | None:
+    """Return the result of the pod's program; None if it has not ended."""
+    ended = state_of(pod).get("terminated")
+    if ended is None:
+        return None
+    status, said = ended.get("exitCode", -1), ended.get("message", "")
+    return ProbeResult(status, said, _view_said(pod))
+
+
+def _view_said(pod: Manifest) -> str:
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
+    mine = [found for found in statuses if found.get("name") == _VIEW]
+    ended = [(found.get("state") or {}).get("terminated") or {} for found in mine]
+    return "".join(str(state.get("message", "")) for state in ended)
+
+
+def judge_facts(
+    end: ProbeResult, lead: LeadIdentity, machine: str, guest: Guest | None = None
+) -> Iterator[Finding]:
+    """Yield what the pod found where it ran. `machine` is the lead's (`uname -m`)."""
+    facts, rest = follower_facts.parse(end.said)
+    if facts is not None:
+        yield from follower_facts.judge(facts, lead, machine)
+    found, _ = guest_probe.parse(rest)
+    if found is not None and guest is not None:
+        yield from guest_probe.judge_guest(found, guest, lead)
+    seen, _ = follower_facts.parse(end.view)
+    if seen is not None:
+        # Machine and user are those of the pod.
+        own = msgspec.structs.replace(seen, machine="", user="")
+        yield from follower_facts.judge(own, lead, machine, "view")
+
+
+def judge(end: ProbeResult, endpoint: str) -> Finding:
+    """Return the finding for a result."""
+    _, said = guest_probe.parse(follower_facts.parse(end.said)[1])
+    if "exec format error" in end.said:
+        return wrong(
+            "a pod there cannot run the image: it was built for another kind of"
+            f" machine than the nodes ({end.said.strip()})",
+            "choose nodes of the image's architecture, or an image of the nodes'",
+        )
+    found = tcp.judge(end.status, said, endpoint, "a pod there", "pods")
+    if found.advice == tcp.UNKNOWN:
+        return wrong(found.what, "check that the image runs on those nodes")
+    return found
+
+
+def judge_silence(endpoint: str, seconds: float) -> Finding:
+    """Return the finding for a pod that has run for so long without a result."""
+    return tcp.judge_silence(seconds, endpoint, "a pod there", "pods")

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Makes, keeps, resizes and deletes the objects of bursts."""

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Deletes bursts, and confirms that nothing of one is left.
+
+A Job is deleted in the foreground: it exists until its pods are gone, and all that it
+owns. A MiniCluster cannot be: its operator makes children again while it exists, so one
+that waited for them would exist for ever. An operator that read it just before its end
+makes children after that, which Kubernetes deletes as their owner is gone. So the
+marker of the burst, a ConfigMap, is deleted last, some time after all other objects.
+"""
+
+from __future__ import annotations
+
+from burst.errors import NotFound
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import (
+    CONFIG_MAP,
+    JOB,
+    MINICLUSTER,
+    POD,
+    SERVICE,
+    Kind,
+    Manifest,
+    annotations_of,
+    is_ending,
+    labels_of,
+    name_of,
+)
+from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
+from burst.kits.pods.names import (
+    ALONE_SINCE,
+    HOSTS,
+    JOB_NAME,
+    LEAVING,
+    Tags,
+    first_of,
+    is_name,
+)
+from burst.kits.pods.settings import PodSettings
+from burst.model.burst import BurstId
+
+_OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
+METADATA_ONLY = CONFIG_MAP, SERVICE
+"""What they contain is not needed."""
+
+
+def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
+    """Return the kinds that are listed; first the one that owns all others.
+
+    A Job that is gone owns nothing any more but pods that are ending, if it was deleted
+    in the background. Of a MiniCluster the operator may make more.
+    """
+    return _OPERATOR_KINDS if settings.form == "operator" else (JOB, POD)
+
+
+def find_ours(
+    cluster: Cluster, settings: PodSettings, labels: dict[str, str]
+) -> list[Manifest]:
+    """Return all objects with these labels, by one list of each kind."""
+    return [
+        item
+        for kind in kinds_of(settings)
+        if may_exist(cluster, settings, kind)
+        for item in cluster.find(
+            kind, settings.namespace, labels, metadata_only=kind in METADATA_ONLY
+        )
+    ]
+
+
+def may_exist(cluster: Cluster, settings: PodSettings, kind: Kind) -> bool:
+    """Return whether there can be objects of the kind.
+
+    Before the operator of `operator_yaml` is installed there can be no MiniCluster.
+    Without `operator_yaml` a missing kind is an error, which a list of it raises.
+    """
+    ours_to_bring = kind == MINICLUSTER and bool(settings.operator_yaml)
+    return not ours_to_bring or cluster.serves(kind)
+
+
+class Reaper:
+    """Deletes the objects of one provider of one owner."""
+
+    def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._tags = tags
+        self._parent = kinds_of(settings)[0]
+
+    def reap(self, burst_id: BurstId, now: float, *, force: bool = False) -> None:
+        """Delete all objects of the burst. Raises NotFound once there are none.
+
+        `force`: pods that are being deleted are not waited for.
+        """
+        left = self._remains(burst_id) if is_name(burst_id) else []
+        if not left:
+            raise NotFound(
+                f"nothing of {burst_id} is left in namespace {self._settings.namespace}"
+            )
+        self._delete(left, now, force=force)
+
+    def reap_part(self, burst_id: BurstId, name: str, now: float) -> None:
+        """Delete the part of that name, which a growth has added, or go on deleting."""
+        left = [i for i in self._remains(burst_id) if name in _parts_of(i)]
+        for marker in filter(self._is_marker, left):
+            if LEAVING not in annotations_of(marker):
+                # It is listed until all that the operator made is gone, too.
+                noted = {LEAVING: annotations_of(marker).get(HOSTS, "")}
+                self._cluster.merge(marker, {"metadata": {"annotations": noted}})
+        self._delete(left, now)
+
+    def _delete(self, left: list[Manifest], now: float, *, force: bool = False) -> None:
+        if self._parent == MINICLUSTER:
+            markers = [item for item in left if self._is_marker(item)]
+            alone = len(left) == len(markers)
+            if [m for m in markers if not (alone and self._is_settled(m, now))]:
+                left = [item for item in left if item not in markers]
+        for item in self._deletable(left):
+            if not is_ending(item):
+                waits = item["kind"] == JOB.name
+                self._cluster.delete(item, "Foreground" if waits else "Background")
+        ours = filter(self._tags.own, left)
+        pods = (item for item in ours if item["kind"] == POD.name)
+        delete_stuck(self._cluster, pods, now, force=force)
+
+    def _remains(self, burst_id: BurstId) -> list[Manifest]:
+        """Return the objects that a burst still has, by its labels and by its name.
+
+        They are read by name too: a proxy may answer a list from its cache, and an
+        object that is missed would not be deleted. Objects that the operator makes do
+        not have our labels.
+        """
+        left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
+        listed = {(item["kind"], name_of(item)) for item in left}
+        ours = [item for item in left if self._tags.own(item)]
+        named = {name for item in ours for name in _parts_of(item)}
+        parts = {burst_id, *(name for name in named if first_of(burst_id, name))}
+        for part in sorted(parts):
+            for kind, name in self._names(part):
+                known = may_exist(self._cluster, self._settings, kind)
+                if (kind.name, name) in listed or not known:
+                    continue
+                item = self._cluster.get(
+                    kind, self._settings.namespace, name, metadata_only=kind != JOB
+                )
+                if item is None:
+                    continue
+                item, own = self._with_labels(item)
+                if kind == self._parent and not own:
+                    break  # another owner's burst, as are its children
+                if own or _made_for(item, part):
+                    left.append(item)
+        return left
+
+    def _with_labels(self, item: Manifest) -> tuple[Manifest, bool]:
+        """Return an object, and whether it is ours.
+
+        A person may have taken labels from it. Those of a Job's pods nobody can change.
+        """
+        template = (item.get("spec") or {}).get("template") or {"metadata": {}}
+        ours = self._parent == JOB and self._tags.own(template)
+        if self._tags.own(item) or not ours:
+            return item, self._tags.own(item)
+        labels = {**labels_of(item), **self._tags.labels()}
+        meta = {**item["metadata"], "labels": labels}
+        return {**item, "metadata": meta}, True
+
+    def _names(self, name: str) -> list[tuple[Kind, str]]:
+        if self._parent == JOB:
+            return [(JOB, name)]
+        kinds = MINICLUSTER, JOB, CONFIG_MAP, SERVICE
+        return [*((kind, name) for kind in kinds), (CONFIG_MAP, f"{name}-entrypoint")]
+
+    def _is_marker(self, item: Manifest) -> bool:
+        return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
+
+    def _deletable(self, left: list[Manifest]) -> list[Manifest]:
+        """Return what to delete: parents first, with which children are deleted."""
+        parents = [item for item in left if item["kind"] == self._parent.name]
+        if parents:
+            children = (self._parent.name, JOB.name, POD.name)
+            left = [*parents, *(i for i in left if i["kind"] not in children)]
+        return [item for item in left if self._tags.own(item)]
+
+    def _is_settled(self, marker: Manifest, now: float) -> bool:
+        """Return whether the marker was the only object left for `settle`.
+
+        If that was not known, write the present time into it.
+        """
+        since = annotations_of(marker).get(ALONE_SINCE)
+        if since is not None:
+            return now - float(since) >= self._settings.settle
+        noted = {"annotations": {ALONE_SINCE: f"{now:.3f}"}}
+        self._cluster.merge(marker, {"metadata": noted})
+        return False
+
+
+def _parts_of(manifest: Manifest) -> set[str]:
+    """Return the names of parts that an object may be of: its own, and its owners'."""
+    owners = manifest["metadata"].get("ownerReferences") or []
+    job = labels_of(manifest).get(JOB_NAME, "")
+    return {name_of(manifest), job, *(owner["name"] for owner in owners)}
+
+
+def _made_for(manifest: Manifest, name: str) -> bool:
+    """Return whether the operator made it for the MiniCluster of this name."""
+    owners = manifest["metadata"].get("ownerReferences") or []
+    return any(
+        (owner["kind"], owner["name"]) == (MINICLUSTER.name, name) for owner in owners
+    )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""Has bursts grow and shrink.
+
+A growth is a Job or MiniCluster of its own, with the further hosts. So a pod's host is
+in a ConfigMap that never changes, of which no kubelet can have an earlier version; a
+quota judges a growth as it does a burst; and a burst of MiniClusters can grow, although
+the operator fixes the scripts and the largest size of one when it makes its pods. The
+first Job does not own it: jobs run on a growth whatever becomes of the first Job.
+
+A shrink deletes whole parts from the last one on, and takes the last pods of the one
+that remains in part: an indexed Job is elastic, and ends its highest indices first.
+Hosts and size of it change in one request. The hosts that left are noted at it until no
+pod of them exists; so they are listed, also if the Job makes one late.
+
+Source: the Kubernetes documentation, "Jobs", elastic indexed Jobs (since 1.27), and
+`controllers/flux/scale.go` of the Flux Operator as of 2026 (commit 0d75cef8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from burst.errors import NotFound, SpecRefused, Transient
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import (
+    CONFIG_MAP,
+    JOB,
+    MINICLUSTER,
+    POD,
+    SERVICE,
+    Manifest,
+    is_ending,
+    labels_of,
+    name_of,
+)
+from burst.kits.pods.lifecycle.creator import Creator, OtherHosts
+from burst.kits.pods.lifecycle.reaper import Reaper, find_ours, kinds_of
+from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
+from burst.kits.pods.names import (
+    HOSTS,
+    ID,
+    KUEUE_QUEUE,
+    LEAVING,
+    SPEC,
+    Tags,
+    first_of,
+    hosts_of,
+    is_name,
+    leaving_of,
+    spec_hash,
+)
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart, is_incomplete
+from burst.kits.pods.template import pod
+from burst.kits.pods.template.render import render
+from burst.model.ranks import format_hostlist
+from burst.provider import BurstSpec
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def can_resize(settings: PodSettings) -> bool:
+    """Return whether bursts of these settings can grow and shrink.
+
+    Kueue stops a Job whose size is changed, and with it the followers that stay.
+    """
+    return not settings.queue
+
+
+class Resizer:
+    """Resizes bursts of one owner in one namespace."""
+
+    def __init__(
+        self, cluster: Cluster, settings: PodSettings, tags: Tags, creator: Creator
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._tags = tags
+        self._creator = creator
+        self._reaper = Reaper(cluster, settings, tags)
+        self._parent = kinds_of(settings)[0]
+
+    def resize(self, spec: BurstSpec, now: float) -> None:
+        """Make or delete what the burst has not, or no more; see `Resizable`."""
+        found = self._find(spec)
+        have, size = found.hosts, len(spec.hosts)
+        both = min(len(have), size)
+        if not both or have[:both] != spec.hosts[:both]:
+            raise OtherHosts(str(spec.burst_id))
+        if len(have) != size:
+            self._check_queue(spec, found)
+        if size > len(have):
+            # Before anything is made: the size of the whole.
+            pod.offer_table_for(spec, self._settings)
+        self._go_on_deleting(spec, found, now)
+        for part in found.parts:
+            if 0 < size - part.first < len(part.hosts):
+                self._cut(spec, part)
+        if size >= len(have):
+            self._grow(spec, found, now)
+
+    def provision_again(self, spec: BurstSpec, now: float) -> None:
+        """Make what is missing of a burst that was resized, if it has these hosts."""
+        found = self._find(spec)
+        if found.hosts != spec.hosts:
+            raise OtherHosts(str(spec.burst_id))
+        self._grow(spec, found, now)
+
+    def _find(self, spec: BurstSpec) -> BurstObjects:
+        """Return what exists of the burst. Raises NotFound, Transient, SpecRefused."""
+        name = spec.burst_id
+        if spec.program is not None:
+            raise SpecRefused(f"{name} is isolated, and keeps its size")
+        if not is_name(name):
+            raise NotFound(f"nothing of {name} exists")
+        # By its name first, as a proxy may answer a list from its cache.
+        main = self._cluster.get(self._parent, self._settings.namespace, name)
+        own = main is not None and self._tags.own(main)
+        listed = find_ours(self._cluster, self._settings, self._tags.labels(name))
+        if main is None or not own or labels_of(main).get(ID) != name:
+            if listed:
+                raise Transient(f"{name} is being deleted", "wait for its end")
+            namespace = self._settings.namespace
+            raise NotFound(f"nothing of {name} exists in namespace {namespace}")
+        uid = main["metadata"]["uid"]
+        others = (item for item in listed if item["metadata"]["uid"] != uid)
+        found = BurstObjects(name, (main, *others))
+        if is_ending(main):
+            raise Transient(f"{name} is being reaped", "wait for its end")
+        if not found.is_complete:
+            raise Transient(f"{name} is not complete", "wait for its provision")
+        return found
+
+    def _check_queue(self, spec: BurstSpec, found: BurstObjects) -> None:
+        parents = found.of(JOB.name, MINICLUSTER.name)
+        if any(KUEUE_QUEUE in labels_of(parent) for parent in parents):
+            raise SpecRefused(
+                f"{spec.burst_id} is in a queue of Kueue, which stops a Job whose size"
+                " is changed",
+                "set `queue` of the provider, whose bursts then keep their size",
+            )
+
+    def _go_on_deleting(self, spec: BurstSpec, found: BurstObjects, now: float) -> None:
+        """Delete the parts behind the last host, and what others have left."""
+        size, live = len(spec.hosts), {part.name for part in found.parts}
+        for name in found.growths:
+            behind = first_of(spec.burst_id, name) >= size
+            if behind or (name not in live and not _is_begun(name, found, spec)):
+                self._reaper.reap_part(spec.burst_id, name, now)
+        self._end_pods(found, now)
+
+    def _end_pods(self, found: BurstObjects, now: float) -> None:
+        """End the pods of hosts that left, and note once there are none."""
+        leaving = set(found.leaving)
+        pods = [p for p in found.of(POD.name) if found.host_of(p) in leaving]
+        for each in pods:
+            # A Job deletes those of its highest indices that run, not those that ended.
+            ended = (each.get("status") or {}).get("phase") in _FINISHED
+            if ended and not is_ending(each):
+                self._cluster.delete(each, "Background")
+        delete_stuck(self._cluster, pods, now)
+        there = {found.host_of(each) for each in pods}
+        for parent in found.of(self._parent.name):
+            left = leaving_of(parent)
+            if left and there.isdisjoint(left) and not is_ending(parent):
+                noted: Manifest = {"annotations": {LEAVING: None}}
+                self._cluster.merge(parent, {"metadata": noted})
+
+    def _cut(self, spec: BurstSpec, part: BurstPart) -> None:
+        """Take a part's last hosts, of which pods exist for a while."""
+        count = len(spec.hosts) - part.first
+        stay = _slice(spec, part.first, part.first + count)
+        leave = part.hosts[count:]
+        (parent,) = (p for p in part.parents if hosts_of(p))
+        self._delete_services(spec, leave)
+        left = tuple(dict.fromkeys((*leaving_of(parent), *leave)))
+        noted = {
+            SPEC: spec_hash(stay),
+            HOSTS: format_hostlist(stay.hosts),
+            LEAVING: format_hostlist(left),
+        }
+        size: Manifest = {"completions": count, "parallelism": count}
+        if self._parent == MINICLUSTER:
+            size = {"size": count}
+        change = {"metadata": {"annotations": noted}, "spec": size}
+        self._cluster.merge(parent, change)
+
+    def _delete_services(self, spec: BurstSpec, hosts: Collection[str]) -> None:
+        """Delete those of `names`, which another burst with these hosts is to make."""
+        if not self._settings.names:
+            return
+        ours = self._tags.labels(spec.burst_id)
+        for host in hosts:
+            there = self._cluster.get(
+                SERVICE, self._settings.namespace, host, metadata_only=True
+            )
+            if there is not None and ours.items() <= labels_of(there).items():
+                self._cluster.delete(there, "Background")
+
+    def _grow(self, spec: BurstSpec, found: BurstObjects, now: float) -> None:
+        """Make what is missing of the growths, and one of the hosts that are new."""
+        first = len(found.hosts)
+        if late := set(spec.hosts[first:]).intersection(found.leaving):
+            names = ", ".join(sorted(late))
+            raise Transient(f"{names}: of a shrink, has not ended yet")
+        for part in found.parts:
+            started = self._parent == JOB and not any(map(is_incomplete, part.parents))
+            if part.first and not started:
+                end = part.first + len(part.hosts)
+                self._make(_slice(spec, part.first, end), part.first, now)
+        if first < len(spec.hosts):
+            self._make(_slice(spec, first, len(spec.hosts)), first, now)
+
+    def _make(self, more: BurstSpec, first: int, now: float) -> None:
+        """Make what does not exist of a growth with these hosts."""
+        try:
+            made = render(more, self._settings, self._tags, now, first)
+            self._creator.create(made, more)
+        except OtherHosts as error:
+            raise Transient(error.what, "it was listed as it was before") from error
+
+
+def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:
+    """Tell whether there is just the marker of this growth, which goes on from there.
+
+    One with other hosts was asked for before, and broke off.
+    """
+    named = [i for i in found.objects if i["kind"] != POD.name and name_of(i) == name]
+    more = spec.hosts[first_of(spec.burst_id, name) :]
+    return not any(
+        i["kind"] != CONFIG_MAP.name or leaving_of(i) or hosts_of(i) != more
+        for i in named
+    )
+
+
+def _slice(spec: BurstSpec, first: int, end: int) -> BurstSpec:
+    """Return the spec of some of its hosts."""
+    hosts, ranks = spec.hosts[first:end], spec.ranks[first:end]
+    return msgspec.structs.replace(spec, hosts=hosts, ranks=ranks)

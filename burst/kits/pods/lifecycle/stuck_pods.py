@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Pods that are being deleted and do not end, as their node is dead.
+
+A pod is gone once its kubelet says so, so one on a dead node stays, and with it its
+Job, the burst and the burst's ranks. Its object is deleted without the kubelet only if
+the node is gone or not ready, or if a person says so: a broker that goes on running
+there would take the rank from a later one.
+
+Source: the Kubernetes documentation, "Force Delete StatefulSet Pods" and "Nodes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from burst.errors import ProviderError
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import NODE, Manifest, is_ending
+from burst.kits.pods.status.pod_status import seconds_of
+
+# Seconds after the end of its grace period at which a pod is overdue. A kubelet ends a
+# pod within seconds of that; clocks may differ.
+_OVERDUE_S = 60.0
+
+
+def is_overdue(pod: Manifest, now: float) -> bool:
+    """Return whether the pod should have ended a while ago."""
+    ends = str(pod["metadata"].get("deletionTimestamp") or "")
+    return bool(ends) and now - seconds_of(ends) > _OVERDUE_S
+
+
+def node_of(pod: Manifest) -> str:
+    """Return the name of the pod's node; empty if it has none."""
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def delete_stuck(
+    cluster: Cluster, pods: Iterable[Manifest], now: float, *, force: bool = False
+) -> None:
+    """Delete the objects of pods that are overdue on dead nodes; `force`: of all.
+
+    Of those that are being deleted. Where the credentials may not get nodes, nothing
+    is done without `force`. Raises Transient, Refused.
+    """
+    dead: dict[str, bool] = {}
+    for pod in pods:
+        if not is_ending(pod):
+            continue
+        node = node_of(pod)
+        if not force:
+            if not (node and is_overdue(pod, now)):
+                continue
+            if node not in dead:
+                dead[node] = _is_dead(cluster, node)
+        if force or dead[node]:
+            cluster.delete(pod, "Background", grace=0)
+
+
+def _is_dead(cluster: Cluster, name: str) -> bool:
+    try:
+        node = cluster.get(NODE, "", name)
+    except ProviderError:
+        # Most often a right that lacks, which is optional. The pod stays, and the
+        # status says what a person can do.
+        return False
+    if node is None:
+        return True
+    conditions = (node.get("status") or {}).get("conditions") or []
+    ready = (c.get("status") for c in conditions if c.get("type") == "Ready")
+    return next(ready, "Unknown") != "True"

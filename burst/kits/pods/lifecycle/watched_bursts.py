@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The objects of all bursts of one provider of one owner, kept by watches."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from burst.decode import from_json
+from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest
+from burst.kits.kube.selection import Selection
+from burst.kits.kube.watched_kind import Changes, WatchedKind
+from burst.kits.pods.lifecycle.reaper import METADATA_ONLY, kinds_of, may_exist
+from burst.kits.pods.names import ID, Tags
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.burst_objects import BurstObjects
+from burst.kits.pods.status.kept_fields import KeptObject
+from burst.model.burst import BurstId
+
+# When one was deleted without a grace period, of which no time is told.
+_AT_ONCE = "1970-01-01T00:00:00Z"
+
+_Key = tuple[str, str]
+"""Kind and name of an object."""
+
+
+class WatchedBursts:
+    """Keeps the objects as short JSON, and has watches say what changed."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: PodSettings,
+        tags: Tags,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._labels = tags.labels()
+        self._clock = clock
+        self._watched: dict[Kind, WatchedKind[KeptObject]] = {}
+        self._kept: dict[BurstId, dict[_Key, bytes]] = {}
+        self._burst_of: dict[_Key, BurstId] = {}
+        self._former: dict[BurstId, dict[_Key, bytes]] = {}
+        """The last pod that is gone, by the hosts of its Job and its index there."""
+        self._changed: set[BurstId] = set()
+        self._expected: queue.SimpleQueue[tuple[BurstId, bool]] = queue.SimpleQueue()
+        """What other threads have made meanwhile, and whether it is listed anew."""
+        self._awaited: set[BurstId] = set()
+        """Those of them for which nothing was read without an error yet."""
+        self._anew: set[BurstId] = set()
+        """Those of them that are listed even if they are known."""
+
+    def refresh(self) -> set[BurstId]:
+        """Read; return the bursts that changed, came or went since the last time.
+
+        Raises Transient, Refused. What was read before must not be used then.
+        """
+        while not self._expected.empty():
+            burst, anew = self._expected.get()
+            (self._anew if anew else self._awaited).add(burst)
+        self._read()
+        for burst in self._anew | (self._awaited - self._kept.keys()):
+            # A watch may be a moment late, which a list is not.
+            self._list(burst)
+        self._awaited.clear()
+        self._anew.clear()
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def ids(self) -> list[BurstId]:
+        """Return all bursts, in order."""
+        return sorted(self._kept)
+
+    def objects(self, burst: BurstId) -> BurstObjects:
+        """Return those of a burst, with the fields of `KeptObject`."""
+        kept, gone = self._kept[burst], self._former.get(burst, {})
+        found = BurstObjects(burst, tuple(_manifest(key, kept[key]) for key in kept))
+        former = {key: _manifest((POD.name, ""), gone[key]) for key in gone}
+        for key, pod in former.items():
+            if found.ending or found.host_of(pod) not in found.hosts:
+                del gone[key]  # it left, which is no loss
+        left = tuple(pod for key, pod in former.items() if key in gone)
+        return msgspec.structs.replace(found, former=left)
+
+    def expect(self, burst: BurstId, *, anew: bool = False) -> None:
+        """Note that the burst was provisioned: the next read must have it.
+
+        With `anew` it was changed: the next read lists it.
+        """
+        self._expected.put((burst, anew))
+
+    def close(self) -> None:
+        """Close the connections of all watches."""
+        for watched in self._watched.values():
+            watched.close()
+
+    def _read(self) -> None:
+        for kind in kinds_of(self._settings):
+            if kind not in self._watched:
+                if not may_exist(self._cluster, self._settings, kind):
+                    continue
+                self._watched[kind] = self._watch(kind)
+            self._apply(kind, self._watched[kind].changes())
+
+    def _list(self, burst: BurstId) -> None:
+        """Add the objects of one burst. What the watches tell of it later is no less.
+
+        They go on from before this list, so that what has gone since is told, too.
+        """
+        for kind in self._watched:
+            selected = self._selection(kind, {**self._labels, ID: burst})
+            listed, _ = self._cluster.find_as(KeptObject, selected)
+            for item in listed:
+                self._put(kind, item)
+
+    def _watch(self, kind: Kind) -> WatchedKind[KeptObject]:
+        selected = self._selection(kind, self._labels)
+        return WatchedKind(self._cluster, selected, KeptObject, self._clock)
+
+    def _selection(self, kind: Kind, labels: Mapping[str, str]) -> Selection:
+        # A MiniCluster's containers are of another form than a pod's.
+        bare = kind in (*METADATA_ONLY, MINICLUSTER)
+        return Selection(kind, self._settings.namespace, labels, metadata_only=bare)
+
+    def _apply(self, kind: Kind, changes: Changes[KeptObject]) -> None:
+        if changes.listed is not None:
+            there = {(kind.name, item.metadata.name) for item in changes.listed}
+            for key in [key for key in self._burst_of if key[0] == kind.name]:
+                if key not in there:
+                    self._drop(key)
+            for item in changes.listed:
+                self._put(kind, item)
+        for exists, item in changes.later:
+            key = kind.name, item.metadata.name
+            if exists:
+                self._put(kind, item)
+            elif self._is_kept(key, item):
+                # Else another one of that name was listed meanwhile.
+                self._drop(key, item)
+
+    def _put(self, kind: Kind, item: KeptObject) -> None:
+        key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
+        if self._burst_of.get(key, burst) != burst:
+            self._drop(key)
+        if not burst:
+            return  # It has our labels but no burst's, so it was not made by us.
+        kept = msgspec.json.encode(item)
+        found = self._kept.setdefault(burst, {})
+        if found.get(key) != kept:
+            found[key] = kept
+            self._burst_of[key] = burst
+            self._changed.add(burst)
+
+    def _is_kept(self, key: _Key, item: KeptObject) -> bool:
+        burst = self._burst_of.get(key)
+        if burst is None:
+            return False
+        kept = from_json(self._kept[burst][key], KeptObject)
+        return kept.metadata.uid == item.metadata.uid
+
+    def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
+        """Forget an object; `last` is how it was at its end, if that was told."""
+        burst = self._burst_of.pop(key, None)
+        if burst is None:
+            return
+        kept = self._kept[burst].pop(key)
+        if key[0] == POD.name:
+            pod = last or from_json(kept, KeptObject)
+            if last is not None and not last.metadata.deletion_timestamp:
+                pod.metadata.deletion_timestamp = _AT_ONCE
+            gone = self._former.setdefault(burst, {})
+            gone[pod.place] = msgspec.json.encode(pod)
+        if not self._kept[burst]:
+            del self._kept[burst]
+            self._former.pop(burst, None)
+        self._changed.add(burst)
+
+
+def _manifest(key: _Key, kept: bytes) -> Manifest:
+    found: Manifest = msgspec.json.decode(kept)
+    kind = KINDS[key[0]]
+    return {"spec": {}, **found, "apiVersion": kind.api, "kind": kind.name}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""What the autoscaler of a cluster did for pods or to them, by the events it leaves.
+
+Sources: the events of kubernetes/autoscaler (processors/status,
+core/scaledown/actuation), and of kubernetes-sigs/karpenter (pkg/events/reason.go,
+provisioning/scheduling, node/termination), which EKS Auto Mode and AKS run, too.
+Of nodes and node claims Karpenter tells elsewhere, where the daemon may not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from burst.kits.kube.kinds import POD, Manifest, name_of
+from burst.kits.pods.lifecycle.stuck_pods import node_of
+from burst.kits.pods.status.pod_status import PodStatus, seconds_of
+from burst.kits.pods.status.warnings import ObjectWarning, Warnings
+from burst.model.decision import clock_time
+from burst.provider import Phase
+
+# By what their texts begin with: the scheduler and the kubelet have events of the
+# reasons FailedScheduling and Evicted, too, with other messages.
+_ADDS = {
+    "TriggeredScaleUp: ": "the autoscaler adds nodes",
+    "NotTriggerScaleUp: ": "the autoscaler adds no node",
+    "FailedScaleUp: ": "the autoscaler could not add a node",
+    "Nominated: ": "Karpenter has chosen a node for it, which may have to boot",
+    "FailedScheduling: Failed to schedule pod": "Karpenter adds no node",
+}
+_TAKES = {
+    "ScaleDown: ": "the autoscaler took its node away",
+    "Disrupted: ": "Karpenter took its node away",
+    "Evicted: Evicted pod": "Karpenter took its node away",
+}
+# What words of cluster-autoscaler's mean for who waits.
+_HINTS = (
+    ("max node group size reached", "raise the largest size of a node group"),
+    ("max cluster", "raise the limits of the whole cluster"),
+    (
+        "in backoff after failed scale-up",
+        "it tries again after minutes, up to half an hour; the cloud's log says why it"
+        " failed before",
+    ),
+)
+# The next pod is made once the one before it has ended: within its grace period.
+_FOLLOWS_S = 60.0
+
+
+def note_autoscaler(
+    status: PodStatus, prefix: str, best: Manifest | None, warnings: Warnings
+) -> PodStatus:
+    """Return the status of a follower that waits, with what an autoscaler did last.
+
+    Its pod `best` may wait for a node, or follow one that lost its node: `prefix` is
+    what the names of both begin with.
+    """
+    if status.phase is not Phase.PENDING:
+        return status
+    made = seconds_of(best["metadata"].get("creationTimestamp", "")) if best else 0.0
+    found = [_last(_TAKES, _of_pods(warnings, prefix), made - _FOLLOWS_S)]
+    if best is not None and not node_of(best):
+        own = warnings.get((POD.name, name_of(best)), ())
+        found.append(_last(_ADDS, own, 0.0))
+    why = "; ".join(filter(None, (status.why, *found)))
+    return msgspec.structs.replace(status, why=why)
+
+
+def _of_pods(warnings: Warnings, prefix: str) -> list[ObjectWarning]:
+    """Return what events say of pods of these names, in order of time."""
+    return sorted(
+        warning
+        for (kind, name), about in warnings.items()
+        for warning in about
+        if kind == POD.name and name.startswith(prefix)
+    )
+
+
+def _last(
+    words: Mapping[str, str], warnings: Iterable[ObjectWarning], since: float
+) -> str:
+    """Return what the last event of such words says, if it is no older; else nothing.
+
+    Of equal events it is told when the first was, as that stays as it is.
+    """
+    told = ""
+    for warning in warnings:
+        what = next((w for begin, w in words.items() if warning.begins(begin)), "")
+        if what and warning.last >= since:
+            told = f"{what} (since {clock_time(warning.first)}): {warning.text}"
+    return told + "".join(f"; {hint}" for words, hint in _HINTS if words in told)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Which log a broker writes, and the logs of brokers that have ended.
+
+A container that was started again has another log, so a log is known by the uid of its
+pod and the number of restarts. That of a broker that has ended does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from burst.kits.kube.kinds import Manifest, name_of
+from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.pods.template.containers import container_of, container_status_of
+
+
+class ContainerLog(msgspec.Struct, frozen=True):
+    """The log of the broker in a pod since it was started last."""
+
+    key: str
+    """Another one for another log."""
+    pod: str
+    container: str
+    started: float = 0.0
+    """When the broker that runs was started, in seconds since the epoch; else 0."""
+
+
+def log_of(pod: Manifest) -> ContainerLog:
+    """Return which log it is."""
+    status = container_status_of(pod)
+    running = (status.get("state") or {}).get("running") or {}
+    return ContainerLog(
+        key=f"{pod['metadata'].get('uid', '')}/{status.get('restartCount', 0)}",
+        pod=name_of(pod),
+        container=str(container_of(pod).get("name", "")),
+        started=seconds_of(running.get("startedAt") or ""),
+    )
+
+
+def running_logs(pods: Iterable[Manifest]) -> tuple[ContainerLog, ...]:
+    """Return the logs of those pods whose brokers run."""
+    return tuple(
+        log_of(pod)
+        for pod in pods
+        if "running" in (container_status_of(pod).get("state") or {})
+    )
+
+
+class EndedLogs:
+    """Logs that have ended: each is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._before: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Begin a round: what is not asked for in it is forgotten with the next."""
+        self._before, self._known = self._known, {}
+
+    def get(self, log: ContainerLog, read: Callable[[ContainerLog], str]) -> str:
+        """Return the log. `read` is called if it is not known, and may raise.
+
+        An empty one is not kept, as its node may not have told it yet.
+        """
+        text = self._known.get(log.key) or self._before.get(log.key) or read(log)
+        if text:
+            self._known[log.key] = text
+        return text

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The status of an isolated burst, from its objects. Pure: no clock, no request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from burst.decode import from_json
+from burst.kits.kube.kinds import (
+    JOB,
+    POD,
+    Manifest,
+    annotations_of,
+    is_ending,
+    name_of,
+)
+from burst.kits.pods.names import PROGRAM
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.burst_objects import BurstObjects, index_of
+from burst.kits.pods.status.pod_status import disruption_of, end_words, last_words
+from burst.kits.pods.template import isolated
+from burst.kits.pods.template.containers import container_status_of, state_of
+from burst.model.ranks import parse_idset
+from burst.provider import OUTPUT_MOST, BurstStatus, Failure, InstanceStatus, Phase
+
+
+class _Result(msgspec.Struct, frozen=True):
+    exit_status: int
+
+
+def program_of(found: BurstObjects) -> str:
+    """Return the kind of program of an isolated burst; empty for one that joins."""
+    said = (annotations_of(item).get(PROGRAM, "") for item in found.objects)
+    return next(filter(None, said), "")
+
+
+def lead_pod(found: BurstObjects) -> Manifest | None:
+    """Return the pod of the instance's lead, which its Job makes only once."""
+    return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
+
+
+def exit_status_of(found: BurstObjects) -> int | None:
+    """Return the program's exit status; None if it runs, or if that is not known."""
+    pod = lead_pod(found)
+    ended = state_of(pod).get("terminated") or {} if pod else {}
+    if program_of(found) != "job":
+        # It writes no result: a user has shut the instance down, or it failed.
+        return ended.get("exitCode")
+    try:
+        return from_json(ended.get("message", ""), _Result).exit_status
+    except msgspec.MsgspecError:
+        return None
+
+
+def failed_pod(found: BurstObjects) -> Manifest | None:
+    """Return the pod that failed: the lead's, or another before the lead was ready."""
+    lead = lead_pod(found)
+    if lead is not None and _has_ended(lead):
+        return lead
+    if lead is not None and _is_ready(lead):
+        return None  # the instance itself handles a lost node
+    return next(filter(_has_failed, found.of(POD.name)), None)
+
+
+def describe_instance(
+    found: BurstObjects, base: BurstStatus, log: str | None, settings: PodSettings
+) -> BurstStatus:
+    """Return the status of an isolated burst.
+
+    `base` is the status that the same objects give for any burst. `log` is that of the
+    pod that failed or, once the program has ended, of the lead's; None if it cannot be
+    read now.
+    """
+    status = exit_status_of(found)
+    lead = lead_pod(found)
+    instance = InstanceStatus(
+        online=lead is not None and _is_ready(lead),
+        access=_access(found, lead, settings),
+        exit_status=None if log is None else status,
+        output=bounded(log) if log is not None and status is not None else "",
+    )
+    found_phase, why, kind = base.phase, base.why, base.failure
+    if base.phase is not Phase.ENDING:
+        failure = "" if status is not None else _failure(found, log or "")
+        if failure:
+            found_phase, why = Phase.FAILED, failure
+            taken = any(follower.reclaimed for follower in base.followers)
+            kind = Failure.RECLAIMED if taken else kind
+        elif status is not None or _is_only_leaving(found, base):
+            found_phase, why, kind = Phase.RUNNING, "", Failure.OTHER
+    return msgspec.structs.replace(
+        base, phase=found_phase, why=why, failure=kind, instance=instance
+    )
+
+
+def bounded(log: str) -> str:
+    """Return the output, or a note and its end if it is too long to be kept."""
+    data = log.encode()
+    if len(data) <= OUTPUT_MOST:
+        return log
+    # The note counts too.
+    note = f"[{len(data)} bytes; this is the end]\n"
+    end = data[-(OUTPUT_MOST - len(note)) :].decode(errors="ignore")
+    return note + end
+
+
+def _failure(found: BurstObjects, log: str) -> str:
+    """Return why there will be no result; empty while there may be one."""
+    pod = failed_pod(found)
+    if pod is not None:
+        disrupted = disruption_of(pod)
+        if disrupted:
+            return f"{name_of(pod)} {disrupted}"
+        how = end_words(pod, state_of(pod).get("terminated") or {})
+        words = last_words(log) or "its log is empty"
+        return f"{name_of(pod)} ended without a result: {how}: {words}"
+    if _is_lead_counted(found):
+        return "the pod of its lead was deleted before it had a result"
+    return ""
+
+
+def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
+    """Tell whether pods have failed only because the instance is shutting down.
+
+    Then the lead's pod, which ends last, still runs.
+    """
+    lead = lead_pod(found)
+    running = lead is not None and "running" in state_of(lead) and not is_ending(lead)
+    return base.phase is Phase.FAILED and running
+
+
+def _is_lead_counted(found: BurstObjects) -> bool:
+    """Tell whether the Job counts the lead's pod as ended, and the pod is deleted."""
+    for made in found.of(JOB.name):
+        status = made.get("status") or {}
+        for key in ("completedIndexes", "failedIndexes"):
+            if 0 in parse_idset(status.get(key) or ""):
+                return lead_pod(found) is None
+    return False
+
+
+def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -> str:
+    if lead is None:
+        return ""
+    command = isolated.access(settings.namespace, name_of(lead), settings)
+    if program_of(found) == "service":
+        return f"{isolated.address(found.id, settings)} (and {command})"
+    return command
+
+
+def _is_ready(pod: Manifest) -> bool:
+    """Return whether its broker is ready, whatever else the pod consists of."""
+    return bool(container_status_of(pod).get("ready"))
+
+
+def _has_ended(pod: Manifest) -> bool:
+    """Return whether its broker has ended, which is never started again.
+
+    A pod whose node failed may say so only for the whole pod.
+    """
+    return "terminated" in state_of(pod) or _phase(pod) in ("Failed", "Succeeded")
+
+
+def _has_failed(pod: Manifest) -> bool:
+    ended = state_of(pod).get("terminated") or {}
+    return bool(ended.get("exitCode")) or _phase(pod) == "Failed"
+
+
+def _phase(pod: Manifest) -> str:
+    return str((pod.get("status") or {}).get("phase", "Pending"))

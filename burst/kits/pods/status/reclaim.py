@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""What ended pods: their nodes or places were taken for others, they were deleted.
+
+Sources: the Kubernetes documentation, "Disruptions" (pod disruption conditions), "Pod
+Priority and Preemption", and KEP-2000 (graceful node shutdown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending, name_of
+from burst.kits.pods.names import SPOT
+from burst.kits.pods.status.pod_status import (
+    PodStatus,
+    disruption_of,
+    end_of_pod,
+    pod_status_of,
+    seconds_of,
+)
+from burst.kits.pods.status.warnings import PREEMPTED, Warnings
+from burst.provider import Phase
+
+# Of a pod: it made way for others.
+_MADE_WAY = ("PreemptionByScheduler", "Preempting")
+# Of its node: it is tainted or drained, as before it is taken away, or it is gone.
+_NODE_LOST = (
+    "DeletionByTaintManager",
+    "EvictionByEvictionAPI",
+    "DeletionByPodGC",
+    "NodeLost",
+)
+# From the kubelet, for a want of memory or disk, too; a node that is shut down in an
+# orderly manner says "in response to imminent node shutdown".
+_BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
+_NO_POD = "has no pod yet"
+_DELETED = "lost its pod, which was deleted, and not by burst"
+_SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
+_FAILED = "had a pod that failed"
+# It was gone from one list to the next.
+_UNSEEN = "lost its pod, and why was not seen"
+# The next pod is made once the one before it has ended: within its grace period.
+_FOLLOWS_S = 60.0
+
+
+def is_reclaimed(pod: Manifest) -> bool:
+    """Tell whether a pod ended as its node or its place was taken back.
+
+    On nodes that are not spot the loss of a node is a failure.
+    """
+    reason, message = end_of_pod(pod)
+    if reason in _MADE_WAY:
+        return True
+    lost = reason in _NODE_LOST or (reason in _BY_NODE and "shutdown" in message)
+    return lost and SPOT in annotations_of(pod)
+
+
+def follower_status(
+    best: Manifest | None, pods: Iterable[Manifest], *, suspended: bool = False
+) -> PodStatus:
+    """Return the status of a follower by its pods, of which one is the best.
+
+    Until another pod runs, what ended the one before shows in that alone, which may be
+    gone. `suspended`: its Job is, by which that deletes its pods: one of ours is not
+    suspended once it was started, so a person did it, or a queue.
+    """
+    status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
+    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
+    if not ended:
+        return status
+    why = disruption_of(ended[-1]) or (_SUSPENDED if suspended else _ended(ended[-1]))
+    reclaimed = any(map(is_reclaimed, ended))
+    if ended[-1] is best:
+        return msgspec.structs.replace(status, lost=why, reclaimed=reclaimed)
+    return _followed(status, why, reclaimed=reclaimed)
+
+
+def has_ended(pod: Manifest) -> bool:
+    """Tell whether a pod ends, or has ended, as a whole."""
+    return is_ending(pod) or (pod.get("status") or {}).get("phase") == "Failed"
+
+
+def _ended(pod: Manifest) -> str:
+    if is_ending(pod):
+        return _DELETED
+    phase = (pod.get("status") or {}).get("phase")
+    return _FAILED if phase == "Failed" else _UNSEEN
+
+
+def _made(pod: Manifest) -> str:
+    return str(pod["metadata"].get("creationTimestamp") or "")
+
+
+def note_preemption(
+    status: PodStatus,
+    prefix: str,
+    best: Manifest | None,
+    others: Iterable[Manifest],
+    warnings: Warnings,
+) -> PodStatus:
+    """Return the status of a follower whose last pod may have made way for others.
+
+    A pod whose broker ends at once is gone before it is seen, but not its event.
+    `best` is the pod that follows it, and `prefix` what the names of both begin with.
+    An event is there for an hour: it tells nothing once another pod has followed, such
+    as one of `others`, which are or were pods of the burst, or `best` if it has begun.
+    """
+    if status.phase is not Phase.PENDING or status.reclaimed:
+        return status
+    if status.lost not in ("", _UNSEEN):
+        return status
+    been = [pod for pod in others if name_of(pod).startswith(prefix)]
+    since = 0.0
+    if best is not None and _is_waiting(best):
+        since = _made_at(best) - _FOLLOWS_S
+    elif best is not None:
+        been.append(best)
+    last = max(been, key=_made, default=None)
+    since = max(since, _made_at(last)) if last else since
+    told = any(
+        warning.reason == PREEMPTED
+        and (warning.last >= since or (last is not None and name == name_of(last)))
+        for (kind, name), about in warnings.items()
+        if kind == POD.name and name.startswith(prefix)
+        for warning in about
+    )
+    if not told:
+        return status
+    why = "was preempted by pods of a higher priority"
+    return _followed(status, why, reclaimed=True)
+
+
+def _is_waiting(pod: Manifest) -> bool:
+    phase = (pod.get("status") or {}).get("phase", "Pending")
+    return phase == "Pending" and not is_ending(pod)
+
+
+def _made_at(pod: Manifest) -> float:
+    return seconds_of(_made(pod))
+
+
+def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:
+    later = "" if status.why == _NO_POD else "its next pod "
+    return msgspec.structs.replace(
+        status, before=f"{why}; {later}", reclaimed=reclaimed, lost=why
+    )

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Events of Jobs and pods, and what they say of pods that are not there or wait.
+
+Sources: the Kubernetes documentation, "Event" of events/v1 and "Admission Controllers";
+texts of 1.34.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from burst.kits.kube.denials import Why, quote, read_denial
+from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
+from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.shorten import shorten
+
+_NOT_MADE = "FailedCreate"
+# Of the time before a pod had a node; it has one, if it is being started.
+_BEFORE_A_NODE = (
+    "FailedScheduling",
+    "NotTriggerScaleUp",
+    "TriggeredScaleUp",
+    "FailedScaleUp",
+    "Nominated",
+)
+# Of its end, by an autoscaler; the pod itself has a condition then.
+_OF_ITS_END = ("ScaleDown", "Disrupted", "Evicted")
+PREEMPTED = "Preempted"
+"""The reason of the scheduler's event about a pod that made way for others."""
+PULLING = "Pulling"
+"""The reason of the event of a kubelet that has begun to pull an image."""
+_TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
+"""Reasons of events that are no Warnings, and say why a pod waits."""
+QUEUE_KINDS = ("Workload", "PodGroup")
+"""Kinds of Kueue and Volcano, of which all events say why pods wait."""
+USUAL = ("Scheduled", PULLING, "Pulled", "Created", "Started", "Killing")
+"""Reasons of events that each pod has."""
+# Of what a rule says; the last of several are cut off.
+_LONGEST_RULE = 600
+
+
+class ObjectWarning(msgspec.Struct, frozen=True, order=True):
+    """One Warning event of an object, or another that says why a pod waits."""
+
+    last: float
+    """When it happened last, in seconds since the epoch."""
+    first: float
+    """Kubernetes counts equal ones as one event."""
+    reason: str
+    text: str
+    """Reason and message as one line."""
+
+    def begins(self, words: str) -> bool:
+        """Tell whether reason and message begin with these words."""
+        return self.text.startswith(words)
+
+
+Warnings = Mapping[tuple[str, str], tuple[ObjectWarning, ...]]
+"""The warnings about each object, by its kind and name; in order of time."""
+
+
+def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
+    """Return the warnings about each object. Other events are left out."""
+    found: dict[tuple[str, str], list[ObjectWarning]] = defaultdict(list)
+    for event in events:
+        about = event.get("involvedObject") or {}
+        told = event.get("reason") in _TOLD or about.get("kind") in QUEUE_KINDS
+        if event.get("type") == "Normal" and not told:
+            continue
+        made = event["metadata"].get("creationTimestamp") or ""
+        at = event.get("eventTime") or made
+        reason = event.get("reason", "")
+        warning = ObjectWarning(
+            last=seconds_of(event.get("lastTimestamp") or at),
+            first=seconds_of(event.get("firstTimestamp") or at),
+            reason=reason,
+            text=_text_of(reason, str(event.get("message") or "")),
+        )
+        found[about.get("kind", ""), about.get("name", "")].append(warning)
+    return {key: tuple(sorted(warnings)) for key, warnings in found.items()}
+
+
+def _text_of(reason: str, message: str) -> str:
+    """Return reason and message as one line; of a pod that was denied, the rule."""
+    if reason != _NOT_MADE:
+        return shorten(f"{reason}: {message}")
+    return shorten(f"{reason}: {quote(message)}", _LONGEST_RULE)
+
+
+def why_starting(warnings: Warnings, pod: str) -> str:
+    """Return what keeps a pod from being started; empty if no event says so."""
+    found = warnings.get((POD.name, pod), ())
+    other = (*_BEFORE_A_NODE, *_OF_ITS_END)
+    about = [warning for warning in found if warning.reason not in other]
+    if not about:
+        return ""
+    last = about[-1]
+    if last.reason == PULLING:
+        return f"waits for its image: {last.text}"
+    return f"cannot be started: {last.text}"
+
+
+Cause = Literal["quota", "refused", "denied", "queued", "other"]
+_CAUSES: dict[Why, Cause] = {
+    Why.QUOTA: "quota",
+    Why.RULE: "refused",
+    Why.LACKS: "denied",
+    Why.UNKNOWN: "denied",
+    Why.OUTAGE: "other",
+}
+
+
+class Hindrance(msgspec.Struct, frozen=True):
+    """Why a Job makes no pods."""
+
+    why: str
+    cause: Cause
+    """quota: it is used up, which others may free. refused: a rule of the cluster
+    forbids these pods, such as a quota that demands limits, PodSecurity, a LimitRange,
+    a security context constraint or an admission webhook. denied: what they need does
+    not exist, such as a service account or priority class, or nobody knows why.
+    queued: the Job is suspended. other: the cluster itself does not work, such as a
+    webhook that does not answer; nobody denied the pod."""
+    since: float = math.inf
+    """Seconds since the epoch; infinity if it is not known."""
+    follower: str = ""
+    """Of a Job that is suspended: what its queue says of its followers."""
+    preempted: bool = False
+    """Whether the queue gave their place to others."""
+
+
+def hindrance_of(
+    job: Manifest, pods: Iterable[Manifest], warnings: Warnings
+) -> Hindrance | None:
+    """Return why a Job that lacks pods cannot make them; None if no event says so.
+
+    Warnings from before its newest pod are about pods that were made after all.
+    """
+    newest = max(map(_made, pods), default=0.0)
+    about = warnings.get((JOB.name, name_of(job)), ())
+    failed = [w for w in about if w.reason == _NOT_MADE and w.last > newest]
+    if not failed:
+        return None
+    text = failed[-1].text
+    since = max(newest, min(warning.first for warning in failed))
+    found = read_denial(text)
+    refused = found.why is Why.RULE
+    advice = f"; {found.advice}" if refused else ""
+    return Hindrance(f"pods cannot be made: {text}{advice}", _CAUSES[found.why], since)
+
+
+def _made(manifest: Manifest) -> float:
+    return seconds_of(manifest["metadata"].get("creationTimestamp", ""))

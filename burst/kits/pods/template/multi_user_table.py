@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The table `multi_user` of the settings: followers that run jobs of many users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from burst.kits.pods.template.mount_paths import MUNGE_PATH, check_paths
+
+if TYPE_CHECKING:
+    from burst.kits.pods.settings import PodSettings
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}\Z")
+_USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})(:(/[^:\s]*))?\Z")
+_MOST = 2**32 - 2
+
+
+class MultiUserTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """`[providers.NAME.multi_user]`: guests' jobs run in pods under their own users.
+
+    A setuid `flux-imp` of the image starts them, at the lead's path. Needs
+    `security = "baseline"` and `munge_key`.
+    """
+
+    users: Literal["lead", "image"] | Mapping[str, str] = "lead"
+    """Who exists in followers. lead: the users and groups that the daemon's host lists,
+    by `uids`. image: whom the image knows, such as by sssd. Or a table of names with
+    `UID:GID` or `UID:GID:HOME`, where HOME is else `/home/NAME`. Names, numbers, homes
+    and shells are in a ConfigMap."""
+    uids: tuple[int, int] = (1000, 60000)
+    """The least and the greatest number of those users and of their groups, with
+    users = "lead". Root and system users are always the image's own."""
+    conf: str = ""
+    """Where flux-security of the image has its configuration, such as `/etc/flux`:
+    followers get `imp/conf.d/imp.toml` and `security/conf.d/sign.toml` there, by which
+    the followers' user may start the `flux-shell` beside the IMP. Default: the image
+    has both files."""
+
+
+def is_user_name(text: str) -> bool:
+    """Tell whether a text is the name of a user, as useradd(8) takes them."""
+    return bool(_NAME.match(text))
+
+
+def check_multi_user(settings: PodSettings) -> Iterator[str]:
+    """Yield a sentence for what does not go with the table, and what is wrong in it.
+
+    Each begins with its key.
+    """
+    table = settings.multi_user
+    if table is None:
+        return
+    # First what gives rights: a site says itself that its pods may gain privileges.
+    if settings.security != "baseline":
+        yield (
+            "multi_user: guests' jobs are started by a setuid program, which the Pod"
+            ' Security Standard restricted forbids: set security = "baseline", and'
+            " label the namespace pod-security.kubernetes.io/enforce=baseline"
+        )
+    if settings.user == 0:
+        yield "multi_user: followers may not run as root; set user to flux's number"
+    if settings.form == "operator":
+        yield (
+            "multi_user: a MiniCluster has no container that sets the owners of its"
+            ' directories, so guests could replace them; set form = "job"'
+        )
+    if settings.mode == "isolated":
+        yield (
+            "multi_user: an isolated burst runs its job as the followers' user, who has"
+            ' the keys; set mode = "joined"'
+        )
+    if not settings.munge_key and MUNGE_PATH not in settings.host_paths:
+        yield (
+            "multi_user: the signatures of jobs are checked by munge: set munge_key to"
+            f" a copy of the lead's, or mount the nodes' {MUNGE_PATH} by host_paths"
+        )
+    if settings.view:
+        yield "multi_user: a copy of Flux from view is not setuid; leave view out"
+    if settings.cwd:
+        yield "multi_user: directories of cwd have one owner; use volumes for homes"
+    yield from _check_table(table)
+
+
+def _check_table(table: MultiUserTable) -> Iterator[str]:
+    least, most = table.uids
+    if not 0 < least <= most <= _MOST:
+        yield f"multi_user.uids: {least} to {most} is no range of users other than root"
+    if table.conf:
+        yield from check_paths({"multi_user.conf": table.conf})
+    if isinstance(table.users, str):
+        return
+    if not table.users:
+        yield 'multi_user.users: is empty; name users, or set "lead" or "image"'
+    for name, text in table.users.items():
+        where = f"multi_user.users.{name}"
+        if name == "root" or not is_user_name(name):
+            yield f"{where}: is no name of a guest"
+        match = _USER.match(text)
+        if match is None:
+            yield f"{where}: {text!r} is not UID:GID or UID:GID:HOME"
+        elif not all(0 < int(number) <= _MOST for number in match.group(1, 2)):
+            yield f"{where}: {text!r} has the number of root; a guest may not be root"
+
+
+def parse_user(name: str, text: str) -> tuple[int, int, str]:
+    """Return uid, gid and home of an entry that was checked."""
+    match = _USER.match(text)
+    assert match is not None, "it was checked"
+    return int(match[1]), int(match[2]), match[4] or str(PurePosixPath("/home", name))

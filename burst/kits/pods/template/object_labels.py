@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""`object_labels` of the settings: a site's own labels of all that a burst is made of.
+
+For accounting by user, bank or queue, and for admission policies that demand labels.
+Selectors do not have them, so they may change while bursts live.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Iterator, Mapping
+
+from burst.kits.kube.kinds import MINICLUSTER, Manifest
+from burst.kits.pods.names import is_label_value
+from burst.kits.pods.template.overlay_rules import LABELS, find_prefix
+from burst.provider import BurstSpec
+
+PLACES = ("user", "bank", "queue")
+"""What a value may have in braces."""
+_SEVERAL, _NONE = "several", "none"
+_LONGEST = 63
+# RFC 1123: the prefix of a key is a DNS name, and the rest as a value is.
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def check_labels(labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each label that objects cannot have."""
+    for key, value in labels.items():
+        prefix, slash, name = key.rpartition("/")
+        advice = find_prefix(key, LABELS)
+        if advice:
+            yield f"object_labels.{key}: {advice}"
+        elif not is_label_value(name) or (slash and not _PREFIX.match(prefix)):
+            yield f"object_labels.{key}: is no key of a label"
+        try:
+            value.format_map(dict.fromkeys(PLACES, ""))
+        except (KeyError, ValueError, IndexError, AttributeError):
+            known = ", ".join(f"{{{place}}}" for place in PLACES)
+            yield f"object_labels.{key}: {value!r}: in braces there can be {known}"
+
+
+def labels_for(
+    labels: Mapping[str, str], spec: BurstSpec | None = None
+) -> dict[str, str]:
+    """Return the labels of the burst's objects; without one those of a trial."""
+    if not labels:
+        return {}
+    userids = spec.userids if spec else ()
+    users = sorted(_name_of(userid) for userid in userids or (os.geteuid(),))
+    facts = {
+        "user": _one_of(users),
+        "bank": _one_of(spec.banks if spec else ()),
+        "queue": _one_of(spec.queues if spec else ()),
+    }
+    return {key: make_valid(value.format_map(facts)) for key, value in labels.items()}
+
+
+def make_valid(text: str) -> str:
+    """Return a text as the value of a label (RFC 1123), never an empty one."""
+    plain = _NOT_ALLOWED.sub("-", text)[:_LONGEST].strip("-_.")
+    return plain or _NONE
+
+
+def add_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
+    """Return the object with these labels, and so its pods, but for what they have."""
+    if not labels:
+        return manifest
+    found = _labelled(manifest, labels)
+    spec = found.get("spec", {})
+    if manifest["kind"] == MINICLUSTER.name:
+        pod = {**spec["pod"], "labels": {**labels, **spec["pod"]["labels"]}}
+        jobs = {**labels, **spec["jobLabels"]}
+        return {**found, "spec": {**spec, "pod": pod, "jobLabels": jobs}}
+    if "template" in spec:
+        template = _labelled(spec["template"], labels)
+        return {**found, "spec": {**spec, "template": template}}
+    return found
+
+
+def _labelled(thing: Manifest, labels: Mapping[str, str]) -> Manifest:
+    meta = thing["metadata"]
+    return {**thing, "metadata": {**meta, "labels": {**labels, **meta["labels"]}}}
+
+
+def _one_of(names: tuple[str, ...] | list[str]) -> str:
+    """Return the name; other words where there are several, or none."""
+    return names[0] if len(names) == 1 else (_SEVERAL if names else _NONE)
+
+
+def _name_of(userid: int) -> str:
+    try:
+        return pwd.getpwuid(userid).pw_name
+    except KeyError:  # of another host
+        return str(userid)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""A burst as one MiniCluster of the Flux Operator (v1alpha2).
+
+Written around what the operator does as of 2026 (commit 0d75cef8):
+
+* `bursting.leadBroker` renders a host list that no broker accepts. With `brokerConfig`
+  the operator writes that text instead.
+* `curveCert` is written to a ConfigMap and logs. It gets a placeholder, without which
+  the operator would make a certificate, and the real one comes from a Secret by
+  `commands.pre`, which the operator's script runs just before the broker.
+* Of the pod's securityContext it uses `fsGroup` only, so each container has the user
+  that brokers run as.
+* Its init container, which writes the broker's files, runs in the image of the view,
+  one from the internet by default, also where no view is wanted.
+* The script's shell, as the container's first process, would not pass SIGTERM on, and
+  index 0 would not start its broker again. So `commands.pre` does not return: it starts
+  the broker, with the settings' own commands before and after it.
+* Its options for the broker have `log-stderr-mode=local`. A broker that gets it twice
+  ends with "Operation not permitted"; of `log-stderr-level` it takes the last.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from burst.errors import Refused
+from burst.kits.broker import follower_config
+from burst.kits.kube.kinds import MINICLUSTER, Manifest
+from burst.kits.pods.names import KUEUE_QUEUE
+from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template import pod
+from burst.kits.pods.template.commands import run_before, start_broker
+from burst.kits.pods.template.mount_paths import SECRET_PATH
+from burst.kits.pods.template.munge import start_munged
+from burst.kits.pods.template.operator_overlay import merge_minicluster
+from burst.kits.pods.template.pod import CERTIFICATE
+from burst.kits.pods.template.storage import minicluster_volumes
+from burst.model.ranks import format_hostlist
+from burst.provider import BurstSpec
+
+# Both are literals in the operator's scripts.
+_CURVE_PATH = "/mnt/flux/config/curve/curve.cert"
+_PLACEHOLDER = "the certificate comes from a Secret"
+
+
+def render_minicluster(
+    meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
+) -> Manifest:
+    """Return the MiniCluster. `seconds` are those until the lease ends, 0 for no end.
+
+    Raises Refused, ConfigError, CertificateError.
+    """
+    if spec.lead.follower_module:
+        raise Refused(
+            "the Flux Operator starts Flux brokers, and the lead is not Flux",
+            'set form = "job"',
+        )
+    queue = {KUEUE_QUEUE: settings.queue} if settings.queue else {}
+    found: Manifest = {
+        "size": len(spec.hosts),
+        "minSize": 1,
+        "interactive": True,
+        "logging": {"quiet": True},
+        "jobLabels": {**meta["labels"], **queue},
+        "network": {"disableAffinity": not settings.one_per_node},
+        "flux": _flux(spec, settings),
+        "pod": _pod(meta, spec, settings),
+        "containers": [_container(meta, spec, settings)],
+    }
+    table = pod.offer_table_for(spec, settings)
+    found = merge_minicluster(found, settings.pod, table.pod)
+    if seconds:
+        found["deadlineSeconds"] = seconds
+    return {
+        "apiVersion": MINICLUSTER.api,
+        "kind": MINICLUSTER.name,
+        "metadata": meta,
+        "spec": found,
+    }
+
+
+def render_marker(meta: Manifest) -> Manifest:
+    """Return an empty ConfigMap, which is made first and deleted last.
+
+    A MiniCluster is gone before the objects that the operator makes for it. While the
+    marker exists the burst is listed, and it keeps since when it is the only object.
+    """
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+
+
+def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
+    """Return `commands.pre`, for the bash of the operator's script."""
+    hosts = shlex.join(spec.hosts)
+    broker = (
+        'flux broker --config-path "${cfg}" ${brokerOptions} -Shostname="$1"'
+        " -Slog-stderr-level=7"
+    )
+    return (
+        f'cat {SECRET_PATH}/{CERTIFICATE} > "${{curvepath}}"\n'
+        'chmod 0600 "${curvepath}"\n'
+        f"{start_munged(settings, SECRET_PATH)}"
+        f"set -- {hosts}\n"
+        'shift "${JOB_COMPLETION_INDEX}"\n'
+        f"{run_before(settings)}{start_broker(broker, settings)}"
+    )
+
+
+def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
+    config = follower_config(spec.lead, spec.hosts, spec.ranks, _CURVE_PATH)
+    # It is written by a heredoc that the shell expands.
+    if any(letter in config for letter in "$`\\"):
+        raise Refused(
+            "the lead's [bootstrap] has a $, a backquote or a backslash, which the Flux"
+            " Operator does not hand on as it is",
+            'change it there, or set form = "job"',
+        )
+    return {
+        "brokerConfig": config,
+        "curveCert": _PLACEHOLDER,
+        "connectTimeout": "5s",
+        # Else the operator declares hosts of its own.
+        "bursting": {"hostlist": format_hostlist(spec.lead.hosts)},
+        "container": _init_container(settings),
+    }
+
+
+def _init_container(settings: PodSettings) -> Manifest:
+    found = {
+        "image": settings.view or settings.image,
+        "resources": pod.small_resources(),
+        **_security(settings),
+    }
+    return found if settings.view else {**found, "disable": True}
+
+
+def _security(settings: PodSettings) -> Manifest:
+    if settings.user is None:  # as whoever the image says
+        return {}
+    ours = pod.pod_security(settings)
+    ours.pop("fsGroup", None)
+    return {"securityContext": {**ours, **pod.container_security(settings)}}
+
+
+def _pod(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
+    found: Manifest = {
+        "labels": meta["labels"],
+        "annotations": pod.pod_annotations(meta),
+        "automountServiceAccountToken": False,
+        **pod.node_choice(pod.offer_table_for(spec, settings), settings),
+    }
+    if settings.user:
+        found["securityContext"] = {"fsGroup": settings.user}
+    if settings.service_account:
+        found["serviceAccountName"] = settings.service_account
+    return found
+
+
+def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
+    if len(settings.pull_secrets) > 1:
+        raise Refused("a MiniCluster has one pull secret", "leave one in pull_secrets")
+    volumes: Manifest = {
+        "burst-key": {"secretName": meta["name"], "path": SECRET_PATH},
+        **{
+            name: {"hostPath": path, "path": path, "readOnly": True}
+            for path, name in pod.host_paths(settings).items()
+        },
+        **minicluster_volumes(settings),
+    }
+    found: Manifest = {
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull,
+        "command": "",
+        "commands": {"pre": start_lines(spec, settings)},
+        "environment": dict(settings.environment),
+        "resources": pod.resources(pod.offer_table_for(spec, settings), settings),
+        "volumes": volumes,
+        **_security(settings),
+    }
+    if settings.pull_secrets:
+        found["imagePullSecret"] = settings.pull_secrets[0]
+    return found
