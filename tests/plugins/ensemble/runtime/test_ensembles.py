@@ -262,6 +262,18 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     assert site.sim.engine.snapshot.records.live == []
 
 
+def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
+    site = EnsembleSite()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="an ensemble sweep is there already"):
+        site.up(**ONE)
+    site.down()
+    site.step(4)
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+
+
 def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     """The lead shows them for a while after their end; their bursts stay on record."""
     site = EnsembleSite(prices={"local.nodes": 3600.0})
@@ -398,6 +410,15 @@ def test_custom_commands_are_run_once(
     told = out / "told"
     wait_until(lambda: told.exists() and told.read_text(), "the command")
     assert told.read_text().splitlines() == ["a"]
+
+
+def test_commands_on_what_is_not_there() -> None:
+    site = EnsembleSite()
+    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
+        site.down()
+    site.up(**ONE)
+    with pytest.raises(BurstError, match="no ensemble other; known ones: sweep"):
+        site.down("other")
 
 
 def test_a_member_that_cannot_grow_says_why() -> None:
