@@ -68,6 +68,7 @@ __all__ = [
     "BurstSpec",
     "BurstStatus",
     "CertificateError",
+    "Checked",
     "Concurrent",
     "ConfigError",
     "Event",
@@ -489,6 +490,23 @@ class Probed(Protocol):
         May wait as long as a follower may take to be started, and calls `tell` with a
         line that says for what. When it ends, also by KeyboardInterrupt, nothing is
         left, or what is left has our tags and ends by itself. Raises ProviderError.
+        """
+        ...
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """An optional interface: tests what a site wrote for it, by making a burst.
+
+    Only a person asks for it (`burst provider check`), of a provider object with an
+    owner that no lead has.
+    """
+
+    def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
+        """Make a burst, list it and delete it; return a finding for each rule.
+
+        `tell` is called with a line of progress. Nothing is left, or a finding says
+        what. Raises ProviderError.
         """
         ...
 

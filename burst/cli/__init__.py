@@ -43,6 +43,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "output": ["burst.cli.output:output"],
     "plan": ["burst.cli.plan:plan"],
     "policy": ["burst.cli.policy:policy"],
+    "provider": ["burst.cli.provider:provider", "burst.cli.provider:check"],
     "release": ["burst.cli.release:release"],
     "reload": ["burst.cli.reload:reload"],
     "request": ["burst.cli.request:request"],

@@ -24,7 +24,7 @@ from burst.cli.target import Target, target_options
 from burst.config import Settings, load
 from burst.doctor import DoctorRequest, ReadFailure, SettingsFacts, diagnose
 from burst.errors import BurstError, ConfigError
-from burst.model.finding import Level
+from burst.model.finding import Finding, Level
 
 _COLUMNS = (
     Column("LEVEL", lambda row: row["level"]),
@@ -89,7 +89,7 @@ def doctor(
     elif listing.form is not None:
         print_rows(rows, (), listing)
     else:
-        _print(rows)
+        print_findings(found)
     sys.exit(is_wrong)
 
 
@@ -119,13 +119,14 @@ def read_facts(target: Target) -> SettingsFacts:
     return SettingsFacts(path=str(path or ""), settings=settings)
 
 
-def _print(rows: Sequence[Row]) -> None:
+def print_findings(found: Sequence[Finding]) -> None:
     """Print each finding, and below it what to do about it."""
     lines: list[Row] = []
-    for row in rows:
-        lines.append(row)
-        if row["advice"]:
-            lines.append({"level": "", "about": "", "what": f"-> {row['advice']}"})
+    for each in found:
+        level = each.level.value
+        lines.append({"level": level, "about": each.about, "what": each.what})
+        if each.advice:
+            lines.append({"level": "", "about": "", "what": f"-> {each.advice}"})
     print_rows(lines, _COLUMNS, Listing(header=False))
-    counts = Counter(row["level"] for row in rows)
+    counts = Counter(each.level.value for each in found)
     click.echo(f"\n{counts['wrong']} wrong, {counts['note']} to note")

@@ -33,13 +33,15 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class ErrorPattern(msgspec.Struct, frozen=True):
-    """An error message of a program, and the error to raise for it."""
+    """How a program fails, and the error to raise for it."""
 
     pattern: str
     """A regular expression, searched in standard error; case is ignored."""
     error: type[ProviderError]
     advice: str = ""
     """What the reader of the error can do."""
+    status: int | None = None
+    """The exit status that it is for; None: any but 0."""
 
 
 def run(
@@ -106,7 +108,8 @@ def _explain(
     words = " ".join(complaint.split())[-_LONGEST_WORDS:]
     text = f"`{what}` failed: {words or f'exit status {status}'}"
     for pattern in patterns:
-        if re.search(pattern.pattern, complaint, re.IGNORECASE):
+        is_for_it = pattern.status in (None, status)
+        if is_for_it and re.search(pattern.pattern, complaint, re.IGNORECASE):
             return pattern.error(text, pattern.advice)
     return Transient(text)
 

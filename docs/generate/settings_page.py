@@ -26,6 +26,7 @@ from typing import (
 )
 
 import msgspec
+from burst_command import CommandProvider
 from burst_gke import GkeProvider
 from burst_kind import KindProvider
 from burst_kube import KubeProvider
@@ -54,6 +55,11 @@ set.
 
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"local"', LocalProvider.Settings, "Processes on the lead's host."),
+    (
+        '"command"',
+        CommandProvider.Settings,
+        "Nodes that a site's own program begins and ends ([command.md](command.md)).",
+    ),
     (
         '"kube", "kind" or "gke"',
         PodSettings,

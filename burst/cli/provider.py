@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""`burst provider check`: tries what a provider's own program must keep to."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+
+import click
+
+from burst.cli.complete_names import complete_provider
+from burst.cli.doctor import print_findings
+from burst.cli.help_texts import CommandGroup
+from burst.cli.target import Target, target_options
+from burst.config import Settings
+from burst.errors import ConfigError
+from burst.model.finding import Level
+from burst.provider import Checked, Provider
+from burst.runtime.provider_registry import load_providers
+
+
+@click.group(cls=CommandGroup)
+def provider() -> None:
+    """Test a provider."""
+
+
+@provider.command()
+@click.argument("name", shell_complete=complete_provider)
+@target_options
+def check(name: str, target: Target) -> None:
+    """Test the program of provider NAME: have it begin, list and end two nodes.
+
+    It is for providers of type "command". No lead is needed: each node runs a small
+    script in place of Flux. What is made is deleted. The exit status is 1 if the
+    program breaks a rule.
+    """
+    made = _make(target.settings(), name)
+    if not isinstance(made, Checked):
+        raise ConfigError(
+            f"provider {name} has no program of a site's own to test",
+            "burst doctor --probe tests whether its nodes reach the lead",
+        )
+    found = made.check(lambda line: click.echo(line, err=True))
+    print_findings(found)
+    sys.exit(any(finding.level is Level.WRONG for finding in found))
+
+
+def _make(settings: Settings, name: str) -> Provider:
+    """Return the provider, of an owner of its own: a daemon's bursts are not its."""
+    table = settings.providers.get(name)
+    if table is None or not table.enabled:
+        enabled = [key for key, each in settings.providers.items() if each.enabled]
+        raise ConfigError(
+            f"there is no enabled provider {name!r} in the settings",
+            f"there are {', '.join(enabled) or 'none'}; -c names the settings",
+        )
+    return load_providers(settings, f"check-{secrets.token_hex(3)}")[name]

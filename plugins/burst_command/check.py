@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""Tries a site's program on a burst that no lead knows: `burst provider check`.
+
+In place of a follower each node runs a script that writes the time into a file of the
+shared directory, again and again, until SIGTERM ends it. So no lead, no Flux and no
+certificate is needed, and what runs where is seen in the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burst.errors import BurstError, NotFound, ProviderError
+from burst.kits.atomic_file import write_atomically
+from burst.kits.private_dir import disk_errors
+from burst.model.finding import Finding, ok, wrong
+from burst.model.lead import Bootstrap
+from burst.provider import BurstId, BurstSpec, LeadIdentity, Phase
+from burst_command.settings import OFFER, CommandSettings
+
+if TYPE_CHECKING:
+    from burst_command.provider import CommandProvider
+
+NODES = 2
+NO_LEAD = LeadIdentity(
+    kind="none",
+    version="",
+    uri="",
+    owner="check",
+    hosts=(),
+    shapes=(),
+    bootstrap=Bootstrap(hosts=()),
+    endpoint="",
+    certificate="",
+)
+_BEAT_S = 1
+_PAUSE_S = 0.5
+_BURST = BurstId("burst-check-0")
+_SCRIPT = """\
+#!/bin/sh
+# A node of a burst that `burst provider check` makes.
+beat={place}/beat.$1.$(hostname).$$
+trap 'rm -f "$beat"; exit 0' TERM INT HUP
+end=$(($(date +%s) + {seconds}))
+while [ "$(date +%s)" -lt "$end" ]; do
+  date +%s > "$beat"
+  sleep {beat}
+done
+rm -f "$beat"
+"""
+
+
+class _Failed(Exception):
+    """A rule that does not hold: what was seen, and what the rule is."""
+
+
+class _Check:
+    def __init__(
+        self,
+        provider: CommandProvider,
+        settings: CommandSettings,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._provider = provider
+        self._tell = tell
+        hosts = [f"burst-check-{number}" for number in range(NODES)]
+        self._spec = BurstSpec(
+            burst_id=_BURST,
+            owner="check",
+            offer=OFFER,
+            hosts=tuple(hosts[: settings.max_nodes]),
+            ranks=(),
+            shape=settings.offer().shape,
+            lead=NO_LEAD,
+        )
+        # What waits for the nodes: as long as the site says that they take.
+        self._patience = 4 * settings.join_time + settings.limit
+        self._place: Path | None = None
+
+    def run(self) -> Iterator[Finding]:
+        steps = (
+            self._nothing_at_first,
+            self._listed_once_begun,
+            self._runs,
+            self._not_begun_again,
+            self._ends,
+            self._ended_twice,
+        )
+        try:
+            for step in steps:
+                yield ok(step())
+        except _Failed as failed:
+            what, rule = failed.args
+            yield wrong(what, rule)
+        except BurstError as error:
+            yield wrong(str(error), "docs/command.md has what each word is to do")
+        finally:
+            yield from self._clean()
+
+    def _nothing_at_first(self) -> str:
+        if _BURST in self._provider.listed():
+            raise _Failed(
+                f"`list` lists {self._name} before it was begun",
+                "`list` prints what exists, and no more",
+            )
+        return "`list` does not list what was not begun"
+
+    def _listed_once_begun(self) -> str:
+        self._tell(f"begins {self._name} of {len(self._spec.hosts)} nodes")
+        self._provider.begin(self._spec, self._write)
+        if _BURST not in self._provider.listed():
+            raise _Failed(
+                f"`list` does not list {self._name} right after `begin` has succeeded",
+                "what was begun is listed from then on, until nothing of it is left",
+            )
+        return "`list` lists what was begun"
+
+    def _runs(self) -> str:
+        self._wait(self._is_running, f"{self._name} to run on all its nodes")
+        return "each host's script runs once, and `list` says so"
+
+    def _is_running(self) -> bool:
+        [status] = [s for s in self._provider.observe() if s.burst_id == _BURST]
+        if status.phase is Phase.FAILED:
+            raise _Failed(
+                f"{self._name} failed: {status.why}",
+                "`sh START HOST` runs until it is ended; its output is in `log`",
+            )
+        beats = self._beats()
+        for host in self._spec.hosts:
+            if sum(beat.name.startswith(f"beat.{host}.") for beat in beats) > 1:
+                raise _Failed(
+                    f"the script runs more than once for the host {host}",
+                    "`begin` runs `sh START HOST` once for each host",
+                )
+        return status.phase is Phase.RUNNING and len(beats) == len(self._spec.hosts)
+
+    def _not_begun_again(self) -> str:
+        before = sorted(self._beats())
+        self._provider.begin(self._spec, self._write)
+        self._pause()
+        if sorted(self._beats()) != before:
+            raise _Failed(
+                f"other scripts run after {self._name} was asked for again",
+                "what `list` lists is not begun again",
+            )
+        return "what is listed stays as it is"
+
+    def _ends(self) -> str:
+        self._tell(f"ends {self._name}")
+        self._wait(self._is_gone, f"`list` to list {self._name} no more")
+        return "what was ended is listed until it is gone"
+
+    def _is_gone(self) -> bool:
+        if _BURST in self._provider.listed():
+            self._provider.end(_BURST)
+            return False
+        # One that runs writes again within a beat.
+        seen = _contents(self._beats())
+        self._pause()
+        if any(seen[path] != text for path, text in _contents(seen).items()):
+            raise _Failed(
+                f"a script of {self._name} runs, though `list` lists it no more",
+                "it is listed until nothing of it runs",
+            )
+        return True
+
+    def _ended_twice(self) -> str:
+        self._provider.end(_BURST)
+        return "`end` of what is gone succeeds"
+
+    def _clean(self) -> Iterator[Finding]:
+        """Delete what was made, by the program alone."""
+        ends = time.monotonic() + self._patience
+        while True:
+            try:
+                self._provider.reap(_BURST)
+                last = f"`list` lists {self._name} still"
+            except NotFound:
+                return
+            except ProviderError as error:
+                last = str(error)
+            if time.monotonic() > ends:
+                yield wrong(
+                    f"{self._name} is left: {last}",
+                    "end it by hand: its nodes may cost something",
+                )
+                return
+            time.sleep(_PAUSE_S)
+
+    @property
+    def _name(self) -> str:
+        return str(self._provider.name_of(_BURST))
+
+    def _write(self, place: Path, _: BurstSpec) -> Path:
+        """Write the script that stands for a follower."""
+        self._place = place
+        script = _SCRIPT.format(
+            place=shlex.quote(str(place)),
+            beat=_BEAT_S,
+            # What ends it should `end` not: nobody else does.
+            seconds=int(2 * self._patience),
+        )
+        with disk_errors(place, writing=True):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(place / "start", script.encode(), private=True)
+        return place / "start"
+
+    def _beats(self) -> Sequence[Path]:
+        return list(self._place.glob("beat.*")) if self._place else []
+
+    def _wait(self, holds: Callable[[], bool], what: str) -> None:
+        self._tell(f"waits for {what}")
+        ends = time.monotonic() + self._patience
+        while not holds():
+            if time.monotonic() > ends:
+                raise _Failed(
+                    f"waited in vain for {what}, for {self._patience:g} s",
+                    "a longer join_time has it wait longer",
+                )
+            time.sleep(_PAUSE_S)
+
+    def _pause(self) -> None:
+        time.sleep(2 * _BEAT_S)
+
+
+def _contents(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return what is in those files that exist."""
+    found = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = path.read_text()
+    return found
+
+
+def check(
+    provider: CommandProvider,
+    settings: CommandSettings,
+    tell: Callable[[str], None],
+) -> list[Finding]:
+    """Begin, list and end a burst; return a finding for each rule that was tried.
+
+    `tell` is called with what it waits for. Nothing is left, or a finding says what.
+    """
+    return list(_Check(provider, settings, tell).run())

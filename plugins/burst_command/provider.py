@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""A provider by a site's own program: begin, list, end.
+
+What exists is what the program lists. The provider keeps the files of a burst's
+followers in the directory that the nodes share, and they go last.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from burst.kits import followers
+from burst.kits.atomic_file import write_atomically
+from burst.kits.join_errors import explain_log, main_lines
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    disk_errors,
+    is_safe_name,
+    load_json,
+)
+from burst.model.finding import Finding, ok, wrong
+from burst.provider import (
+    BurstId,
+    BurstSpec,
+    BurstStatus,
+    Failure,
+    FollowerStatus,
+    LeadIdentity,
+    NotFound,
+    Offer,
+    OwnedBurst,
+    Phase,
+    ProviderError,
+    SpecRefused,
+)
+from burst_command.check import check
+from burst_command.protocol import Begin, End, List, Listed, Name, SiteProgram
+from burst_command.settings import OFFER, CommandSettings
+
+_LOG_TAIL = 10_000
+_LINES = 20
+Write = Callable[[Path, BurstSpec], Path]
+"""Writes what followers of the burst need into a directory; returns the script."""
+
+
+class CommandProvider:
+    """Followers on nodes that the site's program brings."""
+
+    Settings = CommandSettings
+
+    def __init__(self, name: str, settings: CommandSettings, owner: str) -> None:
+        self._settings = settings
+        self._owner, self._name = owner, name
+        self._home = PrivateDirectory(Path(settings.dir), owner, name)
+        self._program = SiteProgram(settings.program, settings.limit)
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the one offer, `nodes`."""
+        return [self._settings.offer()]
+
+    def place(self) -> str:
+        """Return the directory, and the program that knows the nodes."""
+        program = " ".join(self._settings.program)
+        return f"{socket.gethostname()}:{self._settings.dir} {program}"
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Write the followers' files, and have the program begin what it lists not."""
+        offer = self._settings.offer()
+        fits = len(spec.hosts) <= offer.max_nodes and offer.shape.holds(spec.shape)
+        if spec.offer != OFFER or not fits or not is_safe_name(spec.burst_id):
+            raise SpecRefused(
+                f"no offer {spec.offer!r} of {len(spec.hosts)} such nodes"
+            )
+        self.begin(
+            spec, lambda at, of: followers.write(at, of, flux=self._settings.flux)
+        )
+
+    def begin(self, spec: BurstSpec, write: Write) -> None:
+        """As `provision`, with the files that `write` writes."""
+        self._home.open()
+        place = self._home.path / spec.burst_id
+        start = write(place, spec)
+        with disk_errors(place, writing=True):
+            content = msgspec.json.encode(spec)
+            write_atomically(place / "spec.json", content, private=True)
+        if spec.burst_id in self.listed():
+            return
+        left = spec.lease_end - time.time() if spec.lease_end else 0.0
+        self._program.begin(
+            Begin(
+                name=str(self.name_of(spec.burst_id)),
+                hosts=spec.hosts,
+                cores=self._settings.cores,
+                gpus=self._settings.gpus,
+                start=str(start),
+                log=str(place / "log"),
+                # One that is over already is not one without end.
+                seconds=max(1, math.ceil(left)) if spec.lease_end else 0,
+                users=spec.userids,
+                arguments=self._settings.arguments,
+            )
+        )
+        with disk_errors(place, writing=True):
+            (place / "begun").touch()
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return what the program lists, and what has files."""
+        self._home.check()
+        listed = self.listed()
+        names = sorted({*self._home.names(), *listed})
+        return [self._status(name, listed.get(name)) for name in names]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Have the program end it; once it lists it no more, remove the files."""
+        self._home.check()
+        if burst_id in self.listed():
+            self.end(burst_id)
+            return
+        if is_safe_name(burst_id):
+            followers.remove(self._home.path / burst_id)
+        self._home.close()
+        raise NotFound(f"the program lists no {burst_id}, and no file of it is left")
+
+    def end(self, burst_id: str) -> None:
+        """Have the program end a burst, whether it lists it or not."""
+        name = str(self.name_of(burst_id))
+        settings = self._settings
+        self._program.end(
+            End(name=name, dir=settings.dir, arguments=settings.arguments)
+        )
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return what the program lists, of all owners; their files tell of leases."""
+        return [
+            OwnedBurst(
+                owner=name.owner,
+                provider=name.provider,
+                burst_id=BurstId(name.burst),
+                lease_end=self._lease_of(name),
+            )
+            for name in self._list()
+        ]
+
+    def _lease_of(self, name: Name) -> float:
+        base = Path(self._settings.dir)
+        home = PrivateDirectory(base, name.owner, name.provider)
+        home.check()
+        spec = load_json(home.path / name.burst / "spec.json", BurstSpec)
+        return spec.lease_end if spec else 0.0
+
+    def examine(self, _: LeadIdentity | None) -> Sequence[Finding]:
+        """Check the directory, and that the program lists what there is."""
+        found = []
+        try:
+            self._home.check()
+            found.append(ok(f"only this user may write {self._home.path}"))
+            count = len(self._list())
+            found.append(ok(f"`{self._settings.program[0]} list` lists {count} bursts"))
+        except ProviderError as error:
+            advice = error.advice or "run it with `list`, as the daemon's user"
+            found.append(wrong(error.what, advice))
+        return found
+
+    def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
+        """Try what the program must keep to, on a burst that no lead knows."""
+        return check(self, self._settings, tell)
+
+    def name_of(self, burst_id: str) -> Name:
+        """Return what the program is told that the burst is called."""
+        return Name(self._owner, self._name, burst_id)
+
+    def listed(self) -> dict[str, Listed]:
+        """Return what the program lists of this owner and provider, by burst id."""
+        return {
+            name.burst: each
+            for name, each in self._list().items()
+            if (name.owner, name.provider) == (self._owner, self._name)
+        }
+
+    def _list(self) -> dict[Name, Listed]:
+        settings = self._settings
+        return self._program.list(List(dir=settings.dir, arguments=settings.arguments))
+
+    def _status(self, name: str, listed: Listed | None) -> BurstStatus:
+        place = self._home.path / name
+        spec = load_json(place / "spec.json", BurstSpec)
+        log = place / "log"
+        said = log.read_text(errors="replace")[-_LOG_TAIL:] if log.is_file() else ""
+        seen = listed or _unlisted(name, (place / "begun").exists())
+        phase = Phase(seen.state)
+        last = "\n".join(main_lines(said)[-_LINES:]).strip()
+        words = explain_log(said) or (last if phase is Phase.FAILED else "")
+        return BurstStatus(
+            burst_id=BurstId(name),
+            phase=phase,
+            followers=_followers(spec.hosts if spec else (), seen),
+            why=": ".join(text for text in (seen.why, words) if text),
+            failure=Failure(seen.cause or "other"),
+        )
+
+
+def _unlisted(name: str, begun: bool) -> Listed:
+    """Return what is said of a burst that has files, and is not listed."""
+    if begun:
+        return Listed(name=name, state="failed", why="the program lists it no more")
+    return Listed(name=name, state="pending", why="`begin` has not succeeded yet")
+
+
+def _followers(hosts: Sequence[str], seen: Listed) -> tuple[FollowerStatus, ...]:
+    others = {node.host: node for node in seen.nodes}
+    found = []
+    for host in hosts:
+        node = others.get(host)
+        if node is None:
+            found.append(FollowerStatus(host, Phase(seen.state), seen.why))
+        else:
+            phase = Phase(node.state)
+            found.append(
+                FollowerStatus(host, phase, node.why, node.reclaimed, node.lost)
+            )
+    return tuple(found)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The programs in examples/command keep the rules of `burst provider check`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_command import CommandProvider, CommandSettings
+
+from burst.errors import InsufficientCapacity, NotFound, Transient
+from burst.model.finding import Level
+from burst.provider import BurstSpec, Phase
+from burst.testing import example_lead, example_spec
+from tests.examples import batch_programs
+from tests.support.fluxlead import short_directory
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "command"
+PROGRAMS = (
+    "qsub",
+    "qstat",
+    "qdel",
+    "pbsdsh",
+    "bsub",
+    "bjobs",
+    "bkill",
+    "blaunch",
+    "ssh",
+)
+MACHINES = ["m1", "m2", "m3"]
+
+
+class World:
+    """PBS, LSF and machines, all of them this host."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.jobs = path / "jobs"
+        self.jobs.mkdir()
+        (path / "bin").mkdir()
+        for name in (*PBS, *LSF, "ssh"):
+            words = [sys.executable, "-IS", batch_programs.__file__, str(path), name]
+            file = path / "bin" / name
+            file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            file.chmod(0o755)
+
+    def provider(self, name: str) -> CommandProvider:
+        """Return one by the example of that name."""
+        arguments: dict[str, Any] = {}
+        if name == "ssh":
+            arguments = {"machines": MACHINES, "taken": str(self.path / "taken")}
+        settings = CommandSettings(
+            program=(sys.executable, str(EXAMPLES / f"burst-{name}")),
+            dir=str(self.path / "shared"),
+            cores=4,
+            max_nodes=3,
+            arguments=arguments,
+        )
+        return CommandProvider("site", settings, "check-1")
+
+    def spec(self, nodes: int) -> BurstSpec:
+        """Return a burst whose followers find no lead, and end soon."""
+        return example_spec(example_lead(self.path), 0, "nodes", nodes)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with short_directory() as path:
+        monkeypatch.setenv("PATH", f"{path}/bin:/usr/bin:/bin")
+        yield World(path)
+
+
+@pytest.mark.parametrize("name", ["pbs", "lsf", "ssh"])
+def test_it_keeps_the_rules(world: World, name: str) -> None:
+    found = world.provider(name).check(lambda _: None)
+    assert [each for each in found if each.level is not Level.OK] == []
+    assert len(found) == 6
+    assert not list(world.jobs.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "error"),
+    [
+        ("pbs", "qsub: would exceed limit on resource ncpus", InsufficientCapacity),
+        ("pbs", "Connection refused", Transient),
+        ("lsf", "Job slot limit has been reached", InsufficientCapacity),
+        ("lsf", "LSF is down. Please wait ...", Transient),
+    ],
+)
+def test_a_job_that_is_not_taken(
+    world: World, name: str, says: str, error: type[Exception]
+) -> None:
+    (world.path / "refuses").write_text(says)
+    with pytest.raises(error, match=says):
+        world.provider(name).provision(world.spec(2))
+
+
+def test_there_are_no_more_machines_than_there_are(world: World) -> None:
+    provider = world.provider("ssh")
+    (world.path / "taken").mkdir()
+    (world.path / "taken" / "m2").write_text("other.site.burst-9 burst-9-0 /x/start")
+    (world.path / "taken" / "m3").write_text("other.site.burst-9 burst-9-1 /x/start")
+    with pytest.raises(InsufficientCapacity):
+        provider.provision(world.spec(2))
+    assert provider.observe()[0].phase is Phase.PENDING
+
+
+def test_a_machine_that_is_away_is_taken_until_it_answers(world: World) -> None:
+    provider, spec = world.provider("ssh"), world.spec(1)
+    (world.path / "taken").mkdir()
+    claim = f"check-1.site.{spec.burst_id} {spec.hosts[0]} /x/start"
+    (world.path / "taken" / "m1").write_text(claim)
+    away = world.path / "m1-is-away"
+    away.touch()
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (Phase.FAILED, "m1: it does not answer")
+    provider.reap(spec.burst_id)
+    assert (world.path / "taken" / "m1").exists()
+    away.unlink()
+    provider.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_what_pbs_says_of_jobs_of_others_is_passed_over(world: World) -> None:
+    assert json.dumps(world.provider("pbs").listed()) == "{}"
+
+
+def test_the_programs_are_short() -> None:
+    for file in EXAMPLES.glob("burst-*"):
+        assert len(file.read_text().splitlines()) <= 65, file

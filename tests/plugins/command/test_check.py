@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""`burst provider check` finds each rule that a site's program breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from burst.config import Seconds
+from burst.model.finding import Level
+from tests.cli.cli_harness import burst
+from tests.plugins.command.played import PROGRAM, Site
+from tests.support.fluxlead import short_directory
+
+RULES = (
+    "`list` does not list what was not begun",
+    "`list` lists what was begun",
+    "each host's script runs once, and `list` says so",
+    "what is listed stays as it is",
+    "what was ended is listed until it is gone",
+    "`end` of what is gone succeeds",
+)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with short_directory() as path:
+        made = Site(path)
+        yield made
+        made.close()
+
+
+def breaking(site: Site, old: str, new: str) -> tuple[str, ...]:
+    """Return the words of a program that differs from that in sh in one place."""
+    text = PROGRAM.read_text()
+    assert text.count(old) == 1, old
+    (site.path / "broken").write_text(text.replace(old, new))
+    return ("/bin/sh", str(site.path / "broken"), str(site.path))
+
+
+def test_a_program_that_keeps_all_rules(site: Site) -> None:
+    told: list[str] = []
+    found = site.provider("check-1").check(told.append)
+    assert [(each.level, each.what) for each in found] == [
+        (Level.OK, rule) for rule in RULES
+    ]
+    assert told[0] == "begins check-1.site.burst-check-0 of 2 nodes"
+    assert not list(site.bursts.iterdir())
+    assert not list((site.path / "shared").iterdir())
+
+
+BROKEN = {
+    "it lists what was not begun": (
+        "\"$comma\" = , ] && echo ']' || echo '[]'",
+        "\"$comma\" = , ] && echo ']' ||"
+        ' echo \'[{"name":"check-1.site.burst-check-0","state":"running"}]\'',
+        0,
+        "before it was begun",
+    ),
+    "it begins later what it does not list": (
+        'mkdir -p "$burst"\n',
+        "exit 0\n",
+        1,
+        "right after `begin` has succeeded",
+    ),
+    "a host is begun twice": (
+        'setsid sh "$start" "$host" >> "$log" 2>&1 < /dev/null &\n',
+        'setsid sh -c "sh $start $host & sh $start $host" >> "$log" 2>&1 &\n',
+        2,
+        "runs more than once for the host",
+    ),
+    "nothing runs": (
+        'setsid sh "$start" "$host"',
+        "setsid sleep 600",
+        2,
+        "waited in vain for check-1.site.burst-check-0 to run on all its nodes",
+    ),
+    "it fails": (
+        'setsid sh "$start" "$host"',
+        'setsid sh -c "echo no such node"',
+        2,
+        "failed: no such node",
+    ),
+    "it forgets what still runs": (
+        'kill -TERM "-$(cat "$node")"',
+        'rm "$node"',
+        4,
+        "runs, though `list` lists it no more",
+    ),
+    "it does not end": (
+        'kill -TERM "-$(cat "$node")"',
+        "true",
+        4,
+        "waited in vain for `list` to list check-1.site.burst-check-0 no more",
+    ),
+    "it cannot end what is gone": (
+        '[ -n "$left" ] || rm -rf "$burst"',
+        '[ -d "$burst" ] || exit 1; [ -n "$left" ] || rm -rf "$burst"',
+        5,
+        "failed: exit status 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "held", "what"), BROKEN.values(), ids=BROKEN)
+def test_a_program_that_breaks_a_rule(
+    site: Site, old: str, new: str, held: int, what: str
+) -> None:
+    program = breaking(site, old, new)
+    # What never comes, and never goes, is waited for no longer than that.
+    never = "in vain" in what or "before" in what
+    waits = {"join_time": Seconds(1), "limit": Seconds(2)} if never else {}
+    found = site.provider("check-1", program=program, **waits).check(lambda _: None)
+    assert [each.what for each in found[:held]] == list(RULES[:held])
+    assert found[held].level is Level.WRONG
+    assert what in found[held].what
+    assert found[held].advice
+
+
+def settings_file(site: Site, tmp_path: Path) -> str:
+    table = {
+        "type": "command",
+        "program": list(site.settings.program),
+        "dir": site.settings.dir,
+        "cores": 4,
+        "max_nodes": 4,
+    }
+    path = tmp_path / "burst.toml"
+    here = {"type": "local"}
+    path.write_text(tomli_w.dumps({"providers": {"site": table, "here": here}}))
+    return str(path)
+
+
+def test_the_command_prints_the_rules(site: Site, tmp_path: Path) -> None:
+    done = burst("provider", "check", "site", "-c", settings_file(site, tmp_path))
+    assert done.status == 0, done
+    assert [line.split("  ")[-1] for line in done.stdout.splitlines()[:6]] == [*RULES]
+    assert done.stdout.endswith("0 wrong, 0 to note\n")
+    assert "waits for check-" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("here", "provider here has no program of a site's own to test"),
+        ("other", "there is no enabled provider 'other' in the settings"),
+    ],
+)
+def test_only_such_a_provider_is_tested(
+    site: Site, tmp_path: Path, name: str, why: str
+) -> None:
+    done = burst("provider", "check", name, "-c", settings_file(site, tmp_path))
+    assert done.status == 1
+    assert why in done.stderr

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""What a site's program says, and what the provider makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from burst_command import CommandProvider, CommandSettings
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.model.finding import Level
+from burst.provider import BurstSpec, Failure, FollowerStatus, Phase
+from burst.testing import example_lead, example_spec
+
+BURST = "burst-0-0a1b2c"
+
+
+@pytest.fixture
+def says(tmp_path: Path) -> Says:
+    return Says(tmp_path)
+
+
+class Says:
+    """A program that writes down what it is asked, and says what a test says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = CommandSettings(
+            program=("/bin/sh", str(path / "program")),
+            dir=str(path / "shared"),
+            cores=4,
+            max_nodes=2,
+        )
+        self.script('cat > "$0.$1"; [ "$1" != list ] || echo "[]"')
+
+    def script(self, text: str) -> None:
+        """Have it do that in sh."""
+        (self.path / "program").write_text(text)
+
+    def lists(self, *bursts: object) -> None:
+        """Have it list these."""
+        self.script(
+            f'[ "$1" != list ] || echo {shlex.quote(json.dumps(bursts))}; cat > "$0.$1"'
+        )
+
+    def asked(self, word: str) -> dict[str, object]:
+        """Return what it was asked with that word last."""
+        found: dict[str, object] = json.loads(
+            (self.path / f"program.{word}").read_text()
+        )
+        return found
+
+    def provider(self, **changes: object) -> CommandProvider:
+        settings = msgspec.structs.replace(self.settings, **changes)
+        return CommandProvider("site", settings, "owner")
+
+    def spec(self, nodes: int = 2, **changes: object) -> BurstSpec:
+        made = example_spec(example_lead(self.path), 0, "nodes", nodes)
+        shape = msgspec.structs.replace(made.shape, gpus=0)
+        return msgspec.structs.replace(made, burst_id=BURST, shape=shape, **changes)
+
+
+def row(state: str = "running", **others: object) -> dict[str, object]:
+    return {"name": f"owner.site.{BURST}", "state": state, **others}
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "error"),
+    [
+        ("begin", os.EX_DATAERR, SpecRefused),
+        ("begin", os.EX_UNAVAILABLE, InsufficientCapacity),
+        ("begin", os.EX_TEMPFAIL, Transient),
+        ("begin", os.EX_NOPERM, Refused),
+        ("begin", os.EX_CONFIG, Refused),
+        ("begin", 1, Transient),
+        ("list", os.EX_DATAERR, Transient),
+        ("list", os.EX_UNAVAILABLE, Transient),
+        ("list", os.EX_TEMPFAIL, Transient),
+        ("list", os.EX_NOPERM, Refused),
+        ("end", os.EX_UNAVAILABLE, Transient),
+        ("end", os.EX_CONFIG, Refused),
+        ("end", 137, Transient),
+    ],
+)
+def test_an_exit_status_says_which_error_it_is(
+    says: Says, word: str, status: int, error: type[ProviderError]
+) -> None:
+    provider = says.provider()
+    listed = json.dumps([row()]) if word == "end" else "[]"
+    says.script(
+        f'[ "$1" != {word} ] || {{ echo "no such luck" >&2; exit {status}; }}\n'
+        f"echo {shlex.quote(listed)}"
+    )
+    spec = says.spec()
+    calls: dict[str, Callable[[], object]] = {
+        "begin": lambda: provider.provision(spec),
+        "list": provider.observe,
+        "end": lambda: provider.reap(spec.burst_id),
+    }
+    with pytest.raises(ProviderError, match="no such luck") as raised:
+        calls[word]()
+    assert type(raised.value) is error
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("", "did not print a list of bursts.*it printed ''"),
+        ("Welcome to the site", "it printed 'Welcome"),
+        ('{"name": "a.b.c"}', "Expected `array`"),
+        ('[{"name": "a.b.c"}]', "missing required field `state`"),
+        ('[{"name": "a.b.c", "state": "odd"}]', "Invalid enum value 'odd'"),
+        ('[{"name": "a.b.c", "state": "failed", "reason": ""}]', "unknown field"),
+        ('[{"name": "job", "state": "failed"}]', "the name 'job', which is none"),
+        ('[{"name": "a.b./c", "state": "failed"}]', "the name 'a.b./c', which is none"),
+        (json.dumps([row(), row()]), f"printed owner.site.{BURST} twice"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_no_list(
+    says: Says, printed: str, why: str
+) -> None:
+    """What is missing in a list counts as gone, and its files would be removed."""
+    says.script(f"echo {shlex.quote(printed)}")
+    for call in (
+        lambda: says.provider().observe(),
+        lambda: says.provider().reap(says.spec().burst_id),
+        lambda: says.provider().provision(says.spec()),
+    ):
+        with pytest.raises(Transient, match=why):
+            call()
+
+
+def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
+    says.script("sleep 600")
+    with pytest.raises(Transient, match=r"did not end within 0.2 s"):
+        says.provider(limit=0.2).observe()
+
+
+def test_what_it_is_asked_to_begin(says: Says) -> None:
+    provider = says.provider(arguments={"queue": "long"})
+    provider.provision(says.spec(userids=(1000,), lease_end=1.0))
+    place = says.path / "shared" / "owner.site" / BURST
+    assert says.asked("begin") == {
+        "name": f"owner.site.{BURST}",
+        "hosts": ["burst-0-0", "burst-0-1"],
+        "cores": 4,
+        "gpus": 0,
+        "start": f"{place}/start",
+        "log": f"{place}/log",
+        "seconds": 1,
+        "users": [1000],
+        "arguments": {"queue": "long"},
+    }
+    assert says.asked("list") == {
+        "dir": f"{says.path}/shared",
+        "arguments": {"queue": "long"},
+    }
+
+
+def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
+    says.provider().provision(says.spec())
+    assert says.asked("begin")["seconds"] == 0
+
+
+def test_the_certificate_is_in_nothing_that_it_is_given(says: Says) -> None:
+    says.provider().provision(says.spec())
+    secret = [
+        line.split('"')[1]
+        for line in (says.path / "burst.cert").read_text().splitlines()
+        if "secret-key" in line
+    ]
+    assert secret
+    assert secret[0] not in json.dumps(says.asked("begin"))
+
+
+def test_what_is_listed_is_not_begun_again(says: Says) -> None:
+    says.lists(row())
+    says.provider().provision(says.spec())
+    assert not (says.path / "program.begin").exists()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changes"), [(3, {}), (2, {"offer": "others"})], ids=["many", "offer"]
+)
+def test_what_is_not_offered_is_refused(
+    says: Says, nodes: int, changes: dict[str, object]
+) -> None:
+    with pytest.raises(SpecRefused, match="no offer"):
+        says.provider().provision(says.spec(nodes, **changes))
+    assert not (says.path / "shared").exists()
+
+
+def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
+    provider = says.provider()
+    provider.provision(says.spec())
+    says.lists(
+        row(
+            "failed",
+            why="the machine is down",
+            cause="reclaimed",
+            nodes=[{"host": "burst-0-1", "state": "failed", "reclaimed": True}],
+        )
+    )
+    (says.path / "shared" / "owner.site" / BURST / "log").write_text("the last line\n")
+    [status] = provider.observe()
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
+    assert status.why == "the machine is down: the last line"
+    assert status.followers == (
+        FollowerStatus("burst-0-0", Phase.FAILED, "the machine is down"),
+        FollowerStatus("burst-0-1", Phase.FAILED, reclaimed=True),
+    )
+
+
+def test_of_what_has_files_and_is_not_listed_it_is_told_whether_it_was_begun(
+    says: Says,
+) -> None:
+    provider = says.provider()
+    says.script('[ "$1" = list ] && echo "[]"')
+    with pytest.raises(Transient):
+        provider.provision(says.spec())
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (
+        Phase.PENDING,
+        "`begin` has not succeeded yet",
+    )
+    says.lists()
+    provider.provision(says.spec())
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (
+        Phase.FAILED,
+        "the program lists it no more",
+    )
+
+
+def test_files_go_once_it_lists_the_burst_no_more(says: Says) -> None:
+    provider = says.provider()
+    provider.provision(says.spec())
+    says.lists(row("ending"))
+    provider.reap(says.spec().burst_id)
+    assert says.asked("end")["name"] == f"owner.site.{BURST}"
+    assert (says.path / "shared" / "owner.site" / BURST).exists()
+    says.lists()
+    with pytest.raises(NotFound):
+        provider.reap(says.spec().burst_id)
+    assert not (says.path / "shared" / "owner.site").exists()
+
+
+def test_bursts_of_others_are_listed_and_are_not_ours(says: Says) -> None:
+    says.lists(row(), {"name": "other.site.burst-9-0", "state": "running"})
+    assert [s.burst_id for s in says.provider().observe()] == [BURST]
+    assert [b.owner for b in says.provider().list_all()] == ["owner", "other"]
+
+
+@pytest.mark.parametrize(
+    ("script", "level", "what"),
+    [
+        ("echo '[]'", Level.OK, "lists 0 bursts"),
+        ("echo nothing", Level.WRONG, "did not print a list of bursts"),
+        ("exit 78", Level.WRONG, "failed: exit status 78"),
+    ],
+)
+def test_the_doctor_has_it_list(
+    says: Says, script: str, level: Level, what: str
+) -> None:
+    says.script(script)
+    found = says.provider().examine(None)[-1]
+    assert found.level is level
+    assert what in found.what
+
+
+def test_the_place_is_the_directory_and_the_program(says: Says) -> None:
+    assert (
+        says.provider()
+        .place()
+        .endswith(f":{says.path}/shared /bin/sh {says.path}/program")
+    )
