@@ -68,7 +68,6 @@ __all__ = [
     "BurstSpec",
     "BurstStatus",
     "CertificateError",
-    "Checked",
     "Concurrent",
     "ConfigError",
     "Event",
@@ -101,6 +100,7 @@ __all__ = [
     "Seconds",
     "Shape",
     "SpecRefused",
+    "Testable",
     "Transient",
     "note",
     "ok",
@@ -495,7 +495,7 @@ class Probed(Protocol):
 
 
 @runtime_checkable
-class Checked(Protocol):
+class Testable(Protocol):
     """An optional interface: tests what a site wrote for it, by making a burst.
 
     Only a person asks for it (`burst provider check`), of a provider object with an

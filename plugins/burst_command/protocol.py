@@ -56,7 +56,7 @@ class Name(msgspec.Struct, frozen=True):
         return f"{self.owner}.{self.provider}.{self.burst}"
 
 
-class Begin(msgspec.Struct, frozen=True, kw_only=True):
+class BeginRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Make these nodes, and run `sh START HOST` for each of `hosts` on one of them."""
 
     name: str
@@ -73,14 +73,14 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any]
 
 
-class List(msgspec.Struct, frozen=True, kw_only=True):
+class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Print all bursts of which anything exists, of all owners."""
 
     dir: str
     arguments: Mapping[str, Any]
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class EndRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Delete all of this burst, or go on deleting."""
 
     name: str
@@ -98,7 +98,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reclaimed: bool = False
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListedBurst(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """A burst that exists."""
 
     name: str
@@ -118,28 +120,28 @@ class SiteProgram:
         self._shown = " ".join(argv)
         self._limit = limit
 
-    def begin(self, asked: Begin) -> None:
+    def begin(self, asked: BeginRequest) -> None:
         """Raises InsufficientCapacity, SpecRefused, Transient, Refused."""
         self._ask("begin", asked)
 
-    def end(self, asked: End) -> None:
+    def end(self, asked: EndRequest) -> None:
         """Raises Transient, Refused."""
         self._ask("end", asked)
 
-    def list(self, asked: List) -> dict[Name, Listed]:
+    def list(self, asked: ListRequest) -> dict[Name, ListedBurst]:
         """Return what exists. Raises Transient, Refused.
 
         An answer that cannot be read is Transient: what is not listed counts as gone.
         """
         said = self._ask("list", asked).strip()
         try:
-            listed = from_json(said, list[Listed])
+            listed = from_json(said, list[ListedBurst])
         except msgspec.MsgspecError as error:
             raise Transient(
                 f"`{self._shown} list` did not print a list of bursts: {error}; it"
                 f" printed {said[:_SHOWN]!r}"
             ) from error
-        found: dict[Name, Listed] = {}
+        found: dict[Name, ListedBurst] = {}
         for each in listed:
             name = self._parse(each.name)
             if name in found:

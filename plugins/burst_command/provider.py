@@ -40,7 +40,14 @@ from burst.provider import (
     SpecRefused,
 )
 from burst_command.check import check
-from burst_command.protocol import Begin, End, List, Listed, Name, SiteProgram
+from burst_command.protocol import (
+    BeginRequest,
+    EndRequest,
+    ListedBurst,
+    ListRequest,
+    Name,
+    SiteProgram,
+)
 from burst_command.settings import OFFER, CommandSettings
 
 _LOG_TAIL = 10_000
@@ -93,7 +100,7 @@ class CommandProvider:
             return
         left = spec.lease_end - time.time() if spec.lease_end else 0.0
         self._program.begin(
-            Begin(
+            BeginRequest(
                 name=str(self.name_of(spec.burst_id)),
                 hosts=spec.hosts,
                 cores=self._settings.cores,
@@ -132,7 +139,7 @@ class CommandProvider:
         name = str(self.name_of(burst_id))
         settings = self._settings
         self._program.end(
-            End(name=name, dir=settings.dir, arguments=settings.arguments)
+            EndRequest(name=name, dir=settings.dir, arguments=settings.arguments)
         )
 
     def list_all(self) -> Sequence[OwnedBurst]:
@@ -175,7 +182,7 @@ class CommandProvider:
         """Return what the program is told that the burst is called."""
         return Name(self._owner, self._name, burst_id)
 
-    def listed(self) -> dict[str, Listed]:
+    def listed(self) -> dict[str, ListedBurst]:
         """Return what the program lists of this owner and provider, by burst id."""
         return {
             name.burst: each
@@ -183,11 +190,13 @@ class CommandProvider:
             if (name.owner, name.provider) == (self._owner, self._name)
         }
 
-    def _list(self) -> dict[Name, Listed]:
+    def _list(self) -> dict[Name, ListedBurst]:
         settings = self._settings
-        return self._program.list(List(dir=settings.dir, arguments=settings.arguments))
+        return self._program.list(
+            ListRequest(dir=settings.dir, arguments=settings.arguments)
+        )
 
-    def _status(self, name: str, listed: Listed | None) -> BurstStatus:
+    def _status(self, name: str, listed: ListedBurst | None) -> BurstStatus:
         place = self._home.path / name
         spec = load_json(place / "spec.json", BurstSpec)
         log = place / "log"
@@ -205,14 +214,16 @@ class CommandProvider:
         )
 
 
-def _unlisted(name: str, begun: bool) -> Listed:
+def _unlisted(name: str, begun: bool) -> ListedBurst:
     """Return what is said of a burst that has files, and is not listed."""
     if begun:
-        return Listed(name=name, state="failed", why="the program lists it no more")
-    return Listed(name=name, state="pending", why="`begin` has not succeeded yet")
+        return ListedBurst(
+            name=name, state="failed", why="the program lists it no more"
+        )
+    return ListedBurst(name=name, state="pending", why="`begin` has not succeeded yet")
 
 
-def _followers(hosts: Sequence[str], seen: Listed) -> tuple[FollowerStatus, ...]:
+def _followers(hosts: Sequence[str], seen: ListedBurst) -> tuple[FollowerStatus, ...]:
     others = {node.host: node for node in seen.nodes}
     found = []
     for host in hosts:

@@ -34,6 +34,8 @@ PACKAGES = {
     "prometheus": ("prometheus",),
     "promtool": ("prometheus",),
     "setpriv": ("util-linux",),
+    "ssh": ("openssh-client",),
+    "sshd": ("openssh-server",),
     "systemctl": ("systemd",),
     "tar": ("tar",),
     "unshare": ("util-linux",),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from burst_command import CommandProvider, CommandSettings
 
+from burst.config import convert, load
 from burst.errors import InsufficientCapacity, NotFound, Transient
 from burst.model.finding import Level
 from burst.provider import BurstSpec, Phase
@@ -21,17 +22,8 @@ from tests.examples import batch_programs
 from tests.support.fluxlead import short_directory
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "command"
-PROGRAMS = (
-    "qsub",
-    "qstat",
-    "qdel",
-    "pbsdsh",
-    "bsub",
-    "bjobs",
-    "bkill",
-    "blaunch",
-    "ssh",
-)
+PBS = ("qsub", "qstat", "qdel", "pbsdsh")
+LSF = ("bsub", "bjobs", "bkill", "blaunch")
 MACHINES = ["m1", "m2", "m3"]
 
 
@@ -129,6 +121,14 @@ def test_a_machine_that_is_away_is_taken_until_it_answers(world: World) -> None:
 
 def test_what_pbs_says_of_jobs_of_others_is_passed_over(world: World) -> None:
     assert json.dumps(world.provider("pbs").listed()) == "{}"
+
+
+def test_its_settings_are_read() -> None:
+    settings = load(EXAMPLES / "burst.toml")
+    for name, table in settings.providers.items():
+        options = convert(CommandSettings, table.options, "x")
+        assert options.program == (f"/etc/flux/burst-{name}",)
+        assert (EXAMPLES / f"burst-{name}").exists()
 
 
 def test_the_programs_are_short() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -112,7 +113,9 @@ def test_a_program_that_breaks_a_rule(
     program = breaking(site, old, new)
     # What never comes, and never goes, is waited for no longer than that.
     never = "in vain" in what or "before" in what
-    waits = {"join_time": Seconds(1), "limit": Seconds(2)} if never else {}
+    waits: dict[str, Any] = (
+        {"join_time": Seconds(1), "limit": Seconds(2)} if never else {}
+    )
     found = site.provider("check-1", program=program, **waits).check(lambda _: None)
     assert [each.what for each in found[:held]] == list(RULES[:held])
     assert found[held].level is Level.WRONG
