@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -89,9 +90,14 @@ def main(program: str, words: list[str]) -> None:
         case "qdel" | "bkill":
             end(words[0])
         case "qstat":
-            others = {"7.server": {"Job_Name": "a.job", "job_state": "Q"}}
+            me, other = f"{pwd.getpwuid(os.getuid()).pw_name}@login1", "other@login1"
+            others = {
+                "7.server": {"Job_Name": "a.job", "Job_Owner": me, "job_state": "Q"},
+                "8.server": {"Job_Name": "$.$.$", "Job_Owner": other, "job_state": "R"},
+            }
             ours = {
-                number: {"Job_Name": name, "job_state": "R"} for number, name in jobs()
+                number: {"Job_Name": name, "Job_Owner": me, "job_state": "R"}
+                for number, name in jobs()
             }
             print(json.dumps({"Jobs": {**others, **ours}}))  # noqa: T201
         case "bjobs":
