@@ -38,6 +38,9 @@ and can read them, such as the credentials of a cloud."""
 
 # Jobs of guests reach the follower's socket in it; they cannot list it.
 _FOR_GUESTS = 'chmod 0711 "$rundir"\n'
+# A broker that gets SIGTERM again while it leaves (rc3) does not end.
+_FORWARD = 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2> /dev/null'
+_KEEP = "stopped=1"
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
 #!/bin/sh
@@ -46,22 +49,27 @@ umask 077
 host=$1
 # Before anything is made or started: a signal must find somebody to tell.
 child= stopped=
-trap 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2> /dev/null' TERM INT HUP
+trap '{on_signal}' TERM INT HUP
 rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
 {for_guests}set -- {environment}
 for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"
   [ -z "$there" ] || set -- "$@" "$name=$value"
 done
+[ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
+{for_systemd}env -i "$@" {command} < /dev/null &
+child=$!
+outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
 end={end}
 if [ "$end" -gt 0 ]; then
   left=$((end - $(date +%s)))
   [ "$left" -gt 0 ] || left=1
-  set -- "$@" timeout --kill-after=30 "$left"
+  # Beside the follower: timeout(1) before it would pass on signals, too.
+  {{
+    outlives "$left" && kill -TERM "$child"
+    outlives 30 && kill -KILL "$child"
+  }} > /dev/null 2>&1 &
 fi
-[ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
-{for_systemd}env -i "$@" {command} < /dev/null &
-child=$!
 # One that came in between: a child that is not the follower yet may ignore it.
 [ -z "$stopped" ] || {{ sleep 1; kill -TERM "$child" 2> /dev/null; }}
 status=0
@@ -75,19 +83,22 @@ exit "$status"
 """
 
 
-def write(
+def write(  # noqa: PLR0913 - those with a name have a usual value
     place: Path,
     spec: BurstSpec,
     *,
     flux: str = "flux",
     environment: Mapping[str, str] | None = None,
     rundirs: str = "/tmp",  # noqa: S108  mktemp makes a private one in it
+    signals_reach_all: bool = False,
 ) -> Path:
     """Write what the burst's followers need into a directory; return the script.
 
     `flux` is the program on the nodes. `environment` is added to the followers'.
     `rundirs` is a local directory of each node; its path is short, as a unix socket is
-    below it. Equal arguments write equal files.
+    below it. `signals_reach_all`: who stops the script signals all its processes at
+    once, as Slurm does, so that it passes no signal on. Equal arguments write equal
+    files.
 
     Raises Refused if no follower could join with them, InsufficientCapacity if the
     disk is full, Transient.
@@ -109,6 +120,7 @@ def write(
         script = _SCRIPT.format(
             burst=spec.burst_id,
             rundirs=shlex.quote(rundirs),
+            on_signal=_KEEP if signals_reach_all else _FORWARD,
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             environment=shlex.join(_variables(environment or {})),
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",

@@ -11,7 +11,9 @@ a stand-in for Flux also writes `mismatched config`.
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 # A pattern of a log line, and the message for it; the last line that matches decides.
@@ -131,6 +133,20 @@ def explain_log(log: str) -> str:
             found = explained
             answered = bool(_ANSWER.search(line))
     return found
+
+
+def read_log(path: Path, most: int = 48 * 1024) -> str:
+    """Return the end of a log file, `most` bytes of it; empty if there is none.
+
+    Raises OSError.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+            # What is written meanwhile is not read.
+            return file.read(most).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def has_joined(log: str) -> bool:

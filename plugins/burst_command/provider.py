@@ -17,13 +17,14 @@ import msgspec
 
 from burst.kits import followers
 from burst.kits.atomic_file import write_atomically
-from burst.kits.join_errors import explain_log, main_lines
+from burst.kits.join_errors import explain_log, main_lines, read_log
 from burst.kits.private_dir import (
     PrivateDirectory,
     disk_errors,
     is_safe_name,
     load_json,
 )
+from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, ok, wrong
 from burst.provider import (
     BurstId,
@@ -163,10 +164,8 @@ class CommandProvider:
 
     def examine(self, _: LeadIdentity | None) -> Sequence[Finding]:
         """Check the directory, and that the program lists what there is."""
-        found = []
+        found = [examine_shared_dir(self._home)]
         try:
-            self._home.check()
-            found.append(ok(f"only this user may write {self._home.path}"))
             count = len(self._list())
             found.append(ok(f"`{self._settings.program[0]} list` lists {count} bursts"))
         except ProviderError as error:
@@ -199,8 +198,7 @@ class CommandProvider:
     def _status(self, name: str, listed: ListedBurst | None) -> BurstStatus:
         place = self._home.path / name
         spec = load_json(place / "spec.json", BurstSpec)
-        log = place / "log"
-        said = log.read_text(errors="replace")[-_LOG_TAIL:] if log.is_file() else ""
+        said = read_log(place / "log", _LOG_TAIL)
         seen = listed or _unlisted(name, (place / "begun").exists())
         phase = Phase(seen.state)
         last = "\n".join(main_lines(said)[-_LINES:]).strip()

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from burst.kits.atomic_file import write_atomically
-from burst.kits.join_errors import main_lines
+from burst.kits.join_errors import main_lines, read_log
 from burst.kits.open_to_users import let_pass
 from burst.kits.private_dir import PrivateDirectory, load_json
 from burst.model.burst import BurstId
@@ -72,12 +72,7 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
 
     def log_end(self) -> str:
         """Return the end of the log."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                return file.read().decode(errors="replace")
-        except FileNotFoundError:
-            return ""
+        return read_log(self.log, _TAIL_BYTES)
 
     def last_words(self) -> str:
         """Return the end of the log as one line; empty if there is none."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from burst.kits.join_errors import explain_log, has_joined, main_lines
+from burst.kits.join_errors import explain_log, has_joined, main_lines, read_log
 
 PEER = "tcp://10.0.0.1:8050"
 SHAKE = f"<3>overlay.err[2]: parent sockevent {PEER} handshake failed: Broken pipe"
@@ -180,3 +182,11 @@ def test_whether_it_has_joined() -> None:
 def test_info_and_debug_are_not_among_the_main_lines() -> None:
     log = f"{JOINED}<3>broker.err[1]: no \nplain <7>\n\n"
     assert main_lines(log) == ["broker.err[1]: no", "plain <7>", ""]
+
+
+def test_the_end_of_a_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert read_log(log) == ""
+    log.write_bytes(b"first\nlast \xff\n")
+    assert read_log(log) == "first\nlast \N{REPLACEMENT CHARACTER}\n"
+    assert read_log(log, 7) == "last \N{REPLACEMENT CHARACTER}\n"
