@@ -23,6 +23,7 @@ from tests.kubernetes.access import GIVEN, SHARED, WANTED
 from tests.multiuser import lab
 from tests.plugins.report.chromium import find_chromium
 from tests.site import box, flux_host
+from tests.slurm import slurm_lab
 from tests.stages import STAGES
 
 COUNTS: Counter[str] = Counter()
@@ -104,17 +105,18 @@ def _logger_as_it_was() -> Iterator[None]:
 
 def _missing() -> dict[str, str]:
     """Return the marks whose tests cannot run on this machine, and for want of what."""
-    missing = {}
+    lacking = {
+        "multiuser": lab.missing(),
+        "site": lab.missing() or flux_host.missing() or box.missing(),
+        "slurm": slurm_lab.missing(),
+    }
+    missing = {mark: f"want of {what}" for mark, what in lacking.items() if what}
     if not {GIVEN, WANTED} & os.environ.keys():
         missing["kubernetes"] = f"want of a Kubernetes (make e2e, or {WANTED}=1)"
     if not shutil.which("flux"):
         missing["flux"] = "want of a real Flux (flux on PATH)"
-    if lacking := lab.missing():
-        missing["multiuser"] = f"want of {lacking}"
     if not (shutil.which("prometheus") and shutil.which("promtool")):
         missing["prometheus"] = "want of Prometheus (Debian's package prometheus)"
-    if lacking := lab.missing() or flux_host.missing() or box.missing():
-        missing["site"] = f"want of {lacking}"
     if not find_chromium():
         missing["chromium"] = "want of a browser (chromium on PATH)"
     if "KUBELAB" not in os.environ:

@@ -18,6 +18,7 @@ STAGES = (
     "month",
     "site",
     "multiuser",
+    "slurm",
     "flux",
     "machine",
     "programs",

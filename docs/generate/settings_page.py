@@ -31,6 +31,7 @@ from burst_gke import GkeProvider
 from burst_kind import KindProvider
 from burst_kube import KubeProvider
 from burst_local import LocalProvider
+from burst_slurm import SlurmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff
@@ -69,6 +70,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"kube"', KubeProvider.Settings, "Any cluster."),
     ('"kind"', KindProvider.Settings, "A kind cluster."),
     ('"gke"', GkeProvider.Settings, "Google Kubernetes Engine."),
+    ('"slurm"', SlurmProvider.Settings, "Slurm jobs ([slurm.md](slurm.md))."),
 )
 _PLAIN = {
     str: "text",

@@ -112,11 +112,13 @@ _PROGRAMS = (ROOT, "chromium", "ip", "prometheus", "promtool", "ssh", "sshd")
 _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
+_SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
 STAGES = (
     Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
     Stage("flux", _run_here({}), ("flux",), workers=5),
+    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("multiuser", _run_here({}), _USERS),
     Stage("site", _run_here({}), _SITE, ("fluxion",)),
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),

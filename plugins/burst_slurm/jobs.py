@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Slurm's programs: what is submitted, listed and canceled, and their errors.
+
+A job is found by its name, `burst.OWNER.PROVIDER.BURST`. squeue is asked for the jobs
+of this user alone, with the name as the last field: no comment or name of another job
+can be taken for a line of ours, and lines that a site has printed before are no jobs.
+`squeue --json` is not used: Slurm 22.05 prints all users' jobs by it, whatever is asked
+for, and its fields differ in each release.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+)
+from burst.kits.program import ErrorPattern, run
+from burst_slurm.states import SlurmState, state_of
+
+# A program of Slurm gives up after 10 s where no controller answers.
+_LIMIT_S = 25.0
+_FORMAT = "%i|%T|%S|%V|%r|%j"
+_LINE = re.compile(
+    r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)\|(?P<submitted>[^|]*)"
+    r"\|(?P<reason>[^|]*)\|(?P<name>[^|]*)\Z"
+)
+# `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
+_TIME_LIMIT = re.compile(
+    r"[^|]+?(?P<default>\*?)\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
+)
+_NUMBER = re.compile(r"(\d+)(;\S+)?\Z")
+# Slurm's programs take options from variables, too: what somebody set for other work,
+# or the job that this process runs in, is not for us.
+_OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_")
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+# Of slurm_errno.c, and of sbatch itself. What is not here is Transient.
+_SUBMIT = (
+    ErrorPattern(
+        "accounting/QOS policy|not available now|partition not available|nodes are busy"
+        "|reservation (not usable|is in use)|threshold",
+        InsufficientCapacity,
+    ),
+    ErrorPattern(
+        "node configuration is not available|node count specification"
+        "|more processors requested|unspecified error|submit.*plugin",
+        SpecRefused,
+    ),
+    ErrorPattern(
+        "invalid (partition|account|feature|qos|licen|generic|wckey)|time limit"
+        "|requested reservation is invalid|denied|not permitted|no partition specified"
+        "|(unrecognized|invalid|ambiguous).*(option|specification)",
+        Refused,
+        "change that in the provider's table",
+    ),
+)
+_GONE = (ErrorPattern("already complet|invalid job id", NotFound),)
+
+
+class SlurmJob(msgspec.Struct, frozen=True):
+    """One job, as squeue lists it."""
+
+    number: int
+    """0 if it is not known."""
+    name: str
+    """Of the state, such as PENDING."""
+    reason: str = ""
+    start: float = 0.0
+    """When it started, or is expected to, seconds since the epoch; 0 if not known."""
+    submitted: float = 0.0
+
+    @property
+    def state(self) -> SlurmState:
+        """Return what its state means."""
+        return state_of(self.name)
+
+
+class Slurm:
+    """The jobs of one provider."""
+
+    def __init__(self, prefix: str, cluster: str = "") -> None:
+        self._prefix = prefix
+        self._name = re.compile(re.escape(prefix) + r"([A-Za-z0-9-]+)\Z")
+        self._cluster = [f"--clusters={cluster}"] if cluster else []
+
+    def jobs(self) -> Mapping[str, Sequence[SlurmJob]]:
+        """Return the jobs of each burst: those that live, the oldest first, then those
+        that ended, the youngest first.
+
+        Those that ended some minutes ago are in it, too (MinJobAge of slurm.conf).
+        Raises Transient if Slurm cannot tell.
+        """
+        found: dict[str, list[SlurmJob]] = {}
+        ask = ("--me", "--all", "--noheader", "--states=all", f"--format={_FORMAT}")
+        for line in self._ask("squeue", *ask):
+            match = _LINE.match(line)
+            name = self._name.match(match["name"]) if match else None
+            if match and name:
+                found.setdefault(name[1], []).append(_job(match))
+        for jobs in found.values():
+            jobs.sort(key=_order)
+        return found
+
+    def submit(self, options: Sequence[str], script: str) -> int:
+        """Submit a job; return its number, 0 if Slurm's answer does not tell it.
+
+        Where it raises, the job may exist all the same.
+        """
+        lines = self._ask("sbatch", "--parsable", *options, given=script)
+        found = [int(match[1]) for line in lines if (match := _NUMBER.match(line))]
+        return found[-1] if found else 0
+
+    def version(self) -> str:
+        """Return what sbatch says of its version."""
+        return " ".join(self._ask("sbatch", "--version"))
+
+    def test(self, options: Sequence[str]) -> None:
+        """Have Slurm say whether it would take such a job; raise its error if not."""
+        self._ask("sbatch", "--test-only", *options, given="#!/bin/sh\n")
+
+    def cancel(self, jobs: Sequence[SlurmJob]) -> None:
+        """Cancel these jobs; none of them need exist any more."""
+        numbers = [str(job.number) for job in jobs]
+        with contextlib.suppress(NotFound):
+            self._ask("scancel", *numbers, patterns=_GONE)
+
+    def ended(self, number: int, burst: str) -> SlurmJob | None:
+        """Return a burst's job that has ended as Slurm's accounts have it.
+
+        None where Slurm keeps no accounts, or by them it has not ended.
+        """
+        form = ("--noheader", "--parsable2", "--allocations", "--format=State")
+        job = (f"--jobs={number}", f"--name={self._prefix}{burst}")
+        try:
+            lines = self._ask("sacct", *form, *job)
+        except ProviderError:
+            return None
+        # `CANCELLED by 1000`
+        names = (line.split(" ")[0] for line in lines)
+        over = (name for name in names if state_of(name).over)
+        return next((SlurmJob(number, name) for name in over), None)
+
+    def time_limit(self, partitions: str) -> float:
+        """Return the longest time limit of these partitions, in seconds; inf if none.
+
+        `partitions` as sbatch(1) takes them; Slurm's default partition if empty.
+        """
+        chosen = f"--partition={partitions}" if partitions else "--all"
+        lines = self._ask("sinfo", "--noheader", chosen, "--format=%P|%l")
+        found = filter(None, map(_TIME_LIMIT.match, lines))
+        return max(
+            (_seconds(each) for each in found if partitions or each["default"]),
+            default=math.inf,
+        )
+
+    def _ask(
+        self,
+        program: str,
+        *words: str,
+        given: str = "",
+        patterns: Sequence[ErrorPattern] = _SUBMIT,
+    ) -> list[str]:
+        """Return the lines that one of Slurm's programs prints."""
+        text = run(
+            [program, *self._cluster, *words],
+            limit=_LIMIT_S,
+            given=given,
+            environment=_environment(),
+            patterns=patterns if program in ("sbatch", "scancel") else (),
+        )
+        return [line.strip() for line in text.splitlines()]
+
+
+def _environment() -> dict[str, str]:
+    mine = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT or not name.startswith(_OPTIONS)
+    }
+    return {**mine, "SLURM_TIME_FORMAT": "%s"}
+
+
+def _seconds(limit: re.Match[str]) -> float:
+    if limit["clock"] == "infinite":
+        return math.inf
+    seconds = 0
+    for part in limit["clock"].split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds + 86400.0 * int(limit["days"] or 0)
+
+
+def _order(job: SlurmJob) -> tuple[bool, int]:
+    over = job.state.over
+    return over, -job.number if over else job.number
+
+
+def _job(line: re.Match[str]) -> SlurmJob:
+    start, submitted = (
+        float(text) if text.isdecimal() else 0.0
+        for text in (line["start"], line["submitted"])
+    )
+    reason = line["reason"]
+    return SlurmJob(
+        int(line["number"]),
+        line["state"],
+        "" if reason == "None" else reason,
+        start,
+        submitted,
+    )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The keys of `[providers.NAME]` with `type = "slurm"`."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+import msgspec
+
+from burst.config import Price, Seconds
+
+_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
+_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
+_LEAST_TIME_S = 60.0
+_OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(=.*)?\Z", re.S)
+# Options of sbatch(1) that the job of a burst has, or could not work with.
+_OURS = frozenset(
+    (
+        *("job-name", "output", "error", "input", "open-mode", "chdir", "export"),
+        *("export-file", "nodes", "ntasks", "ntasks-per-node", "tasks-per-node"),
+        *("cpus-per-task", "time", "dependency", "requeue", "no-requeue", "no-kill"),
+        *("parsable", "quiet", "test-only", "wait", "wrap", "array", "partition"),
+        *("account", "qos", "reservation", "constraint", "exclusive", "gres"),
+        *("licenses", "clusters", "cluster", "help", "usage", "version"),
+    )
+)
+
+
+class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`[providers.NAME]` with `type = "slurm"`."""
+
+    dir: str
+    """Where bursts have their files: a directory that this host and the nodes share
+    at the same path, which only this user may write. Change it only while no burst
+    lives."""
+    cores: _AtLeast1
+    """Of each node, as the lead's R declares them, and as Slurm counts CPUs
+    (`--cpus-per-task`). Where Slurm counts threads, add `--hint=nomultithread` to
+    `options`."""
+    max_nodes: _AtLeast1
+    """Of one burst."""
+    time: Seconds
+    """The longest that a burst lives, from 1m. The time limit of its job is this, or
+    what is left of the burst's lease if that is less."""
+    partition: str = ""
+    """One or several, as sbatch(1) takes them; Slurm's default if empty."""
+    account: str = ""
+    """Which pays for the jobs; the user's default if empty."""
+    qos: str = ""
+    """Quality of service; Slurm's default if empty."""
+    reservation: str = ""
+    """Whose nodes are used, and no others."""
+    constraint: str = ""
+    """Features of nodes, such as `"intel&ib"`."""
+    licenses: str = ""
+    """Such as `"matlab:1"`, for each burst, however many nodes it has."""
+    cluster: str = ""
+    """Of several clusters, that of `sbatch --clusters`; else that of slurm.conf."""
+    gpus: _AtLeast0 = 0
+    """Of each node (`--gres=gpu:N`)."""
+    gpu_type: str = ""
+    """Of which type they are, such as `"a100"` (`--gres=gpu:a100:N`)."""
+    exclusive: bool = True
+    """Whether a burst has its nodes alone, and all their memory. If not, Slurm gives
+    each follower `cores` and the partition's usual memory, or what `options` say."""
+    options: tuple[str, ...] = ()
+    """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Those that
+    keys of this table or the provider itself set are refused."""
+    flux: str = "flux"
+    """The program on the nodes, by path, or by a name that is found by this daemon's
+    PATH there. Its version must be the lead's."""
+    price: Price = 0.0
+    """Per node and hour."""
+    join_time: Seconds = Seconds(0)
+    """From submission until followers join, as far as is known; 0 if not."""
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot express. Raises ValueError."""
+        if not self.dir.startswith("/") or "%" in self.dir:
+            raise ValueError(f"dir: {self.dir!r} is no absolute path without %")
+        if not _LEAST_TIME_S <= self.time < math.inf:
+            raise ValueError(f"time: {self.time} is not from 1m, with an end")
+        if self.gpu_type and not self.gpus:
+            raise ValueError("gpu_type: set gpus, too")
+        for option in self.options:
+            _check_option(option)
+
+
+def _check_option(option: str) -> None:
+    """Raise ValueError for what is none of sbatch's long options, or is ours to set."""
+    match = _OPTION.match(option)
+    if match is None:
+        raise ValueError(
+            f"options: {option!r} is not of the form --NAME or --NAME=VALUE"
+        )
+    # sbatch takes the beginning of a name for the whole.
+    if any(ours.startswith(match["name"]) for ours in _OURS):
+        raise ValueError(
+            f"options: {option!r} is set by a key of this table, or by the provider"
+        )

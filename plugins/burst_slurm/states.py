@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""What Slurm says of a job: its state, and the reason why it is pending.
+
+Sources: squeue(1), JOB STATE CODES and JOB REASON CODES, of Slurm 22.05 to 25.05;
+https://slurm.schedmd.com/job_state_codes.html and /resource_limits.html.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from burst.provider import Failure, Phase
+
+SETTLES_S = 60.0
+"""A reason that is want of capacity must stand so long after the submission: Slurm
+gives some of them for a moment, as while a node boots or a scheduling pass is due.
+A job must be missing so long before it counts as forgotten."""
+
+
+class SlurmState(msgspec.Struct, frozen=True):
+    """What a state of a job means for the burst."""
+
+    phase: Phase
+    words: str
+    over: bool = False
+    """Whether Slurm has ended it, so that nothing of it runs or will."""
+    failure: Failure = Failure.OTHER
+
+
+def _over(words: str, failure: Failure = Failure.OTHER) -> SlurmState:
+    return SlurmState(Phase.FAILED, words, True, failure)
+
+
+_AGAIN = SlurmState(Phase.PENDING, "was put into the queue again")
+_STILL = SlurmState(Phase.PENDING, "is suspended, so that its followers do nothing")
+_BOOTS = SlurmState(Phase.PENDING, "waits for its nodes to be ready")
+_RUNS = SlurmState(Phase.RUNNING, "")
+_ENDS = SlurmState(Phase.ENDING, "is ending")
+_HELD = SlurmState(Phase.FAILED, "was put into the queue again, and held there")
+
+_STATES = {
+    "PENDING": SlurmState(Phase.PENDING, ""),
+    "CONFIGURING": _BOOTS,
+    "POWER_UP_NODE": _BOOTS,
+    "REQUEUED": _AGAIN,
+    "REQUEUE_FED": _AGAIN,
+    "EXPEDITING": _AGAIN,
+    "SUSPENDED": _STILL,
+    "STOPPED": _STILL,
+    "RUNNING": _RUNS,
+    # It runs, and something is done to it.
+    "SIGNALING": _RUNS,
+    "RESIZING": _RUNS,
+    "COMPLETING": _ENDS,
+    "STAGE_OUT": _ENDS,
+    # Not over: Slurm keeps them until somebody cancels them.
+    "REQUEUE_HOLD": _HELD,
+    "SPECIAL_EXIT": _HELD,
+    "RESV_DEL_HOLD": SlurmState(Phase.FAILED, "is held, as its reservation is gone"),
+    # It is listed until the other cluster's job has ended, which scancel ends, too.
+    "REVOKED": SlurmState(Phase.FAILED, "was started by another cluster"),
+    "LAUNCH_FAILED": SlurmState(Phase.FAILED, "could not be launched"),
+    "RECONFIG_FAIL": SlurmState(Phase.FAILED, "lost nodes that were reconfigured"),
+    "COMPLETED": _over("has ended, as all its followers have"),
+    "CANCELLED": _over("was canceled"),
+    "FAILED": _over("has failed"),
+    "TIMEOUT": _over("has reached its time limit"),
+    "DEADLINE": _over("has reached its deadline"),
+    "NODE_FAIL": _over("has lost a node"),
+    "OUT_OF_MEMORY": _over("took more memory than it may"),
+    "BOOT_FAIL": _over("had a node that did not boot", Failure.CAPACITY),
+    "PREEMPTED": _over("lost its nodes to other jobs", Failure.RECLAIMED),
+}
+UNLISTED = "unlisted"
+FORGOTTEN = "forgotten"
+_STATES |= {
+    # Not Slurm's: of a job that was submitted and that Slurm does not list, as a
+    # controller that lost what it knew, or MinJobAge after the job's end.
+    UNLISTED: SlurmState(Phase.PENDING, "is not listed, and how it ended is not known"),
+    FORGOTTEN: _over("is not known any more, nor how it ended"),
+}
+_UNKNOWN = SlurmState(Phase.PENDING, "is in a state that is not known here")
+
+
+def state_of(name: str) -> SlurmState:
+    """Return what a state means, by its long name as squeue and sacct print it."""
+    return _STATES.get(name, _UNKNOWN)
+
+
+class PendingReason(msgspec.Struct, frozen=True):
+    """Why a job is pending."""
+
+    words: str
+    failure: Failure | None = None
+    """What the burst fails with; None where waiting may help."""
+    after: float = 0.0
+    """Seconds from the submission on that it must wait before it counts as failed."""
+
+
+_FORBIDDEN = PendingReason("asks for more than a limit allows", Failure.REFUSED)
+_DENIED = PendingReason("may not run with these settings", Failure.REFUSED)
+_QUOTA = PendingReason("waits, as a quota is used up", Failure.CAPACITY, SETTLES_S)
+_AWAY = PendingReason(
+    "waits for nodes that are down, drained or reserved", Failure.CAPACITY, SETTLES_S
+)
+_PERSON = PendingReason("is held, and a person has to release it (scontrol release)")
+
+# The first that matches the reason from its beginning decides.
+_REASONS = tuple(
+    (re.compile(pattern), reason)
+    for pattern, reason in (
+        (r"Resources|Nodes.required", PendingReason("waits for nodes that are in use")),
+        (r"Priority", PendingReason("waits behind jobs of a higher priority")),
+        (
+            r"Dependency$",
+            PendingReason("waits until an earlier job of this burst has ended"),
+        ),
+        (r"Licenses", PendingReason("waits for licenses")),
+        (r"Reservation$", PendingReason("waits for its reservation to begin")),
+        (r"ReqNodeNotAvail|NodeDown|FrontEndDown|Partition(Down|Inactive)", _AWAY),
+        (r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints", _FORBIDDEN),
+        (r"(Association|QOS)TimeLimit|MaxMemPerLimit", _FORBIDDEN),
+        # Of the limits of an association or QOS those for one job or node forbid this
+        # burst; those for all jobs of a user, account or group are used up for now.
+        (r"(Assoc|QOS)M(ax|in)(?!\w*(PerUser|PerAccount|Jobs|Submit))", _FORBIDDEN),
+        (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),
+        (r"Assoc|QOS|Max\w*PerAccount", _QUOTA),
+        (r"Job(Held|Hold)|.*held", _PERSON),
+    )
+)
+
+
+def reason_of(text: str) -> PendingReason:
+    """Return what a reason of squeue's means; of an unknown one that it waits."""
+    for pattern, reason in _REASONS:
+        if pattern.match(text):
+            return reason
+    return PendingReason("waits")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What `burst doctor` finds of a Slurm cluster, before anything is submitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.config import Seconds
+from burst.model.finding import Level
+from burst.model.lead import GuestAccess
+from burst.provider import Examined
+from tests.builders import identity
+from tests.plugins.slurm.fake_cluster import FakeCluster
+
+
+def examined(cluster: FakeCluster, **changes: Any) -> list[tuple[Level, str]]:
+    provider = cluster.provider(**changes)
+    assert isinstance(provider, Examined)
+    return [(finding.level, finding.what) for finding in provider.examine(None)]
+
+
+def test_a_cluster_that_works(cluster: FakeCluster) -> None:
+    directory, *others = examined(cluster)
+    # Nothing here is shared.
+    assert directory[0] is Level.NOTE
+    assert others == [
+        (Level.OK, f"Slurm answers, and {cluster.bin}/sbatch is of slurm 25.05.3"),
+        (Level.OK, "Slurm takes jobs of 1 to 4 nodes"),
+    ]
+    assert cluster.argv() == []
+    assert not cluster.dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("knob", "text", "what"),
+    [
+        ("down", "", "Unable to contact slurm controller"),
+        ("says", "Invalid account", "Slurm takes no job of 1 nodes"),
+    ],
+)
+def test_what_slurm_refuses_is_found(
+    cluster: FakeCluster, knob: str, text: str, what: str
+) -> None:
+    cluster.set(knob, text)
+    wrong = [said for level, said in examined(cluster) if level is Level.WRONG]
+    assert any(what in said for said in wrong), wrong
+
+
+@pytest.mark.parametrize(
+    ("partition", "time", "limit"),
+    [
+        ("few", 1800, ""),
+        ("few", 1860, "partition few ends jobs after 30m, and time is 31m"),
+        ("", 86400, ""),
+        ("", 129600, "partition (default) ends jobs after 1d, and time is 1.5d"),
+        ("long", 10**9, ""),
+    ],
+)
+def test_a_time_limit_that_slurm_never_starts_is_found(
+    cluster: FakeCluster, partition: str, time: float, limit: str
+) -> None:
+    found = examined(cluster, partition=partition, time=Seconds(time))
+    wrong = [said for level, said in found if level is Level.WRONG]
+    assert bool(wrong) == bool(limit)
+    assert all(said.startswith(limit) for said in wrong)
+
+
+def test_programs_that_are_missing_are_named(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cluster.bin / "scancel").unlink()
+    (cluster.bin / "squeue").unlink()
+    monkeypatch.setenv("PATH", str(cluster.bin))
+    assert examined(cluster)[-1] == (Level.WRONG, "not on PATH: squeue, scancel")
+
+
+def test_a_lead_of_many_users_and_one_with_systemd_are_noted(
+    cluster: FakeCluster,
+) -> None:
+    lead = identity("lead-0,burst-0-[0-1]", owner="o")
+    many = msgspec.structs.replace(
+        lead, access=GuestAccess(allow_guest_user=True), systemd=True
+    )
+    found = cluster.provider().examine(many)
+    notes = [each.what for each in found if each.level is Level.NOTE]
+    assert notes[0].startswith("the lead serves all users")
+    assert notes[1].startswith("the lead has [systemd] enable")

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""How jobs are submitted and found, and what errors of Slurm's programs mean."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from burst_slurm import SlurmSettings
+from burst_slurm.states import SETTLES_S
+
+from burst.config import convert
+from burst.errors import (
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.provider import Phase
+from tests.plugins.slurm.fake_cluster import FakeCluster
+from tests.support.reaping import reap_until_gone
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("Requested node configuration is not available", SpecRefused),
+        ("Node count specification invalid", SpecRefused),
+        ("More processors requested than permitted", SpecRefused),
+        ("Unspecified error", SpecRefused),
+        ("Requested time limit is invalid (missing or exceeds some limit)", Refused),
+        ("Invalid account or account/partition combination specified", Refused),
+        ("Invalid partition name specified", Refused),
+        ("Invalid feature specification", Refused),
+        ("Invalid license specification", Refused),
+        ("Invalid generic resource (gres) specification", Refused),
+        ("Invalid qos specification", Refused),
+        ("Requested reservation is invalid", Refused),
+        ("Access denied to requested reservation", Refused),
+        ("User's group not permitted to use this partition", Refused),
+        ("unrecognized option '--no-such-option'", Refused),
+        (
+            "Job violates accounting/QOS policy (job submit limit, user's size and/or"
+            " time limits)",
+            InsufficientCapacity,
+        ),
+        ("Requested partition configuration not available now", InsufficientCapacity),
+        ("Required partition not available (inactive or drain)", InsufficientCapacity),
+        ("Unable to contact slurm controller", Transient),
+        ("Slurm temporarily unable to accept job, sleeping and retrying", Transient),
+        ("Protocol authentication error", Transient),
+    ],
+)
+def test_what_sbatch_says_is_in_its_class(
+    cluster: FakeCluster, says: str, error: type[ProviderError]
+) -> None:
+    cluster.set("says", says)
+    with pytest.raises(error, match=re.escape(says[:30])) as caught:
+        cluster.provider().provision(cluster.spec())
+    assert type(caught.value) is error
+
+
+def test_a_controller_that_is_away_is_for_a_while(cluster: FakeCluster) -> None:
+    cluster.set("down")
+    provider = cluster.provider()
+    with pytest.raises(Transient, match="Unable to contact slurm controller"):
+        provider.observe()
+    with pytest.raises(Transient):
+        provider.reap(cluster.spec().burst_id)
+    with pytest.raises(Transient):
+        provider.provision(cluster.spec())
+    assert cluster.argv() == [], "it is not submitted unless it is seen to be missing"
+
+
+def test_a_job_whose_answer_was_lost_is_found(cluster: FakeCluster) -> None:
+    cluster.set("stalled")
+    cluster.set("cut")
+    with pytest.raises(Transient, match="timed out"):
+        cluster.provider().provision(cluster.spec())
+    cluster.provider().provision(cluster.spec())
+    assert len(cluster.argv()) == 1
+
+
+def test_a_second_job_waits_for_the_first_and_both_are_canceled(
+    cluster: FakeCluster,
+) -> None:
+    """A request that timed out may be carried out after the next look."""
+    cluster.set("cut")
+    cluster.set("forgot")
+    (cluster.bin / "flux").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (cluster.bin / "flux").chmod(0o755)
+    provider, spec = cluster.provider(), cluster.spec()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    # Its log may be there by now, and tells the same as its number.
+    (cluster.dir / f"owner-a.slurm/{spec.burst_id}/log").unlink(missing_ok=True)
+    provider.provision(spec)
+    cluster.unset("forgot")
+    first, second = cluster.argv()
+    assert first == second
+    assert "--dependency=singleton" in first
+    [status] = provider.observe()
+    assert (status.phase, cluster.states()) == (
+        Phase.RUNNING,
+        ["RUNNING", "PENDING"],
+    )
+    reap_until_gone(provider, spec.burst_id)
+    assert cluster.states() == ["CANCELLED", "CANCELLED"]
+
+
+@pytest.mark.parametrize(
+    ("accounts", "why"),
+    [
+        ("FAILED", "Slurm job 11 has failed (FAILED)"),
+        ("Welcome\nCANCELLED by 1000", "Slurm job 11 was canceled (CANCELLED)"),
+    ],
+)
+def test_how_a_job_ended_that_is_not_listed_is_in_the_accounts(
+    cluster: FakeCluster, accounts: str, why: str
+) -> None:
+    cluster.set("stalled")
+    provider, spec = cluster.provider(), cluster.spec()
+    provider.provision(spec)
+    cluster.set("forgot")
+    cluster.set("sacct", accounts)
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (Phase.FAILED, why)
+    cluster.provider().provision(spec)
+    assert len(cluster.argv()) == 1, "it is not submitted again"
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+@pytest.mark.parametrize("accounts", ["", "RUNNING"])
+def test_a_job_that_is_not_listed_for_a_moment_is_not_lost(
+    cluster: FakeCluster, accounts: str
+) -> None:
+    cluster.set("stalled")
+    now = [time.time()]
+    provider = cluster.provider(clock=lambda: now[0])
+    spec = cluster.spec()
+    provider.provision(spec)
+    cluster.set("forgot")
+    if accounts:
+        cluster.set("sacct", accounts)
+    unlisted = (
+        Phase.PENDING,
+        "Slurm job 11 is not listed, and how it ended is not known (unlisted)",
+    )
+    for _ in range(2):
+        [status] = provider.observe()
+        assert (status.phase, status.why) == unlisted
+        provider.reap(spec.burst_id)
+        now[0] += SETTLES_S - 1
+        cluster.unset("forgot")
+        [status] = provider.observe()
+        assert status.why == "Slurm job 11 waits"
+        cluster.set("forgot")
+    [status] = provider.observe()
+    now[0] += SETTLES_S
+    provider.provision(spec)
+    assert len(cluster.argv()) == 1, "it is not submitted again"
+    [status] = provider.observe()
+    assert status.phase is Phase.FAILED
+    assert status.why.startswith("Slurm job 11 is not known any more, nor how it ended")
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_what_was_never_submitted_waits_and_can_be_reaped(cluster: FakeCluster) -> None:
+    cluster.set("down")
+    provider, spec = cluster.provider(), cluster.spec()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    cluster.unset("down")
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (
+        Phase.PENDING,
+        "no job was submitted for it yet",
+    )
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) -> None:
+    cluster.set("stalled")
+    provider = cluster.provider(
+        partition="batch,long",
+        account="physics",
+        qos="normal",
+        reservation="tuesday",
+        constraint="intel&ib",
+        licenses="matlab:1",
+        gpus=2,
+        gpu_type="a100",
+        exclusive=False,
+        options=("--mem=64G", "--exclude=node7"),
+    )
+    spec = cluster.spec()
+    provider.provision(spec)
+    place = cluster.dir / f"owner-a.slurm/{spec.burst_id}"
+    [words] = cluster.argv()
+    assert words == [
+        "--parsable",
+        f"--job-name=burst.owner-a.slurm.{spec.burst_id}",
+        *("--dependency=singleton", "--no-requeue", "--no-kill"),
+        *(f"--output={place}/log", "--chdir=/"),
+        "--export=PATH,HOME,USER,LOGNAME,LANG,TZ,LD_LIBRARY_PATH,PYTHONPATH",
+        *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),
+        *("--time=60", "--partition=batch,long", "--account=physics", "--qos=normal"),
+        *("--reservation=tuesday", "--constraint=intel&ib", "--licenses=matlab:1"),
+        *("--gres=gpu:a100:2", "--mem=64G", "--exclude=node7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lease", "minutes"),
+    [(0, 60), (3600, 60), (7200, 60), (601, 11), (600, 10), (1, 1)],
+)
+def test_the_job_ends_with_the_lease(
+    cluster: FakeCluster, lease: float, minutes: int
+) -> None:
+    cluster.set("stalled")
+    now = 1_000_000.0
+    end = now + lease if lease else 0.0
+    spec = msgspec.structs.replace(cluster.spec(), lease_end=end)
+    cluster.provider(clock=lambda: now).provision(spec)
+    assert f"--time={minutes}" in cluster.argv()[0]
+
+
+def test_a_lease_that_has_ended_has_no_job(cluster: FakeCluster) -> None:
+    spec = msgspec.structs.replace(cluster.spec(), lease_end=1.0)
+    with pytest.raises(SpecRefused, match="lease has ended"):
+        cluster.provider().provision(spec)
+    assert cluster.argv() == []
+
+
+def test_variables_of_other_work_do_not_reach_slurms_programs(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = cluster.path / "seen"
+    squeue = cluster.bin / "squeue"
+    squeue.write_text(f"#!/bin/sh\nenv > {seen}\n")
+    monkeypatch.setenv("SQUEUE_FORMAT", "%i")
+    monkeypatch.setenv("SLURM_JOB_ID", "9")
+    monkeypatch.setenv("SBATCH_PARTITION", "other")
+    monkeypatch.setenv("SLURM_CONF", "/etc/other/slurm.conf")
+    assert cluster.provider(cluster="east").observe() == []
+    lines = [line for line in seen.read_text().splitlines() if "SLURM" in line]
+    lines += [line for line in seen.read_text().splitlines() if line[:2] == "SB"]
+    assert sorted(lines) == [
+        "SLURM_CONF=/etc/other/slurm.conf",
+        "SLURM_TIME_FORMAT=%s",
+    ]
+
+
+GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"dir": "shared"}, "no absolute path"),
+        ({"dir": "/a%b"}, "no absolute path"),
+        ({"time": "30s"}, "time: 30s is not from 1m"),
+        ({"time": "inf"}, "with an end"),
+        ({"gpu_type": "a100"}, "set gpus, too"),
+        ({"options": ["-p", "batch"]}, "is not of the form"),
+        ({"options": ["--nodes=3"]}, "set by a key of this table"),
+        ({"options": ["--time=3"]}, "set by a key of this table"),
+        ({"options": ["--job-n=x"]}, "set by a key of this table"),
+        ({"options": ["--export=ALL"]}, "set by a key of this table"),
+        ({"options": ["--array=1-3"]}, "set by a key of this table"),
+        ({"cores": 0}, "cores"),
+        ({"nodes": 3}, "no such key"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    wrong: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        convert(SlurmSettings, {**GOOD, **wrong}, "burst.toml")
+
+
+def test_settings_are_read() -> None:
+    settings = convert(
+        SlurmSettings,
+        {**GOOD, "options": ["--mem-per-cpu=2G", "--hint=nomultithread", "--nice"]},
+        "burst.toml",
+    )
+    assert (settings.time, settings.exclusive) == (3600.0, True)

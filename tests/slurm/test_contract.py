@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""SlurmProvider keeps the contract on a real Slurm."""
+
+from __future__ import annotations
+
+import pytest
+
+from burst.testing import ProviderContract
+from tests.plugins.slurm.slurm_contract import WithSlurmProvider
+
+pytestmark = pytest.mark.slurm
+
+
+class TestSlurmProvider(WithSlurmProvider, ProviderContract):
+    # A program of Slurm tries for ten seconds to reach a controller, and starting a job
+    # takes some.
+    prompt = 60.0
+    lease = 20.0

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: MIT
+"""Bursts in a real Slurm, for a lead of real Flux: their way, and what happens to them.
+
+Commands are those that users, administrators and Slurm's programs type.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_slurm import SlurmProvider
+
+from burst.config import Seconds
+from burst.errors import NotFound, Transient
+from burst.model.finding import Level
+from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
+from burst.testing import example_spec
+from tests.cli.cli_harness import CliHarness, open_harness
+from tests.flux_instance import FluxInstance
+from tests.plugins.slurm.slurm_programs import processes
+from tests.slurm.slurm_lab import KILL_WAIT_S, SlurmLab
+from tests.support.reaping import reap_until_gone
+from tests.support.waiting import HANG_S, wait_until
+
+# What Slurm, a site and its MPI give to tasks of a job.
+FOREIGN = ("SLURM", "PMI", "TMPDIR")
+
+pytestmark = [pytest.mark.slurm, pytest.mark.flux]
+
+
+class Cluster:
+    """A provider in the lab, and one burst of it at a time."""
+
+    def __init__(self, lab: SlurmLab, spec: BurstSpec) -> None:
+        self.lab = lab
+        self.spec = spec
+        self.provider = self.make()
+
+    def make(self, **changes: Any) -> SlurmProvider:
+        chosen: dict[str, Any] = {"gpus": 1, "gpu_type": "k80", "constraint": "intel"}
+        chosen |= {"licenses": "matlab:1", "flux": shutil.which("flux"), **changes}
+        return self.lab.provider(self.spec.owner, **chosen)
+
+    def status(self) -> BurstStatus:
+        """Return the burst's status."""
+        [found] = self.provider.observe()
+        return found
+
+    def wait_for(self, phase: Phase) -> BurstStatus:
+        """Wait until the burst is in that phase."""
+        wait_until(lambda: self.status().phase is phase, self.status)
+        return self.status()
+
+    def job(self) -> str:
+        """Return the number of its one job that has not ended."""
+        [number] = self.lab.jobs("%i")
+        return number
+
+    def log(self) -> str:
+        """Return what its followers have written."""
+        [log] = self.lab.dir.rglob("log")
+        return log.read_text(errors="replace")
+
+    def check_that_nothing_is_left(self) -> None:
+        assert self.lab.jobs() == []
+        assert not self.lab.dir.exists() or list(self.lab.dir.iterdir()) == []
+        assert list(Path("/tmp").glob(f"{self.spec.burst_id}-*")) == []
+        assert brokers(self.spec) == {}
+
+
+def brokers(spec: BurstSpec) -> dict[str, int]:
+    """Return the pids of the burst's brokers, by host."""
+    found = {}
+    for pid, _ in processes():
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
+            # `timeout` has the same words behind its own.
+            if hosts and "timeout" not in words[0] and spec.burst_id in " ".join(words):
+                found[hosts[0]] = pid
+    return found
+
+
+@pytest.fixture
+def place(cluster: SlurmLab, instance: FluxInstance) -> Iterator[Cluster]:
+    with closing(instance.lead()) as lead:
+        identity = lead.identity()
+    spec = msgspec.structs.replace(
+        example_spec(identity, 0, "nodes"), lease_end=time.time() + HANG_S
+    )
+    found = Cluster(cluster, spec)
+    try:
+        yield found
+        reap_until_gone(found.provider, spec.burst_id)
+        found.check_that_nothing_is_left()
+    finally:
+        cluster.cancel_all()
+
+
+@pytest.fixture
+def cli(cluster: SlurmLab, instance: FluxInstance) -> Iterator[CliHarness]:
+    with open_harness(instance) as cli:
+        cli.write(
+            providers={
+                "cluster": {
+                    "type": "slurm",
+                    "dir": str(cluster.dir),
+                    "time": "10m",
+                    "cores": 4,
+                    "gpus": 1,
+                    "max_nodes": 4,
+                    "flux": shutil.which("flux"),
+                }
+            },
+            deadlines={"idle": "1s"},
+        )
+        try:
+            yield cli
+        finally:
+            cluster.cancel_all()
+
+
+def test_a_job_runs_on_slurms_nodes_with_nothing_of_slurms_environment(
+    cli: CliHarness, cluster: SlurmLab, instance: FluxInstance
+) -> None:
+    with cli.daemon():
+        words = ("--setattr=burstable", "-N2", "--env=-*", "--env=PATH", "env")
+        job = instance.flux("submit", *words)
+        wait_until(
+            lambda: instance.job_line("{status}", job) == "COMPLETED",
+            lambda: cli.run("explain", job).stdout,
+        )
+        seen = instance.flux("job", "attach", "--read-only", job).splitlines()
+        assert any(line.startswith("FLUX_JOB_ID=") for line in seen)
+        names = {line.partition("=")[0] for line in seen}
+        # Flux has PMI_ variables of its own.
+        theirs = ("SLURM", "SBATCH", "SRUN", "PMIX", "TMPDIR")
+        assert [name for name in names if name.startswith(theirs)] == []
+        [row] = cli.status()["bursts"]
+        cli.wait_for_state(row["id"], "inactive")
+        row = cli.row(row["id"])
+        assert (row["result"], row["note"]) == ("completed", "idle for 1s")
+        assert cluster.jobs() == []
+        assert list(cluster.dir.iterdir()) == []
+        assert list(Path("/tmp").glob(f"{row['id']}-*")) == []
+
+
+def test_a_daemon_that_is_killed_leaves_its_job_to_the_next_one(
+    cli: CliHarness, cluster: SlurmLab, instance: FluxInstance
+) -> None:
+    with cluster.stalled(), cli.daemon() as daemon:
+        job = instance.flux("submit", "--setattr=burstable", "-N2", "true")
+        wait_until(cluster.jobs, lambda: cli.run("explain", job).stdout)
+        daemon.end(signal.SIGKILL)
+    with cli.daemon():
+        wait_until(
+            lambda: instance.job_line("{status}", job) == "COMPLETED",
+            lambda: cli.run("explain", job).stdout,
+        )
+        [row] = cli.status()["bursts"]
+        cli.wait_for_state(row["id"], "inactive")
+        assert cli.row(row["id"])["result"] == "completed"
+    names = cluster.slurm("squeue", "--noheader", "--states=all", "--format=%j")
+    assert names.count(row["id"]) == 1
+    assert list(cluster.dir.iterdir()) == []
+
+
+def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(place: Cluster) -> None:
+    others = ("--nodes=4", "--exclusive", "--job-name=others", "--output=/dev/null")
+    place.lab.slurm("sbatch", *others, "--wrap=sleep 600")
+    wait_until(lambda: place.lab.jobs("%T") == ["RUNNING"], place.lab.log)
+    place.provider.provision(place.spec)
+    wait_until(lambda: "(Resources)" in place.status().why, place.status)
+    assert place.status().phase is Phase.PENDING
+    place.lab.slurm("scancel", "--name=others")
+    place.wait_for(Phase.RUNNING)
+
+
+def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    wait_until(lambda: place.log().count("->run ") == 2, place.log)
+    for pid in brokers(place.spec).values():
+        environ = Path(f"/proc/{pid}/environ").read_text()
+        assert not [w for w in environ.split("\0") if w.startswith(FOREIGN)]
+    # The file is gone then, but not what was written to it.
+    with next(place.lab.dir.rglob("log")).open() as log:
+        began = time.monotonic()
+        reap_until_gone(place.provider, place.spec.burst_id)
+        took, said = time.monotonic() - began, log.read()
+    assert said.count("unload-builtins->exit") == 2, said
+    assert took < KILL_WAIT_S, said
+
+
+def test_a_burst_that_is_canceled_under_its_followers_is_told(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    number = place.job()
+    place.lab.slurm("scancel", number)
+    status = place.wait_for(Phase.FAILED)
+    assert status.why.startswith(f"Slurm job {number} was canceled (CANCELLED)")
+    place.provider.provision(place.spec)
+    assert place.lab.jobs() == [], "it is not submitted again"
+
+
+def test_a_suspended_job_is_waited_for(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    place.lab.slurm("scontrol", "suspend", place.job())
+    assert "is suspended" in place.wait_for(Phase.PENDING).why
+    place.lab.slurm("scontrol", "resume", place.job())
+    place.wait_for(Phase.RUNNING)
+
+
+def test_one_follower_is_lost_and_the_other_goes_on(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    lost, kept = place.spec.hosts
+    os.kill(brokers(place.spec)[lost], signal.SIGKILL)
+    status = place.wait_for(Phase.FAILED)
+    assert status.why.startswith(f"{lost} has ended with status 137")
+    phases = {follower.host: follower.phase for follower in status.followers}
+    assert phases == {lost: Phase.FAILED, kept: Phase.RUNNING}
+    assert kept in brokers(place.spec)
+
+
+@pytest.mark.parametrize(
+    ("partition", "age", "failure"),
+    [("few", 0.0, Failure.REFUSED), ("away", 120.0, Failure.CAPACITY)],
+)
+def test_what_slurm_does_not_start_is_told_with_its_reason(
+    place: Cluster, partition: str, age: float, failure: Failure
+) -> None:
+    place.make(partition=partition, time=Seconds(300)).provision(place.spec)
+    place.provider = place.make(later=age)
+    wait_until(lambda: place.status().failure is failure, place.status)
+    assert place.status().phase is Phase.FAILED
+    assert "(Partition" in place.status().why
+
+
+def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
+    place: Cluster,
+) -> None:
+    """sbatch is killed or gives up, and the controller carries its request out."""
+    place.lab.stop_controller()
+    try:
+        with pytest.raises(Transient):
+            place.provider.provision(place.spec)
+        with pytest.raises(Transient):
+            place.provider.observe()
+        with pytest.raises(Transient):
+            place.provider.reap(place.spec.burst_id)
+    finally:
+        place.lab.go_on_controller()
+    # The answer is lost, and the job is there.
+    with place.lab.crash(submitted=True), pytest.raises(Transient):
+        place.provider.provision(place.spec)
+    first = place.job()
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    assert place.job() == first
+    # It is restarted, and its jobs go on.
+    with place.lab.controller_away(), pytest.raises(Transient):
+        place.provider.observe()
+    place.wait_for(Phase.RUNNING)
+    assert place.job() == first
+    # A request that was late is carried out now: the job waits for the first.
+    name = place.lab.jobs("%j")[0]
+    late = ("--parsable", f"--job-name={name}", "--dependency=singleton")
+    place.lab.slurm("sbatch", *late, "--output=/dev/null", "--wrap=sleep 600")
+    assert "PENDING singleton(unfulfilled)" in place.lab.jobs("%T %E")
+    assert place.status().phase is Phase.RUNNING
+    with pytest.raises(NotFound):
+        place.provider.reap(BurstId("burst-9-000000"))
+    reap_until_gone(place.provider, place.spec.burst_id)
+    assert place.lab.jobs() == []
+
+
+def test_the_doctor_asks_slurm(place: Cluster) -> None:
+    found = place.provider.examine(None)
+    wrong = [finding.what for finding in found if finding.level is Level.WRONG]
+    assert wrong == []
+    assert found[-1].what == "Slurm takes jobs of 1 to 4 nodes"
+    found = place.make(partition="few").examine(None)
+    [limit, nodes] = [each.what for each in found if each.level is Level.WRONG]
+    assert limit == "partition few ends jobs after 5m, and time is 1h"
+    assert nodes.startswith("Slurm takes no job of 4 nodes")
+    wrong_settings: list[dict[str, Any]] = [
+        {"licenses": "none:1"},
+        {"constraint": "arm"},
+        {"partition": "none"},
+        {"gpus": 2},
+    ]
+    for changes in wrong_settings:
+        last = place.make(**changes).examine(None)[-1].what
+        assert last.startswith("Slurm takes no job of 1 nodes"), changes
