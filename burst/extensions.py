@@ -5,7 +5,6 @@
 |---|---|---|
 | `burst.commands` | of a command of `burst` | a click command or group |
 | `burst.settings` | of a table of the settings | a `burst.config.PackageTable` |
-| `burst.records` | a kind of records in the store | a msgspec.Struct, kept as JSON |
 | `burst.daemon` | of the package | a `burst.runtime.daemon_package.DaemonPackage` |
 | `burst.http_routes` | of the package | from a DaemonState to routes |
 | `burst.doctor` | what `burst doctor` calls it | from Settings to findings |
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 Group = Literal[
     "burst.commands",
     "burst.settings",
-    "burst.records",
     "burst.daemon",
     "burst.http_routes",
     "burst.doctor",

@@ -39,7 +39,7 @@ MAX_VALUE_BYTES = 2**20
 
 
 class Store(Protocol):
-    """Where records live: keys such as `burst/ID` to text.
+    """Where records live: keys such as `burst/ID` to text. Used from several threads.
 
     Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
     MAX_VALUE_BYTES bytes.
@@ -179,7 +179,7 @@ class Lead(Protocol):
         ...
 
     def store(self) -> Store:
-        """Return the store for the daemon's records."""
+        """Return the store for the daemon's records, and for those of packages."""
         ...
 
     def serve(

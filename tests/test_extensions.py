@@ -15,7 +15,6 @@ NEW = """
 from __future__ import annotations
 
 import click
-import msgspec
 
 from burst.config.convert import PackageTable
 from burst.errors import ConfigError
@@ -33,10 +32,6 @@ class Hello(PackageTable, frozen=True):
     def check(self, where: str) -> None:
         if self.size > 3:
             raise ConfigError(f"{where}: hello.size: {self.size} is too large")
-
-
-class Greeting(msgspec.Struct, frozen=True):
-    name: str
 """
 POINTS = """
 [burst.commands]
@@ -45,36 +40,6 @@ broken = burst_hello:nothing
 
 [burst.settings]
 hello = burst_hello:Hello
-
-[burst.records]
-greeting = burst_hello:Greeting
-"""
-RECORDS = """
-import msgspec
-from burst.core.records import Records
-from burst.runtime.record_store import RecordStore
-from burst_hello import Greeting
-
-class Store(dict):
-    def load(self):
-        return dict(self)
-    def write(self, changes):
-        self.update(changes)
-
-store = Store()
-kept = RecordStore(store)
-empty = kept.load(0.0)
-said = msgspec.structs.replace(empty, packages={"greeting": {"x": Greeting("Ann")}})
-kept.write(empty, said)
-assert store["greeting/x"] == '{"name":"Ann"}', dict(store)
-again = RecordStore(store).load(0.0)
-assert again.packages == said.packages, again
-store["greeting/y"], store["other/z"] = "[]", "{}"
-unreadable = RecordStore(store).load(0.0).unreadable
-assert set(unreadable) == {"greeting/y", "other/z"}, unreadable
-assert "nor a package that is installed" in unreadable["other/z"]
-kept.write(said, empty)
-assert store["greeting/x"] is None
 """
 # Of each text what is wrong with it as settings; an empty line if nothing is.
 READ = """
@@ -160,11 +125,6 @@ def test_a_package_adds_a_table_of_settings(
     for why, said in zip(told.values(), found.stdout.splitlines(), strict=True):
         assert why in said
         assert bool(why) == bool(said)
-
-
-def test_a_package_keeps_records_with_ours(site: Mapping[str, str]) -> None:
-    found = run(RECORDS, **site)
-    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_without_packages_that_may_be_left_out_all_else_works(tmp_path: Path) -> None:

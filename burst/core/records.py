@@ -57,8 +57,6 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that were settled last; longer than they are among `bursts`."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
-    packages: Mapping[str, Mapping[str, Any]] = {}
-    """What packages keep with ours, by kind and name (`burst.extensions`)."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
@@ -105,7 +103,6 @@ class Transaction:
         self.settled = ChangedDict(records.settled)
         self.times = ChangedDict(records.times)
         self.unreadable = records.unreadable
-        self.packages = records.packages
         self.awaited: frozenset[BurstId] = frozenset()
         """Idle bursts that the first job that waits will have."""
         self.events: list[tuple[BurstId, Event]] = []
@@ -125,7 +122,6 @@ class Transaction:
             periods=dict(self.periods) if self.periods.changed else before.periods,
             settled=dict(self.settled) if self.settled.changed else before.settled,
             times=dict(self.times) if self.times.changed else before.times,
-            packages=self.packages,
             unreadable=before.unreadable,
         )
 

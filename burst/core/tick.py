@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +46,9 @@ from burst.model.jobid import JobId, format_f58
 
 # So many ended bursts stay on record, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
+# Whoever requested nodes with a tag reads in this time what its bursts have cost, and
+# when their isolated jobs ran; in seconds from their end.
+TAGGED_KEPT_S = 900.0
 
 
 class TickResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +115,7 @@ def run_tick(
         undrain_free_ranks(tx, world)
     keep_accounts(tx, world, settings)
     learn_times(tx)
-    _drop_oldest(tx, world.needed)
+    _drop_oldest(tx)
     after = tx.result()
     decisions: Mapping[JobId, Decision] = {}
     if decided is not None:
@@ -273,14 +276,14 @@ def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> Non
         tx.bursts[name] = lifecycle.expect_here(burst, starts)
 
 
-def _drop_oldest(tx: Transaction, needed: Container[BurstId]) -> None:
+def _drop_oldest(tx: Transaction) -> None:
     """Drop the oldest of the bursts that ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
         # The job of an isolated one is known to have run by its record alone.
         owes = burst.drained or (burst.may_have_run and burst.jobs)
-        over = burst.state is State.INACTIVE and not owes
-        return over and burst.id not in needed
+        read = burst.lease.tag is None or tx.now - burst.since > TAGGED_KEPT_S
+        return burst.state is State.INACTIVE and not owes and read
 
     done = [burst for burst in tx.bursts.values() if ended(burst)]
     for burst in sorted(done, key=lambda burst: burst.since)[:-KEPT_ENDED]:

@@ -115,8 +115,6 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     resizable: frozenset[str] = frozenset()
     """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}
-    needed: frozenset[BurstId] = frozenset()
-    """Bursts whose records a package still needs once they have ended."""
     closing: bool = False
     """Whether the daemon takes all bursts down, and makes none."""
     answered: Sequence[ProviderAnswer] = ()

@@ -64,7 +64,7 @@ class FluxStore:
     def _list(self, at: Mapping[str, Any]) -> dict[str, str]:
         """Return where the record of each key is."""
         found: dict[str, str] = {}
-        self._restored = {}
+        restored: dict[str, str] = {}
         directories = list(self._lookup(".", _READDIR, at)["data"])
         while directories:
             listings = self._look_up_all(directories, _READDIR, at)
@@ -77,9 +77,10 @@ class FluxStore:
                         continue
                     key = path.partition(".")[2].replace(".", "/")
                     if "." in directory:
-                        self._restored[key] = path
+                        restored[key] = path
                     found.setdefault(key, path)  # the one in its own place is newer
             directories = below
+        self._restored = restored
         return found
 
     def write(self, changes: Mapping[str, str | None]) -> None:
@@ -91,12 +92,13 @@ class FluxStore:
             _check(key, value)
         if not changes:
             return
-        restored = changes.keys() & self._restored.keys()
-        replaced = [f"{DIRECTORY}.{self._restored[key]}" for key in restored]
+        known = self._restored  # another thread may read all anew
+        restored = changes.keys() & known.keys()
+        replaced = [f"{DIRECTORY}.{known[key]}" for key in restored]
         written = [_operation(key, value, 0) for key, value in changes.items()]
         self._commit([*(kvs_operation(path, None) for path in replaced), *written])
         for key in restored:
-            del self._restored[key]
+            known.pop(key, None)
 
     def agree(self, key: str, proposal: str) -> str:
         """Return the first proposal ever made for this key, ours if there is none.

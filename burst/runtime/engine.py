@@ -265,7 +265,7 @@ class Engine:
         answered: tuple[ProviderAnswer, ...] = (),
     ) -> World:
         archiver, banks = self._beside.archiver, self._beside.banks
-        subuids, packages = self._beside.subuids, self._beside.packages
+        subuids = self._beside.subuids
         return World(
             identity=self._config.identity,
             slots=self._config.slots,
@@ -284,7 +284,6 @@ class Engine:
             banks=banks.current() if banks else NOT_VERIFIED,
             accounting=banks.facts() if banks else None,
             archived=archiver.archived if archiver else None,
-            needed=frozenset().union(*(p.needed(self._records) for p in packages)),
         )
 
     def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:

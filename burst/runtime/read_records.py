@@ -22,8 +22,7 @@ from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
 from burst.decode import from_json
-from burst.errors import ConfigError, RecordUnreadable
-from burst.extensions import installed, load
+from burst.errors import RecordUnreadable
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
@@ -45,7 +44,6 @@ _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "times": ProviderTimes,
 }
 """Those of them that are JSON, and the same whenever they are read."""
-_READ_ELSEWHERE = ("burst", "job", "meta", "forecast", "notice")
 
 
 def read_records(
@@ -55,26 +53,22 @@ def read_records(
 
     `limits` bound how long from now anything is held against a provider; None leaves
     it as it was written.
-    A record that cannot be read is listed in them, with the reason.
+    A record that cannot be read is listed in them, with the reason. Those of other
+    kinds are read elsewhere, also by packages.
     """
     found: dict[str, dict[Any, Any]] = {field: {} for field in SINGLE.values()}
-    packages: dict[str, dict[str, Any]] = {}
     unreadable: dict[str, str] = {}
     bursts, old_form = _read_bursts(texts, unreadable, now)
     for key, text in texts.items():
         kind, _, name = key.partition("/")
-        if kind in _READ_ELSEWHERE:
+        if kind not in SINGLE:
             continue
         try:
-            if kind in SINGLE:
-                value = _read(kind, text, now, limits)
-                found[SINGLE[kind]][name_of(kind, name)] = value
-            else:
-                packages.setdefault(kind, {})[name] = _read_of_package(kind, text)
-        except (RecordUnreadable, ConfigError, ValueError) as error:
+            value = _read(kind, text, now, limits)
+            found[SINGLE[kind]][name_of(kind, name)] = value
+        except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
-    records = Records(bursts=bursts, unreadable=unreadable, packages=packages, **found)
-    return records, old_form
+    return Records(bursts=bursts, unreadable=unreadable, **found), old_form
 
 
 def name_of(kind: str, name: str) -> JobId | str:
@@ -134,19 +128,6 @@ def _read_health(text: str) -> Health:
         table=stored.table,
         trial=stored.trial,
     )
-
-
-def _read_of_package(kind: str, text: str) -> object:
-    """Return a record of a package. Raises RecordUnreadable, ConfigError."""
-    if kind not in installed("burst.records"):
-        raise RecordUnreadable(
-            "not a kind of record that this program knows, nor a package that is"
-            " installed"
-        )
-    try:
-        return from_json(text, load("burst.records", kind))
-    except msgspec.MsgspecError as error:
-        raise RecordUnreadable(str(error)) from error
 
 
 def _burst_of(key: str) -> str:

@@ -12,9 +12,10 @@
 | `ledger/PERIOD` | what was settled of the bursts of a day (2026-11-22) or month |
 | `settled/BURST` | what one of the last bursts has cost |
 | `times/PROVIDER` | how long its bursts took to come and to go |
-| `KIND/NAME` | what a package keeps (`burst.extensions`) |
 | `notice/told` | which notices were told, and to whom |
 | `meta/clock` | by which clock their times were written |
+
+Keys of other kinds are those of packages (`burst.runtime.daemon_package`).
 
 A transaction has only the records that changed: its size depends on what happened and
 not on what is known.
@@ -110,9 +111,6 @@ class RecordStore:
             self._differ_bursts(changes, before.bursts, after.bursts)
         for kind, field in SINGLE.items():
             _differ(changes, kind, getattr(before, field), getattr(after, field))
-        for kind in before.packages.keys() | after.packages.keys():
-            its = before.packages.get(kind, {}), after.packages.get(kind, {})
-            _differ(changes, kind, *its)
         for key in before.unreadable.keys() - after.unreadable.keys():
             # A person gave these up: what is known in the place of one, if anything.
             changes.setdefault(key, _record_of(after, key))
@@ -206,10 +204,8 @@ def _record_of(records: Records, key: str) -> str | None:
         burst = records.bursts.get(BurstId(burst_id))
         times = burst.times if burst else {}
         value = times.get(JobId(int(job))) if job.isdecimal() else None
-    elif kind in SINGLE:
-        value = getattr(records, SINGLE[kind]).get(name_of(kind, name))
     else:
-        value = records.packages.get(kind, {}).get(name)
+        value = getattr(records, SINGLE[kind]).get(name_of(kind, name))
     return None if value is None else _encode(value)
 
 

@@ -37,9 +37,7 @@ from burst.runtime.clock import Clock
 from burst.runtime.connect import require_owner
 from burst.runtime.daemon_package import (
     PackageHost,
-    RecordChange,
     RunningPackage,
-    as_command,
 )
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
@@ -132,7 +130,6 @@ class Session:
         host = PackageHost(
             lambda: self.engine.snapshot,
             lead,
-            self._change_records,
             self.clock,
             self._call_service,
         )
@@ -146,7 +143,6 @@ class Session:
             self._tally,
             process.notifier,
             SubuidFile(),
-            self.packages.values(),
         )
         calls = CountedCalls(self._workers, self._tally)
         self.engine = Engine(lead, self._config, calls, self.clock(), beside)
@@ -176,9 +172,6 @@ class Session:
     def _call_service(self, method: str, payload: dict[str, Any]) -> Row:
         request = ServiceRequest(method, payload, os.geteuid(), owner=True)
         return self.api.answer(request)
-
-    def _change_records(self, change: RecordChange) -> Any:
-        return self.api.carry_out(as_command(change))
 
     def wake(self) -> None:
         """Have the next tick taken now. From any thread."""

@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from burst.core.records import Records
-from burst.model.burst import BurstId
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.notifier import Notifier
 from burst.runtime.subuid_file import SubuidFile
 from burst.runtime.tally import Tally
-
-
-class NeedsBursts(Protocol):
-    """A package that runs beside the engine: see `RunningPackage`."""
-
-    def needed(self, records: Records) -> frozenset[BurstId]:
-        """Return bursts whose record is still needed once they have ended."""
-        ...
 
 
 class SideThreads(NamedTuple):
@@ -34,7 +23,6 @@ class SideThreads(NamedTuple):
     notifier: Notifier | None = None
     subuids: SubuidFile | None = None
     """It has no thread: it is read in each tick."""
-    packages: Collection[NeedsBursts] = ()
 
 
 NO_SIDE_THREADS = SideThreads()

@@ -5,9 +5,9 @@ import pytest
 from burst.core.actions import DrainBurst, ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
-from burst.core.tick import KEPT_ENDED
+from burst.core.tick import KEPT_ENDED, TAGGED_KEPT_S
 from burst.core.world import LastCall, World
-from burst.model.burst import BurstId, State
+from burst.model.burst import BurstId, State, Tag
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
@@ -161,6 +161,30 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     assert "burst-0-000004" not in made.records.bursts
     assert "burst-0-000005" in made.records.bursts
     assert made.records.outputs == {}
+
+
+@pytest.mark.parametrize(("late", "kept"), [(0.0, 2), (1.0, 0)])
+def test_ended_bursts_with_a_tag_are_forgotten_once_whoever_asked_has_read_them(
+    late, kept
+):
+    def ended(number, tag=None):
+        lease = msgspec.structs.replace(
+            LEASE, id=BurstId(f"burst-0-{number:06x}"), tag=tag
+        )
+        return msgspec.structs.replace(run(*WHOLE_WAY), lease=lease)
+
+    tagged = [ended(n, Tag("sweep/a", 100)) for n in range(2)]
+    others = [ended(n) for n in range(2, KEPT_ENDED + 2)]
+    end = tagged[0].since
+
+    made = tick_once(
+        world(view()),
+        recorded(*tagged, *others),
+        now=end + TAGGED_KEPT_S + late,
+    )
+
+    left = made.records.bursts.keys() & {burst.id for burst in tagged}
+    assert len(left) == kept
 
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():

@@ -85,7 +85,6 @@ def test_only_what_changed_is_written():
         ("hold/7", "[]", "not a hold record"),
         ("hold/x", '{"urgency":1,"state":"held","since":0}', "invalid literal"),
         ("provider/p", '{"failed":"many"}', "Expected `object`"),
-        ("novel/x", "{}", "not a kind of record"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
@@ -99,6 +98,16 @@ def test_a_record_that_cannot_be_read_is_listed_and_kept(key, text, why):
     assert why in records.unreadable[key]
     assert LEASE.id in records.bursts
     assert store.records == {**before, "meta/schema": "1"}
+
+
+def test_records_of_packages_are_theirs():
+    store = MemoryStore({"novel/x": "{"})
+    ledger = RecordStore(store)
+    records = ledger.load(T0)
+    ledger.write(records, RECORDS)
+
+    assert records.unreadable == {}
+    assert store.records["novel/x"] == "{"
 
 
 def test_a_record_of_another_version_is_not_guessed_at():

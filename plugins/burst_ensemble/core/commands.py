@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from burst.core.plan.slots import RankSlot
-from burst.core.records import Records
 from burst.core.world import World
 from burst.errors import BurstError
 from burst.model.burst import Tag
@@ -18,13 +17,11 @@ from burst_ensemble.core import controller
 from burst_ensemble.core.over import books_of_earlier_run, is_over, members_with_pending
 from burst_ensemble.core.record import (
     EnsembleRecord,
+    EnsembleRecords,
     EnsembleStart,
     EnsembleState,
     MemberBook,
-    books_of,
-    ensembles_of,
-    starts_of,
-    with_ensembles,
+    Seen,
 )
 from burst_ensemble.core.sizes import resized
 from burst_ensemble.core.wishes import Wish, give_jobs
@@ -33,18 +30,16 @@ KEPT_ENDED = 20
 """Ensembles that have ended and are still on record, beside those that are kept."""
 
 
-def begin_ensemble(
-    records: Records, world: World, new: EnsembleStart, now: float
-) -> Records:
+def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     """Put an ensemble on record; its members are made by its first step.
 
     `new` is without slots: each member gets one in which it can have its `max`. Raises
     BurstError.
     """
-    spec = new.spec
-    before = ensembles_of(records).get(spec.name)
+    spec, (ensembles, records, world, now) = new.spec, seen
+    before = ensembles.states.get(spec.name)
     pending = members_with_pending(world.lead)
-    if before is not None and not is_over(records, spec.name, pending):
+    if before is not None and not is_over(ensembles, spec.name, records, pending):
         raise BurstError(
             f"an ensemble {spec.name} is there already",
             f"burst ensemble down {spec.name} ends it, burst ensemble status shows it",
@@ -52,53 +47,49 @@ def begin_ensemble(
     began = now
     if before is not None and int(before.record.started) == int(now):
         began = int(now) + 1.0  # it is in the names of jobs, by which they are found
-    slots = _choose_slots(records, world, spec)
+    slots = _choose_slots(seen, spec)
     file = msgspec.structs.replace(new, slots=slots)
     books = {
-        **_without(books_of(records), [spec.name]),
+        **_without(ensembles.books, [spec.name]),
         **books_of_earlier_run(records, world.lead, file, now),
     }
-    after = with_ensembles(
-        records,
-        ensembles={
-            **ensembles_of(records),
-            spec.name: EnsembleState(record=controller.new_record(spec, began)),
-        },
-        starts={**starts_of(records), spec.name: file},
+    state = EnsembleState(record=controller.new_record(spec, began))
+    after = EnsembleRecords(
+        states={**ensembles.states, spec.name: state},
+        starts={**ensembles.starts, spec.name: file},
         books=books,
     )
-    return _forget_oldest(after, pending, spec.name)
+    return _forget_oldest(seen._replace(ensembles=after), pending, spec.name)
 
 
-def begin_once(
-    records: Records, world: World, new: EnsembleStart, now: float
-) -> Records:
+def begin_once(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     """Put an ensemble on record for good, unless one of its name is there or was.
 
     Raises BurstError.
     """
-    if new.tables["name"] in ensembles_of(records):
-        return records
-    kept = msgspec.structs.replace(new, is_kept=True)
-    return begin_ensemble(records, world, kept, now)
+    if new.tables["name"] in seen.ensembles.states:
+        return seen.ensembles
+    return begin_ensemble(seen, msgspec.structs.replace(new, is_kept=True))
 
 
-def take_down_ensemble(records: Records, name: str, why: str, now: float) -> Records:
+def take_down_ensemble(
+    ensembles: EnsembleRecords, name: str, why: str, now: float
+) -> EnsembleRecords:
     """Have all members of an ensemble end, for good. Raises BurstError."""
-    state = ensembles_of(records).get(name)
+    state = ensembles.states.get(name)
     if state is None:
-        names = ", ".join(sorted(ensembles_of(records))) or "none"
+        names = ", ".join(sorted(ensembles.states)) or "none"
         raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
     ended = controller.end_all(state.record, why, now)
-    return with_record(records, name, ended)
+    return with_record(ensembles, name, ended)
 
 
 def submit_jobs(
-    records: Records, name: str, member: str, group: str, count: int
-) -> Records:
+    ensembles: EnsembleRecords, name: str, member: str, group: str, count: int
+) -> EnsembleRecords:
     """Give further jobs of an entry of `jobs` to a member. Raises BurstError."""
-    state = _running(records, name, member)
-    spec = starts_of(records)[name].spec
+    state = _running(ensembles, name, member)
+    spec = ensembles.starts[name].spec
     known = [job.name for job in (*spec.member(member).jobs, *spec.jobs)]
     if group not in known:
         raise BurstError(
@@ -120,18 +111,18 @@ def submit_jobs(
             f"of {group} the file has {given} jobs left, not {count}",
             "count = 0 in the file is for as many as are submitted",
         )
-    return with_record(records, name, record)
+    return with_record(ensembles, name, record)
 
 
 def resize_member(
-    records: Records, name: str, member: str, nodes: int, now: float
-) -> Records:
+    ensembles: EnsembleRecords, name: str, member: str, nodes: int, now: float
+) -> EnsembleRecords:
     """Have a member grow or shrink now; its algorithm may change that again.
 
     Raises BurstError.
     """
-    state = _running(records, name, member)
-    spec = starts_of(records)[name].spec.member(member)
+    state = _running(ensembles, name, member)
+    spec = ensembles.starts[name].spec.member(member)
     if spec.has_agent:
         raise BurstError(
             f"the size of {name}/{member} is not the daemon's: it is an instance of its"
@@ -147,12 +138,12 @@ def resize_member(
     after = resized(before, nodes, "resized by hand", now)
     members = {**state.record.members, member: after}
     record = msgspec.structs.replace(state.record, members=members)
-    return with_record(records, name, record)
+    return with_record(ensembles, name, record)
 
 
-def _running(records: Records, name: str, member: str) -> EnsembleState:
+def _running(ensembles: EnsembleRecords, name: str, member: str) -> EnsembleState:
     """Return the state of an ensemble of which a member runs. Raises BurstError."""
-    state = ensembles_of(records).get(name)
+    state = ensembles.states.get(name)
     known = state.record.members if state else {}
     if state is None or member not in known:
         names = ", ".join(f"{name}/{each}" for each in known) or "none"
@@ -162,15 +153,14 @@ def _running(records: Records, name: str, member: str) -> EnsembleState:
     return state
 
 
-def _choose_slots(
-    records: Records, world: World, spec: EnsembleSpec
-) -> dict[str, tuple[str, ...]]:
+def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     """Return for each member the hosts of a rank slot that no other ensemble has."""
+    ensembles, records, world, _ = seen
     pending = members_with_pending(world.lead)
     taken = {
         hosts
-        for name, file in starts_of(records).items()
-        if name in ensembles_of(records) and not is_over(records, name, pending)
+        for name, file in ensembles.starts.items()
+        if not is_over(ensembles, name, records, pending)
         for hosts in file.slots.values()
     }
     chosen: dict[str, tuple[str, ...]] = {}
@@ -209,36 +199,39 @@ def _without(
     return {key: book for key, book in books.items() if not key.startswith(gone)}
 
 
-def _forget_oldest(records: Records, pending: Collection[Tag], but: str) -> Records:
+def _forget_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRecords:
     """Forget ensembles that have ended, but for the last of them."""
+    ensembles = seen.ensembles
     over = [
         name
-        for name in ensembles_of(records)
+        for name, start in ensembles.starts.items()
         if name != but
-        and is_over(records, name, pending)
-        and not starts_of(records)[name].is_kept
+        and is_over(ensembles, name, seen.records, pending)
+        and not start.is_kept
     ]
-    over.sort(key=lambda name: ensembles_of(records)[name].record.ended or 0.0)
+    over.sort(key=lambda name: ensembles.states[name].record.ended or 0.0)
     gone = over[: max(0, len(over) - KEPT_ENDED)]
-    if not gone:
-        return records
-    return with_ensembles(
-        records,
-        ensembles={k: v for k, v in ensembles_of(records).items() if k not in gone},
-        starts={k: v for k, v in starts_of(records).items() if k not in gone},
-        books=_without(books_of(records), gone),
+    return EnsembleRecords(
+        states={k: v for k, v in ensembles.states.items() if k not in gone},
+        starts={k: v for k, v in ensembles.starts.items() if k not in gone},
+        books=_without(ensembles.books, gone),
     )
 
 
-def with_record(records: Records, name: str, record: EnsembleRecord) -> Records:
+def with_record(
+    ensembles: EnsembleRecords, name: str, record: EnsembleRecord
+) -> EnsembleRecords:
     """Return the records with another record of an ensemble."""
-    return with_state(records, name, record=record)
+    return with_state(ensembles, name, record=record)
 
 
-def with_state(records: Records, name: str, **changes: object) -> Records:
+def with_state(
+    ensembles: EnsembleRecords, name: str, **changes: object
+) -> EnsembleRecords:
     """Return the records with these fields of an ensemble's state changed."""
-    before = ensembles_of(records)[name]
+    before = ensembles.states[name]
     state = msgspec.structs.replace(before, **changes)
     if state == before:
-        return records
-    return with_ensembles(records, ensembles={**ensembles_of(records), name: state})
+        return ensembles
+    states = {**ensembles.states, name: state}
+    return msgspec.structs.replace(ensembles, states=states)

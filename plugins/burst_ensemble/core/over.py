@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from burst.core.records import Records
-from burst.model.burst import Burst, BurstId, Tag
+from burst.model.burst import Burst, Tag
 from burst.model.lead import PENDING, JobState, LeadView
 from burst_ensemble.core.read_members import is_usable, job_group, jobs_by_member
 from burst_ensemble.core.record import (
+    EnsembleRecords,
     EnsembleStart,
     KnownJob,
     MemberBook,
-    books_of,
-    ensembles_of,
-    starts_of,
 )
 
 
@@ -32,13 +30,16 @@ def members_with_pending(lead: LeadView | None) -> frozenset[Tag]:
     )
 
 
-def is_over(records: Records, name: str, pending: Collection[Tag]) -> bool:
+def is_over(
+    ensembles: EnsembleRecords, name: str, records: Records, pending: Collection[Tag]
+) -> bool:
     """Tell whether an ensemble has ended and neither a burst nor a job is left.
 
-    `pending` is what `members_with_pending` returns. A job that runs is on a burst. One
-    that waits may be all that is left: of members that had no burst when they ended.
+    `records` are the daemon's, `pending` is what `members_with_pending` returns. A job
+    that runs is on a burst. One that waits may be all that is left: of members that had
+    no burst when they ended.
     """
-    state, start = ensembles_of(records)[name], starts_of(records)[name]
+    state, start = ensembles.states[name], ensembles.starts[name]
     if state.record.ended is None or any(_is_of(each, name) for each in records.live):
         return False
     # Jobs for a member that it does not have are nobody's to end.
@@ -49,7 +50,7 @@ def is_over(records: Records, name: str, pending: Collection[Tag]) -> bool:
     )
 
 
-def lost_members(records: Records) -> list[Burst]:
+def lost_members(ensembles: EnsembleRecords, records: Records) -> list[Burst]:
     """Return the live bursts of ensembles that are not on record.
 
     Their record was lost or cannot be read: nobody would ever end them. Isolated ones
@@ -60,31 +61,10 @@ def lost_members(records: Records) -> list[Burst]:
         for burst in records.live
         if burst.lease.tag is not None
         and "/" in burst.lease.tag.name
-        and burst.lease.tag.name.partition("/")[0] not in ensembles_of(records)
+        and burst.lease.tag.name.partition("/")[0] not in ensembles.states
         and burst.lease.isolated is None
         and is_usable(burst)
     ]
-
-
-def unsettled_bursts(records: Records) -> frozenset[BurstId]:
-    """Return the bursts of ensembles that run whose cost is yet to be counted.
-
-    Their records are needed until then, and tell when jobs ran that were isolated.
-    """
-    if not ensembles_of(records):
-        return frozenset()
-    bursts = records.bursts.values()
-    return frozenset(burst.id for burst in bursts if _is_unsettled(records, burst))
-
-
-def _is_unsettled(records: Records, burst: Burst) -> bool:
-    member = burst.lease.tag
-    name = member.name.partition("/")[0] if member else ""
-    state = ensembles_of(records).get(name)
-    if member is None or state is None or state.record.ended is not None:
-        return False
-    book = books_of(records).get(member.name)
-    return book is None or burst.id not in book.settled_bursts
 
 
 def _is_of(burst: Burst, name: str) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from burst.config.convert import convert
-from burst.core.records import Records, RecordsView
+from burst.core.records import Records
+from burst.core.world import World
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
 from burst_ensemble.config.spec import EnsembleSpec
@@ -151,37 +152,27 @@ def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
     return found
 
 
-# Kinds of records, as the entry points of the group `burst.records` name them.
-_STATE, _START, _BOOK = "ensemble", "ensemble-start", "ensemble-book"
+class EnsembleRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """All that ensembles keep in the store, as values."""
+
+    states: Mapping[str, EnsembleState] = {}
+    """The ensembles that run, and the last that ended, by name."""
+    starts: Mapping[str, EnsembleStart] = {}
+    """Each of these as it was started."""
+    books: Mapping[str, MemberBook] = {}
+    """Of members, by `ENSEMBLE/MEMBER`."""
+
+    def book(self, ensemble: str, member: str) -> MemberBook:
+        """Return the book of a member, an empty one if it has none yet."""
+        return self.books.get(f"{ensemble}/{member}", MemberBook())
 
 
-def ensembles_of(records: RecordsView) -> Mapping[str, EnsembleState]:
-    """Return the ensembles that run, and the last that ended, by name."""
-    return records.packages.get(_STATE, {})
+class Seen(NamedTuple):
+    """What a decision or an answer about ensembles rests on."""
 
-
-def starts_of(records: RecordsView) -> Mapping[str, EnsembleStart]:
-    """Return each of these as it was started."""
-    return records.packages.get(_START, {})
-
-
-def books_of(records: RecordsView) -> Mapping[str, MemberBook]:
-    """Return the books of members, by `ENSEMBLE/MEMBER`."""
-    return records.packages.get(_BOOK, {})
-
-
-def with_ensembles(
-    records: Records,
-    *,
-    ensembles: Mapping[str, EnsembleState] | None = None,
-    starts: Mapping[str, EnsembleStart] | None = None,
-    books: Mapping[str, MemberBook] | None = None,
-) -> Records:
-    """Return the records with these in place of those that are there."""
-    changed = {
-        kind: found
-        for kind, found in ((_STATE, ensembles), (_START, starts), (_BOOK, books))
-        if found is not None
-    }
-    packages = {**records.packages, **changed}
-    return msgspec.structs.replace(records, packages=packages)
+    ensembles: EnsembleRecords
+    records: Records
+    """The daemon's: bursts and holds."""
+    world: World
+    now: float
+    """Seconds since the epoch."""

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from burst.core.records import Records
 from burst.core.report import burst_note
 from burst.core.world import World
 from burst.model.burst import Burst, State
@@ -34,11 +33,9 @@ from burst_ensemble.core.read_members import (
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import (
     EnsembleRecord,
-    MemberBook,
+    EnsembleRecords,
     MemberRecord,
-    books_of,
-    ensembles_of,
-    starts_of,
+    Seen,
 )
 from burst_ensemble.core.views import make_views, take_in
 
@@ -145,11 +142,7 @@ _Agents = dict[str, tuple[AgentMember, TakenReport | None]]
 
 
 def ensemble_row(
-    records: Records,
-    world: World,
-    name: str,
-    now: float,
-    told: Mapping[str, TakenReport],
+    seen: Seen, name: str, told: Mapping[str, TakenReport]
 ) -> dict[str, Any]:
     """Return the state of an ensemble, `ensemble_state` with what is ours beside it.
 
@@ -159,13 +152,14 @@ def ensemble_row(
     members have only what is on record. `told` is what agents have reported last, by
     ENSEMBLE/MEMBER.
     """
-    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    ensembles, records, world, now = seen
+    kept, start = ensembles.states[name], ensembles.starts[name]
     spec = start.spec
-    agents = _agents_of(records, told, name)
-    readings = _read_members(records, world, name, now, agents)
+    agents = _agents_of(ensembles, told, name)
+    readings = _read_members(seen, name, agents)
     record = take_in(kept.record, readings)
     row = ensemble_state(record, make_views(spec, record, readings), now)
-    row["state"] = _state(records, world, name)
+    row["state"] = _state(seen, name)
     members = {member.name: member for member in spec.members}
     for member, shown in row["members"].items():
         hosts = start.slots.get(member, ())
@@ -185,11 +179,10 @@ def ensemble_row(
     return row
 
 
-def _read_members(
-    records: Records, world: World, name: str, now: float, agents: _Agents
-) -> dict[str, MemberReading]:
+def _read_members(seen: Seen, name: str, agents: _Agents) -> dict[str, MemberReading]:
     """Return what is read of each member, by its bursts or by its agent's report."""
-    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    ensembles, records, world, now = seen
+    kept, start = ensembles.states[name], ensembles.starts[name]
     told = {
         member: agent.read(taken.report, now).reading
         for member, (agent, taken) in agents.items()
@@ -198,10 +191,10 @@ def _read_members(
     if world.lead is None:
         return told
     read = JobsRead(world.lead, jobs_by_member(world.lead), {})
-    seen = {
+    found = {
         member: read_member(
             start.membership(member),
-            books_of(records).get(f"{name}/{member}", MemberBook()),
+            ensembles.book(name, member),
             records,
             read,
             now,
@@ -209,18 +202,20 @@ def _read_members(
         for member in kept.record.members
         if member not in agents
     }
-    return seen | told
+    return found | told
 
 
-def _agents_of(records: Records, told: Mapping[str, TakenReport], name: str) -> _Agents:
+def _agents_of(
+    ensembles: EnsembleRecords, told: Mapping[str, TakenReport], name: str
+) -> _Agents:
     """Return the members that have agents, each with the last report about it."""
-    kept, start = ensembles_of(records)[name], starts_of(records)[name]
+    kept, start = ensembles.states[name], ensembles.starts[name]
     found: _Agents = {}
     for spec in start.spec.members:
         key = f"{name}/{spec.name}"
         if not spec.has_agent or spec.name not in kept.record.members:
             continue
-        book = books_of(records).get(key, MemberBook())
+        book = ensembles.book(name, spec.name)
         taken = told.get(key)
         if taken is not None and taken.at < kept.record.started:
             taken = None
@@ -269,8 +264,9 @@ def _awaited_nodes(bursts: Iterable[Burst], world: World) -> str:
     return next(filter(None, notes), "")
 
 
-def _state(records: Records, world: World, name: str) -> str:
-    if ensembles_of(records)[name].record.ended is None:
+def _state(seen: Seen, name: str) -> str:
+    if seen.ensembles.states[name].record.ended is None:
         return "running"
-    pending = members_with_pending(world.lead)
-    return "ended" if is_over(records, name, pending) else "ending"
+    pending = members_with_pending(seen.world.lead)
+    over = is_over(seen.ensembles, name, seen.records, pending)
+    return "ended" if over else "ending"

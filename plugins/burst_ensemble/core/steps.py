@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.core.records import Records
-from burst.core.world import World
-from burst.errors import Unreadable
 from burst.model.jobid import JobId
 from burst_ensemble.config.spec import JobSpec
 from burst_ensemble.core import controller
@@ -18,12 +15,9 @@ from burst_ensemble.core.intents import Intent, JobRef
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import (
     EnsembleRecord,
+    EnsembleRecords,
     KnownJob,
     MemberBook,
-    books_of,
-    ensembles_of,
-    starts_of,
-    with_ensembles,
 )
 
 
@@ -36,26 +30,23 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     books: Mapping[str, MemberBook]
 
 
-def is_outdated(records: Records, step: StepTaken) -> bool:
+def is_outdated(ensembles: EnsembleRecords, step: StepTaken) -> bool:
     """Tell whether a person has changed the ensemble since a step was begun.
 
     Such a step is not applied: it would take that back.
     """
-    state = ensembles_of(records).get(step.record.name)
+    state = ensembles.states.get(step.record.name)
     return state is None or state.record != step.before
 
 
-def record_step(records: Records, world: World, step: StepTaken) -> Records:
-    """Record a step. Raises Unreadable without a lead, by which it would be done."""
-    if world.lead is None:
-        raise Unreadable(f"the lead cannot be read: {world.trouble}")
-    name = step.record.name
-    before = books_of(records)
+def record_step(ensembles: EnsembleRecords, step: StepTaken) -> EnsembleRecords:
+    """Record a step."""
+    name, before = step.record.name, ensembles.books
     books = {f"{name}/{member}": book for member, book in step.books.items()}
     # Whatever is another object is written, also where it is equal.
     changed = {key: book for key, book in books.items() if before.get(key) != book}
-    return with_ensembles(
-        with_record(records, name, step.record), books={**before, **changed}
+    return msgspec.structs.replace(
+        with_record(ensembles, name, step.record), books={**before, **changed}
     )
 
 
@@ -73,17 +64,17 @@ class IntentsDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirm_intents(
-    records: Records, name: str, done: IntentsDone, now: float
-) -> Records:
+    ensembles: EnsembleRecords, name: str, done: IntentsDone, now: float
+) -> EnsembleRecords:
     """Record that jobs were submitted and commands run.
 
     Jobs are in the member's book from now on: one that ends before anybody looks again
     is asked for then.
     """
-    record = ensembles_of(records)[name].record
+    record = ensembles.states[name].record
     for intent in done.intents:
         record = controller.confirm(record, intent)
-    books, spec = dict(books_of(records)), starts_of(records)[name].spec
+    books, spec = dict(ensembles.books), ensembles.starts[name].spec
     for member, ids in done.ids.items():
         book = books.get(f"{name}/{member}", MemberBook())
         new = {
@@ -95,16 +86,14 @@ def confirm_intents(
             books[f"{name}/{member}"] = msgspec.structs.replace(
                 book, jobs={**book.jobs, **new}
             )
-    return with_ensembles(
-        with_state(
-            records,
-            name,
-            record=record,
-            refused=done.resized,
-            jobs_refused=done.refused,
-        ),
-        books=books,
+    after = with_state(
+        ensembles,
+        name,
+        record=record,
+        refused=done.resized,
+        jobs_refused=done.refused,
     )
+    return msgspec.structs.replace(after, books=books)
 
 
 def _given(group: JobSpec, now: float) -> KnownJob:

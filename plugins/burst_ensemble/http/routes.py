@@ -37,17 +37,16 @@ from burst.kits.atomic_file import write_atomically
 from burst.lead import ServiceRequest
 from burst.runtime.daemon_state import DaemonState, Served
 from burst_ensemble.core.agent_report import REPORT_BYTES, ReportRefused
-from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.service import NAME, EnsemblePackage, ensembles_answer
 
 AGENT_PATH = "/ensembles-agent/"
 
 
-def reports_of(served: Served) -> AgentReports:
-    """Return what the agents of a lead's ensembles have reported."""
+def package_of(served: Served) -> EnsemblePackage:
+    """Return what runs a lead's ensembles."""
     package = served.packages[NAME]
     assert isinstance(package, EnsemblePackage)
-    return package.reports
+    return package
 
 
 def agent_route(state: DaemonState) -> Route:
@@ -57,9 +56,12 @@ def agent_route(state: DaemonState) -> Route:
         served = state.served
         if served is None:
             return text_response(state.why_not_ready(), 503)
-        reports = reports_of(served)
+        package, settings = package_of(served), served.snapshot().settings
         try:
-            answer = reports.take(request.name, request.body, served.snapshot())
+            ensembles = package.store.read()
+            answer = package.reports.take(
+                request.name, request.body, ensembles, settings
+            )
         except ReportRefused as error:
             return text_response(str(error), error.status)
         except BurstError as error:
@@ -97,9 +99,7 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
         if served is None:
             return text_response(state.why_not_ready(), 503)
         try:
-            told = reports_of(served).current()
-            found = ensembles_answer(served.snapshot(), told, request.name)
-            return json_response(found)
+            return json_response(_state_of(served, request.name))
         except BurstError as error:
             return text_response(str(error), 404)
 
@@ -126,6 +126,13 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
         ),
         agent_route(state),
     ]
+
+
+def _state_of(served: Served, name: str) -> dict[str, Any]:
+    """Return the ensemble of that name, or all. Raises BurstError."""
+    package = package_of(served)
+    told = package.reports.current()
+    return ensembles_answer(package.store, served.snapshot(), told, name)
 
 
 def _read(body: bytes) -> EnsembleAction:
@@ -155,8 +162,7 @@ def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, An
 def _save(served: Served, name: str) -> dict[str, Any]:
     """Write the state of an ensemble into a file; return its path."""
     snapshot = served.snapshot()
-    told = reports_of(served).current()
-    found = ensembles_answer(snapshot, told, name)["ensembles"][0]
+    found = _state_of(served, name)["ensembles"][0]
     directory = snapshot.world.identity.statedir
     if not directory:
         raise BurstError(

@@ -13,9 +13,8 @@ import threading
 from collections.abc import Callable, Mapping
 
 from burst import log
-from burst.core.records import Records
+from burst.config import Settings
 from burst.model.decision import moment
-from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.agent_report import (
@@ -25,9 +24,9 @@ from burst_ensemble.core.agent_report import (
     check_order,
     read_report,
 )
-from burst_ensemble.core.intents import Answered, SubmitJobs
+from burst_ensemble.core.intents import Answered
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.record import MemberBook, books_of, ensembles_of, starts_of
+from burst_ensemble.core.record import EnsembleRecords
 
 
 class AgentReports:
@@ -40,22 +39,24 @@ class AgentReports:
         self.began = clock()
         """No agent can have reported before, in seconds since the epoch."""
 
-    def take(self, about: str, body: bytes, snapshot: Snapshot) -> AgentAnswer:
+    def take(
+        self, about: str, body: bytes, ensembles: EnsembleRecords, settings: Settings
+    ) -> AgentAnswer:
         """Take in a report about ENSEMBLE.MEMBER, and return what the agent is to do.
 
         Raises ReportRefused, and ConfigError for jobs of the file that none can have.
         """
         ensemble, _, name = about.partition(".")
-        member = find_member(snapshot.records, ensemble, name)
+        member = find_member(ensembles, ensemble, name)
         report = read_report(body, ensemble, name)
         with self._lock:
             now = self.clock()
             last = self._of_this_run(f"{ensemble}/{name}", member)
             check_order(report, last, member.book.instance, now)
             answer = member.answer(report)
-            until = now + ensemble_settings(snapshot.settings).agent
+            until = now + ensemble_settings(settings).agent
             self._last[f"{ensemble}/{name}"] = TakenReport(now, until, report)
-            self._forget(snapshot.records)
+            self._forget(ensembles)
         return answer
 
     def current(self) -> Mapping[str, TakenReport]:
@@ -70,22 +71,20 @@ class AgentReports:
             return last
         return None
 
-    def _forget(self, records: Records) -> None:
+    def _forget(self, ensembles: EnsembleRecords) -> None:
         for key in list(self._last):
-            if key.partition("/")[0] not in ensembles_of(records):
+            if key.partition("/")[0] not in ensembles.states:
                 del self._last[key]
 
 
-def find_member(records: Records, ensemble: str, name: str) -> AgentMember:
+def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMember:
     """Return a member that has an agent. Raises ReportRefused for any other."""
-    state, start = (
-        ensembles_of(records).get(ensemble),
-        starts_of(records).get(ensemble),
-    )
-    if state is None or start is None:
+    state = ensembles.states.get(ensemble)
+    if state is None:
         raise ReportRefused(
             404, f"there is no ensemble {ensemble}", "burst ensemble up FILE starts it"
         )
+    start = ensembles.starts[ensemble]
     spec = {member.name: member for member in start.spec.members}.get(name)
     if spec is None or name not in state.record.members:
         raise ReportRefused(
@@ -99,7 +98,7 @@ def find_member(records: Records, ensemble: str, name: str) -> AgentMember:
             f"{ensemble}/{name} is made by the daemon, and has no agent",
             'its file says mode = "external" for one that has',
         )
-    book = books_of(records).get(f"{ensemble}/{name}", MemberBook())
+    book = ensembles.book(ensemble, name)
     return AgentMember(start=start, record=state.record, book=book, name=name)
 
 
@@ -112,39 +111,35 @@ class AgentMembers:
         self._silent: set[str] = set()
 
     def read(
-        self, ensemble: str, member: str, snapshot: Snapshot, now: float
+        self, member: AgentMember, settings: Settings, now: float
     ) -> MemberState | None:
         """Return a member by its new report; None where there is none."""
-        key = f"{ensemble}/{member}"
-        found = find_member(snapshot.records, ensemble, member)
+        key = f"{member.record.name}/{member.name}"
         taken = self._reports.current().get(key)
-        if taken is not None and taken.at < found.record.started:
+        if taken is not None and taken.at < member.record.started:
             taken = None
-        self._tell(key, taken, found.record.started, snapshot, now)
+        self._tell(key, taken, member.record.started, settings, now)
         if taken is None or now > taken.until or taken is self._used.get(key):
             return None
         self._used[key] = taken
-        return found.read(taken.report, now)
+        return member.read(taken.report, now)
 
-    def submit(self, ensemble: str, intent: SubmitJobs, snapshot: Snapshot) -> Answered:
+    def submitted(self, member: AgentMember) -> Answered:
         """Return what became of jobs, by the report of this step."""
-        found = find_member(snapshot.records, ensemble, intent.member)
-        report = self._used[f"{ensemble}/{intent.member}"].report
-        return Answered(found.taken(report), found.refusal(report))
+        report = self._used[f"{member.record.name}/{member.name}"].report
+        return Answered(member.taken(report), member.refusal(report))
 
     def _tell(
         self,
         key: str,
         taken: TakenReport | None,
         started: float,
-        snapshot: Snapshot,
+        settings: Settings,
         now: float,
     ) -> None:
         """Log once that an agent is silent, and that it is no longer."""
         since = taken.at if taken else max(started, self._reports.began)
-        until = (
-            taken.until if taken else since + ensemble_settings(snapshot.settings).agent
-        )
+        until = taken.until if taken else since + ensemble_settings(settings).agent
         ensemble, _, member = key.partition("/")
         if now <= until:
             if key in self._silent:

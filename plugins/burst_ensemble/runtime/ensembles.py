@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs the ensembles that are on record, on a thread of its own.
 
-Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and has
-the next tick store what the step came to. Then it resizes members by the daemon's
+Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and
+stores what the step came to. Then it resizes members by the daemon's
 service, submits jobs and runs commands, and has that confirmed. So algorithms delay no
 tick, and after a crash each of these is found to be done, or is done again.
 """
@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from burst import log
-from burst.core.records import Records
-from burst.core.world import World
 from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
 from burst.model.burst import Tag
@@ -46,22 +44,24 @@ from burst_ensemble.core.read_members import (
 )
 from burst_ensemble.core.record import (
     EnsembleRecord,
+    EnsembleRecords,
     EnsembleStart,
     EnsembleState,
-    MemberBook,
-    books_of,
-    ensembles_of,
-    starts_of,
 )
 from burst_ensemble.core.steps import StepTaken
 from burst_ensemble.core.views import is_due, make_views, take_in
 from burst_ensemble.core.wishes import Asked
-from burst_ensemble.runtime.agent_reports import AgentMembers, AgentReports
+from burst_ensemble.runtime.agent_reports import (
+    AgentMembers,
+    AgentReports,
+    find_member,
+)
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.custom_commands import run_command
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.lead_jobs import LeadJobs
 from burst_ensemble.runtime.member_sizes import MemberSizes
+from burst_ensemble.runtime.store import EnsembleStore
 
 MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
 """Makes the algorithms of each member, by their names, in the order of the file."""
@@ -80,18 +80,17 @@ class Ensembles:
         submitter: JobSubmitter,
         make: MakeAlgorithms,
         reports: AgentReports,
+        store: EnsembleStore,
     ) -> None:
         """`submitter` is the host's lead, which takes jobs."""
-        self._host = host
+        self._host, self._store = host, store
         self._sizes = MemberSizes(host.call)
         self._jobs = LeadJobs(submitter)
         self._make = make
         self._clock = reports.clock
         self._agents = AgentMembers(reports)
         self._calls = AlgorithmCalls()
-        self._files = EnsembleFiles(
-            lambda file: make(file.spec), host.change_records, reports.clock
-        )
+        self._files = EnsembleFiles(lambda file: make(file.spec), store, reports.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -130,19 +129,20 @@ class Ensembles:
         snapshot = self._host.snapshot()
         if snapshot.world.lead is None:
             return
-        for burst in lost_members(snapshot.records):
+        for burst in lost_members(self._store.read(), snapshot.records):
             note = "its ensemble is not on record any more"
             self._host.call("down", {"burst": burst.id, "note": note})
         self._files.look(snapshot)
-        if not ensembles_of(snapshot.records):
+        ensembles = self._store.read()
+        if not ensembles.states:
             return
         pending = self._pending_of(snapshot.world.lead)
-        for name in ensembles_of(snapshot.records):
-            if is_over(snapshot.records, name, pending):
+        for name in ensembles.states:
+            if is_over(ensembles, name, snapshot.records, pending):
                 self._made.pop(name, None)
                 continue
             try:
-                self._step_if_due(name, snapshot)
+                self._step_if_due(ensembles, name, snapshot)
             except BurstError as error:
                 self._say(name, str(error))
             except Exception as error:  # noqa: BLE001 - one ensemble must not end others
@@ -158,14 +158,16 @@ class Ensembles:
             self._pending = (lead, members_with_pending(lead))
         return self._pending[1]
 
-    def _step_if_due(self, name: str, snapshot: Snapshot) -> None:
-        file = starts_of(snapshot.records)[name]
+    def _step_if_due(
+        self, ensembles: EnsembleRecords, name: str, snapshot: Snapshot
+    ) -> None:
+        file = ensembles.starts[name]
         running = self._made.get(name)
         if running is None or running.file is not file:
             running = self._made[name] = self._begin(file)
         if self._clock() >= running.due:
             running.due = self._clock() + float(running.spec.check)
-            self._step(running, snapshot)
+            self._step(running, ensembles, snapshot)
         if running.fault is not None:
             raise running.fault
 
@@ -182,10 +184,12 @@ class Ensembles:
             running.fault = error
         return running
 
-    def _step(self, running: _Running, snapshot: Snapshot) -> None:
+    def _step(
+        self, running: _Running, ensembles: EnsembleRecords, snapshot: Snapshot
+    ) -> None:
         name, spec, now = running.spec.name, running.spec, snapshot.now
-        state = ensembles_of(snapshot.records)[name]
-        read = self._read(running, state, snapshot)
+        state = ensembles.states[name]
+        read = self._read(running, ensembles, snapshot)
         readings = {member: found.reading for member, found in read.items()}
         record = take_in(state.record, readings)
         answers = {
@@ -205,51 +209,49 @@ class Ensembles:
             books={member: found.book for member, found in read.items()},
         )
 
-        def keep(records: Records, world: World, _: float) -> tuple[Records, bool]:
-            if steps.is_outdated(records, taken):
-                return records, False
-            return steps.record_step(records, world, taken), True
+        def keep(current: EnsembleRecords) -> EnsembleRecords:
+            if steps.is_outdated(current, taken):
+                raise _Outdated
+            return steps.record_step(current, taken)
 
-        if not self._host.change_records(keep):
+        try:
+            self._store.change(keep)
+        except _Outdated:
             running.due = 0.0
             return
         _log_changes(name, state.record, step.record)
         self._do(running, state, step.intents)
 
     def _read(
-        self, running: _Running, state: EnsembleState, snapshot: Snapshot
+        self, running: _Running, ensembles: EnsembleRecords, snapshot: Snapshot
     ) -> dict[str, MemberState]:
         lead = snapshot.world.lead
         assert lead is not None
-        records, name = snapshot.records, running.spec.name
+        name, settings = running.spec.name, snapshot.settings
         jobs = jobs_by_member(lead)
         found = {}
         specs = {each.name: each for each in running.spec.members}
-        for member in state.record.members:
+        for member in ensembles.states[name].record.members:
             spec = specs.get(member)
             if spec is not None and spec.has_agent:
-                told = self._agents.read(name, member, snapshot, self._clock())
+                agent = find_member(ensembles, name, member)
+                told = self._agents.read(agent, settings, self._clock())
                 if told is not None:
                     found[member] = told
                 continue
-            book = books_of(records).get(f"{name}/{member}", MemberBook())
+            book = ensembles.book(name, member)
+            outcomes = self._jobs.outcomes(book, lead)
             found[member] = read_member(
                 running.file.membership(member),
                 book,
-                records,
-                JobsRead(
-                    lead,
-                    jobs,
-                    self._jobs.outcomes(book, lead),
-                    snapshot.settings.intake,
-                ),
+                snapshot.records,
+                JobsRead(lead, jobs, outcomes, settings.intake),
                 snapshot.now,
             )
             view = spec and snapshot.world.providers.get(spec.provider)
             if spec is not None and view:
-                prices = snapshot.settings.prices
                 found[member] = with_offered_price(
-                    found[member], spec, view.offers or (), prices
+                    found[member], spec, view.offers or (), settings.prices
                 )
         return found
 
@@ -287,11 +289,9 @@ class Ensembles:
             )
             told = before.jobs_refused, before.refused
             if done or (refused, resized) != told:
-                self._host.change_records(
-                    lambda records, _, now: (
-                        steps.confirm_intents(records, name, confirmed, now),
-                        None,
-                    )
+                now = self._clock()
+                self._store.change(
+                    lambda current: steps.confirm_intents(current, name, confirmed, now)
                 )
         for member, why in refused.items():
             if before.jobs_refused.get(member) != why:
@@ -307,16 +307,20 @@ class Ensembles:
     ) -> Answered:
         """Submit jobs of a member, or see what its agent submitted."""
         if running.spec.member(intent.member).has_agent:
-            return self._agents.submit(running.spec.name, intent, snapshot)
-        known = before.record.members.get(intent.member)
-        earlier = set(known.unconfirmed) if known else set()
-        return self._jobs.submit(running.file, intent, earlier, snapshot)
+            name = running.spec.name
+            agent = find_member(self._store.read(), name, intent.member)
+            return self._agents.submitted(agent)
+        return self._jobs.submit(running.file, intent, before.record, snapshot)
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:
             label = f"ensemble {name}" if name else "ensembles"
             log.say("%s: %s", label, text, level=logging.WARNING)
         self._said[name] = text
+
+
+class _Outdated(Exception):
+    """Somebody has changed the ensemble since the step was begun."""
 
 
 class _Running:

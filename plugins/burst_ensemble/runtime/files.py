@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from burst import log
-from burst.core.records import Records
 from burst.errors import BurstError, ConfigError
-from burst.runtime.daemon_package import ChangeRecords
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
 from burst_ensemble.core.record import (
+    EnsembleRecords,
     EnsembleStart,
-    ensembles_of,
+    Seen,
     spec_tables,
-    starts_of,
 )
 from burst_ensemble.runtime.read_file import check_supported, providers_of_world
+from burst_ensemble.runtime.store import EnsembleStore
 
 KEPT_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
@@ -46,12 +45,12 @@ class EnsembleFiles:
     def __init__(
         self,
         check: Callable[[EnsembleFile], object],
-        change_records: ChangeRecords,
+        store: EnsembleStore,
         clock: Callable[[], float],
     ) -> None:
         """`check` raises ConfigError for an algorithm that there is not."""
         self._check = check
-        self._change_records = change_records
+        self._store = store
         self._clock = clock
         self._due: dict[str, float] = {}
         self._said: dict[str, _Said] = {}
@@ -83,8 +82,8 @@ class EnsembleFiles:
         known = providers_of_world(snapshot.world)
         file = load_ensemble(path, known.names)
         spec = file.spec
-        if spec.name in ensembles_of(snapshot.records):
-            found = _on_record(snapshot.records, spec, path)
+        if spec.name in self._store.read().states:
+            found = _on_record(self._store.read(), spec, path)
             before = self._said.get(str(path), found)
             # What was started a minute ago is on record, of course.
             return before if before.level == found.level == logging.INFO else found
@@ -96,11 +95,9 @@ class EnsembleFiles:
         new = EnsembleStart(
             tables=spec_tables(spec), userid=os.geteuid(), environment=variables
         )
-        self._change_records(
-            lambda records, world, at: (
-                commands.begin_once(records, world, new, at),
-                None,
-            )
+        read, now = (snapshot.records, snapshot.world), self._clock()
+        self._store.change(
+            lambda ensembles: commands.begin_once(Seen(ensembles, *read, now), new)
         )
         return _Said(f"ensemble {spec.name} is started, as {path} says")
 
@@ -120,9 +117,9 @@ class _Said(NamedTuple):
     level: int = logging.INFO
 
 
-def _on_record(records: Records, spec: EnsembleSpec, path: Path) -> _Said:
+def _on_record(ensembles: EnsembleRecords, spec: EnsembleSpec, path: Path) -> _Said:
     try:
-        same = starts_of(records)[spec.name].spec == spec
+        same = ensembles.starts[spec.name].spec == spec
     except ConfigError:
         same = True  # that its record cannot be used is told where it is run
     if same:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter
@@ -11,10 +11,10 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.snapshot import Snapshot
-from burst_ensemble.core.intents import Answered, JobRef, SubmitJobs
+from burst_ensemble.core.intents import Answered, SubmitJobs
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
 from burst_ensemble.core.read_members import lost_jobs
-from burst_ensemble.core.record import EnsembleStart, MemberBook, ensembles_of
+from burst_ensemble.core.record import EnsembleRecord, EnsembleStart, MemberBook
 
 
 class LeadJobs:
@@ -32,17 +32,20 @@ class LeadJobs:
         self,
         file: EnsembleStart,
         intent: SubmitJobs,
-        earlier: Collection[JobRef],
+        before: EnsembleRecord,
         snapshot: Snapshot,
     ) -> Answered:
         """Submit jobs of a member; return what the lead has now.
 
-        `earlier` are those that were to be submitted before this step: the lead may
-        have them. Raises LeadError, and ConfigError for a job that none can be.
+        `before` is the record on which the step rests: jobs that are unconfirmed there
+        the lead may have. Raises LeadError, and ConfigError for a job that none can be.
         """
         spec, member = file.spec, intent.member
-        started = ensembles_of(snapshot.records)[spec.name].record.started
-        names = {ref: job_name(spec, member, ref, started) for ref in intent.jobs}
+        recorded = before.members.get(member)
+        earlier = recorded.unconfirmed if recorded else ()
+        names = {
+            ref: job_name(spec, member, ref, before.started) for ref in intent.jobs
+        }
         doubtful = [names[ref] for ref in intent.jobs if ref in earlier]
         there = self._submitter.find_jobs(doubtful) if doubtful else {}
         rest = [ref for ref in intent.jobs if names[ref] not in there]

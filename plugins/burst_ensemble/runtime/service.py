@@ -12,25 +12,27 @@ from typing import Annotated, Any
 import msgspec
 
 from burst.config.convert import convert
-from burst.core.records import Records
-from burst.core.world import World
 from burst.errors import BurstError
 from burst.lead import JobSubmitter, ServiceRequest
-from burst.model.burst import BurstId
-from burst.runtime.daemon_package import ChangeRecords, Method, PackageHost
+from burst.runtime.daemon_package import Method, PackageHost
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME, read_request
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
 from burst_ensemble.core.agent_report import TakenReport
-from burst_ensemble.core.over import unsettled_bursts
-from burst_ensemble.core.record import EnsembleStart, ensembles_of, spec_tables
+from burst_ensemble.core.record import (
+    EnsembleRecords,
+    EnsembleStart,
+    Seen,
+    spec_tables,
+)
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.algorithms import load_algorithms
 from burst_ensemble.runtime.ensembles import Ensembles
 from burst_ensemble.runtime.read_file import check_supported, providers_of_world
+from burst_ensemble.runtime.store import EnsembleStore
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 
@@ -58,8 +60,8 @@ class EnsembleRequest(msgspec.Struct):
 class EnsembleApi:
     """Answers requests about ensembles, on several threads."""
 
-    def __init__(self, change_records: ChangeRecords, reports: AgentReports) -> None:
-        self._change_records, self._reports = change_records, reports
+    def __init__(self, store: EnsembleStore, reports: AgentReports) -> None:
+        self._store, self._reports = store, reports
         self.methods: Mapping[str, Method] = {
             "ensemble-up": self._up,
             "ensemble-down": self._down,
@@ -76,84 +78,96 @@ class EnsembleApi:
             tables=spec_tables(spec), userid=os.geteuid(), environment=asked.environment
         )
         return self._change(
-            spec.name,
-            lambda records, world, now: commands.begin_ensemble(
-                records, world, new, now
-            ),
+            spec.name, snapshot, lambda seen: commands.begin_ensemble(seen, new)
         )
 
-    def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
+    def _down(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         why = asked.note or "ended by hand"
         return self._change(
             asked.name,
-            lambda records, _, now: commands.take_down_ensemble(
-                records, asked.name, why, now
+            snapshot,
+            lambda seen: commands.take_down_ensemble(
+                seen.ensembles, asked.name, why, seen.now
             ),
         )
 
-    def _submit(self, request: ServiceRequest, _: Snapshot) -> Row:
+    def _submit(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         return self._change(
             asked.name,
-            lambda records, *_: commands.submit_jobs(
-                records, asked.name, asked.member, asked.jobs, asked.count
+            snapshot,
+            lambda seen: commands.submit_jobs(
+                seen.ensembles, asked.name, asked.member, asked.jobs, asked.count
             ),
         )
 
-    def _resize(self, request: ServiceRequest, _: Snapshot) -> Row:
+    def _resize(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
         return self._change(
             asked.name,
-            lambda records, _, now: commands.resize_member(
-                records, asked.name, asked.member, _nodes(records, asked), now
+            snapshot,
+            lambda seen: commands.resize_member(
+                seen.ensembles,
+                asked.name,
+                asked.member,
+                _nodes(seen.ensembles, asked),
+                seen.now,
             ),
         )
 
     def _change(
-        self, name: str, change: Callable[[Records, World, float], Records]
+        self, name: str, snapshot: Snapshot, change: Callable[[Seen], EnsembleRecords]
     ) -> Row:
         """Change what is on record; return the ensemble as it is then."""
-
-        def keep(records: Records, world: World, now: float) -> tuple[Records, Row]:
-            after, told = change(records, world, now), self._reports.current()
-            return after, ensemble_row(after, world, name, now, told)
-
-        answer: Row = self._change_records(keep)
-        return answer
+        seen = _seen(self._store, snapshot)._replace(now=self._reports.clock())
+        after = self._store.change(
+            lambda current: change(seen._replace(ensembles=current))
+        )
+        told = self._reports.current()
+        return ensemble_row(seen._replace(ensembles=after), name, told)
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
-        return ensembles_answer(snapshot, self._reports.current(), asked.name)
+        told = self._reports.current()
+        return ensembles_answer(self._store, snapshot, told, asked.name)
 
 
-def _nodes(records: Records, asked: EnsembleRequest) -> int:
-    """Return how many nodes a member is asked to have; found within the tick, so that
+def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
+    """Return how many nodes a member is asked to have; found within the change, so that
     of two who ask for more each gets that.
     """
-    state = ensembles_of(records).get(asked.name)
+    state = ensembles.states.get(asked.name)
     kept = state.record.members.get(asked.member) if state else None
     return asked.nodes + (kept.nodes if kept and asked.more else 0)
 
 
+def _seen(store: EnsembleStore, snapshot: Snapshot) -> Seen:
+    return Seen(store.read(), snapshot.records, snapshot.world, snapshot.now)
+
+
 def ensembles_answer(
-    snapshot: Snapshot, told: Mapping[str, TakenReport], name: str = ""
+    store: EnsembleStore,
+    snapshot: Snapshot,
+    told: Mapping[str, TakenReport],
+    name: str = "",
 ) -> Row:
     """Return the ensembles that are on record, or the one of that name.
 
     `told` is what agents have reported last, by ENSEMBLE/MEMBER. Raises BurstError for
     an unknown name.
     """
-    known = ensembles_of(snapshot.records)
+    seen = _seen(store, snapshot)
+    known = seen.ensembles.states
     if name and name not in known:
         names = ", ".join(sorted(known)) or "none"
         raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
     order = sorted(known, key=lambda each: known[each].record.started)
-    rows = [
-        ensemble_row(snapshot.records, snapshot.world, each, snapshot.now, told)
-        for each in ([name] if name else order)
-    ]
-    return {"ensembles": rows}
+    return {
+        "ensembles": [
+            ensemble_row(seen, each, told) for each in ([name] if name else order)
+        ]
+    }
 
 
 def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
@@ -181,25 +195,21 @@ class EnsemblePackage:
 
     def __init__(self, host: PackageHost) -> None:
         self.reports = AgentReports(host.clock)
-        self._change_records = host.change_records
+        self.store = EnsembleStore(host.lead.store())
         self._ensembles = (
-            Ensembles(host, host.lead, load_algorithms, self.reports)
+            Ensembles(host, host.lead, load_algorithms, self.reports, self.store)
             if isinstance(host.lead, JobSubmitter)
             else None
         )
 
     def methods(self) -> Mapping[str, Method]:
         """Return the methods of the service."""
-        return EnsembleApi(self._change_records, self.reports).methods
+        return EnsembleApi(self.store, self.reports).methods
 
     def start(self) -> None:
         """Begin to run the ensembles on record, and those that are started later."""
         if self._ensembles is not None:
             self._ensembles.start()
-
-    def needed(self, records: Records) -> frozenset[BurstId]:
-        """Return the bursts whose cost is yet to be counted."""
-        return unsettled_bursts(records)
 
     def close(self) -> None:
         """End once the step that is under way is done; wait for that for a moment."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from burst_ensemble.cli.run import print_ensemble
-from burst_ensemble.runtime.service import ensembles_answer
 
 from burst.cli.listing import Listing
 from tests.cli.cli_harness import CliHarness, burst
@@ -87,12 +86,12 @@ def test_of_an_isolated_member_the_nodes_that_are_paid_are_shown(
     site = Far()
     site.wants(3, "md", "wide", "wide")
     site.step(3)
-    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    (row,) = site.rows()
     print_ensemble(row, Listing())
     line = capsys.readouterr().out.splitlines()[2]
     assert re.search(r"a +local +running +\S+ +3/3 +1 wait, 2 run, 0 ended", line)
     site.end_programs()
     site.sim.tick(4)
-    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    (row,) = site.rows()
     print_ensemble(row, Listing())
     assert " 0/3 " in capsys.readouterr().out

@@ -15,10 +15,11 @@ from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import GroupStatistics
 from burst_ensemble.core.record import (
+    EnsembleRecords,
     EnsembleStart,
     KnownJob,
+    Seen,
     spec_tables,
-    starts_of,
 )
 from burst_ensemble.core.views import fresh_view, make_views, take_in
 
@@ -203,8 +204,9 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
     spec = ensemble(member("m", mode="external", min=0, size=0, max=ANY_SIZE))
     new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
     snapshot = sim.engine.snapshot
-    made = commands.begin_ensemble(snapshot.records, snapshot.world, new, NOW)
-    assert starts_of(made)["e"].slots == {}
+    seen = Seen(EnsembleRecords(), snapshot.records, snapshot.world, NOW)
+    made = commands.begin_ensemble(seen, new)
+    assert made.starts["e"].slots == {}
     with pytest.raises(BurstError, match="an instance of its own"):
         commands.resize_member(made, "e", "m", 2, NOW)
 
@@ -212,17 +214,18 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
 def test_no_two_members_have_one_rank_slot() -> None:
     sim = Sim()
     sim.tick(2)
-    records, world = sim.engine.snapshot.records, sim.engine.snapshot.world
+    snapshot = sim.engine.snapshot
+    seen = Seen(EnsembleRecords(), snapshot.records, snapshot.world, NOW)
     for name in ("e", "f"):
         spec = msgspec.structs.replace(ensemble(member(max=4)), name=name)
         new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
-        records = commands.begin_ensemble(records, world, new, NOW)
-    slots = [start.slots["m"] for start in starts_of(records).values()]
+        seen = seen._replace(ensembles=commands.begin_ensemble(seen, new))
+    slots = [start.slots["m"] for start in seen.ensembles.starts.values()]
     assert len(set(slots)) == 2
     spec = msgspec.structs.replace(spec, name="g")
     new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
     with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
-        commands.begin_ensemble(records, world, new, NOW)
+        commands.begin_ensemble(seen, new)
 
 
 def test_jobs_of_others_in_its_instance_reach_no_target() -> None:

@@ -29,6 +29,6 @@ def state(outside: Outside) -> DaemonState:
     state = DaemonState(Tally())
     site, sim = outside.site, outside.site.sim
     package = EnsemblePackage(host_of(sim))
-    package.reports = site.reports
+    package.reports, package.store = site.reports, site.store
     state.serve(Served(lambda: sim.engine.snapshot, {}, no_answer, {NAME: package}))
     return state

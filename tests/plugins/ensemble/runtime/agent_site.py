@@ -37,11 +37,12 @@ class Outside:
         usual: dict[str, Any] = {"ensemble": "sweep", "number": self.number}
         made: AgentReport = report(**{**usual, **changes})
         body = msgspec.json.encode(made)
-        return self.site.reports.take(about, body, self.site.sim.engine.snapshot)
+        settings = self.site.sim.engine.snapshot.settings
+        return self.site.reports.take(about, body, self.site.store.read(), settings)
 
     def row(self, **world_of: Any) -> Any:
-        snapshot = self.site.sim.engine.snapshot
-        told, now = self.site.reports.current(), self.site.sim.now
-        world = msgspec.structs.replace(snapshot.world, **world_of)
-        made = ensemble_row(snapshot.records, world, "sweep", now, told)
+        seen = self.site.seen
+        world = msgspec.structs.replace(seen.world, **world_of)
+        told = self.site.reports.current()
+        made = ensemble_row(seen._replace(world=world), "sweep", told)
         return made["members"]["m"]

@@ -9,23 +9,22 @@ from typing import Any, NoReturn
 from burst_ensemble.algorithm import Algorithm, MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.over import unsettled_bursts
 from burst_ensemble.core.record import (
+    EnsembleRecords,
     EnsembleStart,
     MemberRecord,
-    ensembles_of,
+    Seen,
     spec_tables,
 )
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.service import ensembles_answer
+from burst_ensemble.runtime.store import EnsembleStore
 
 from burst.config.convert import convert
-from burst.core.records import Records
-from burst.core.world import World
 from burst.errors import BurstError
 from burst.lead import NewJob, ServiceRequest
 from burst.model.active_job import JobOutcome
-from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import (
@@ -34,9 +33,8 @@ from burst.model.request import (
     parse_preferences,
     parse_request,
 )
-from burst.runtime.daemon_package import PackageHost, RecordChange, as_command
+from burst.runtime.daemon_package import PackageHost
 from burst.runtime.service_api import ServiceApi
-from burst.runtime.side_threads import SideThreads
 from tests.sim import Sim
 
 USER = 100
@@ -100,13 +98,6 @@ class Submitted:
         return number
 
 
-class Needing:
-    """Tells the engine which bursts ensembles need on record."""
-
-    def needed(self, records: Records) -> frozenset[BurstId]:
-        return unsettled_bursts(records)
-
-
 def host_of(sim: Sim, user: int = USER) -> PackageHost:
     """A daemon of a user that ticks whenever something is asked of it."""
 
@@ -118,12 +109,7 @@ def host_of(sim: Sim, user: int = USER) -> PackageHost:
     def call(method: str, payload: dict[str, Any]) -> dict[str, Any]:
         return api.answer(ServiceRequest(method, payload, user, owner=True))
 
-    def change_records(change: RecordChange) -> Any:
-        return api.carry_out(as_command(change))
-
-    return PackageHost(
-        lambda: sim.engine.snapshot, sim.lead, change_records, lambda: sim.now, call
-    )
+    return PackageHost(lambda: sim.engine.snapshot, sim.lead, lambda: sim.now, call)
 
 
 class EnsembleSite:
@@ -134,8 +120,6 @@ class EnsembleSite:
 
     def __init__(self, kind: type[Sim] = Sim, **tables: Any) -> None:
         self.sim = kind(**tables)
-        self.sim.beside = SideThreads(packages=[Needing()])
-        self.sim.boot()
         self.sim.tick(2)
         self.lead = Submitted(self.sim)
         self.algorithms: dict[str, Algorithm] = {}
@@ -143,6 +127,7 @@ class EnsembleSite:
 
     def boot(self) -> None:
         self.reports = AgentReports(lambda: self.sim.now)
+        self.store = EnsembleStore(self.sim.lead.store())
         self.ensembles = Ensembles(
             host_of(self.sim, self.user),
             self.lead,
@@ -151,6 +136,7 @@ class EnsembleSite:
                 for member in spec.members
             },
             self.reports,
+            self.store,
         )
 
     def restart(self) -> None:
@@ -167,18 +153,24 @@ class EnsembleSite:
         new = EnsembleStart(
             tables=spec_tables(spec), userid=self.user, environment={"HOME": "/home/u"}
         )
-        self.change(
-            lambda records, world, now: commands.begin_ensemble(
-                records, world, new, now
-            )
-        )
+        self.change(lambda seen: commands.begin_ensemble(seen, new))
         return scripts
 
-    def change(self, make: Callable[[Records, World, float], Records]) -> None:
+    @property
+    def seen(self) -> Seen:
+        """What is on record of ensembles, and what the daemon knows."""
+        snapshot = self.sim.engine.snapshot
+        return Seen(self.store.read(), snapshot.records, snapshot.world, self.sim.now)
+
+    def change(self, make: Callable[[Seen], EnsembleRecords]) -> None:
         """Have what is on record of ensembles changed."""
-        host_of(self.sim, self.user).change_records(
-            lambda records, world, now: (make(records, world, now), None)
-        )
+        self.store.change(lambda current: make(self.seen._replace(ensembles=current)))
+
+    def rows(self, name: str = "") -> list[Any]:
+        """What is shown of ensembles."""
+        answer = ensembles_answer(self.store, self.sim.engine.snapshot, {}, name)
+        rows: list[Any] = answer["ensembles"]
+        return rows
 
     def command(self, command: Any) -> None:
         future = self.sim.engine.post(command)
@@ -187,8 +179,8 @@ class EnsembleSite:
 
     def down(self, name: str = "sweep") -> None:
         self.change(
-            lambda records, _, now: commands.take_down_ensemble(
-                records, name, "by hand", now
+            lambda seen: commands.take_down_ensemble(
+                seen.ensembles, name, "by hand", seen.now
             )
         )
 
@@ -199,7 +191,7 @@ class EnsembleSite:
             self.ensembles.look()
 
     def member(self, name: str) -> MemberRecord:
-        found = ensembles_of(self.sim.engine.snapshot.records)["sweep"]
+        found = self.store.read().states["sweep"]
         return found.record.members[name]
 
     def live(self, member: str) -> int:

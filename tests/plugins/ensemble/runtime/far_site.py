@@ -8,7 +8,6 @@ from typing import Any
 
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.runtime.read_file import providers_of_world
-from burst_ensemble.runtime.service import ensembles_answer
 
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
@@ -88,7 +87,7 @@ class Far(EnsembleSite):
 
     @property
     def row(self) -> Any:
-        (row,) = ensembles_answer(self.sim.engine.snapshot, {})["ensembles"]
+        (row,) = self.rows()
         return row["members"]["a"]
 
     def job(self, number: int) -> JobView:

@@ -12,7 +12,7 @@ from burst_ensemble.core.agent_report import (
     AgentNodes,
     ReportRefused,
 )
-from burst_ensemble.core.record import ensembles_of, starts_of, with_ensembles
+from burst_ensemble.core.record import EnsembleRecords
 
 from burst.model.lead import JobState
 from tests.plugins.ensemble.core.agents import report, row
@@ -170,14 +170,11 @@ def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     outside = Outside()
     outside.send()
     assert set(outside.site.reports.current()) == {"sweep/m"}
-    snapshot = outside.site.sim.engine.snapshot
-    records = snapshot.records
-    renamed = with_ensembles(
-        records,
-        ensembles={"e": ensembles_of(records)["sweep"]},
-        starts={"e": starts_of(records)["sweep"]},
+    known = outside.site.store.read()
+    renamed = EnsembleRecords(
+        states={"e": known.states["sweep"]}, starts={"e": known.starts["sweep"]}
     )
-    changed = msgspec.structs.replace(snapshot, records=renamed)
+    settings = outside.site.sim.engine.snapshot.settings
     body = msgspec.json.encode(report())
-    outside.site.reports.take("e.m", body, changed)
+    outside.site.reports.take("e.m", body, renamed, settings)
     assert set(outside.site.reports.current()) == {"e/m"}

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.core.commands import KEPT_ENDED, begin_once
-from burst_ensemble.core.record import ensembles_of, starts_of
 from burst_ensemble.runtime.files import environment_of
 
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
@@ -47,7 +46,7 @@ class Given:
 
     @property
     def started(self) -> float | None:
-        state = ensembles_of(self.site.sim.engine.snapshot.records).get("sweep")
+        state = self.site.store.read().states.get("sweep")
         return state.record.started if state else None
 
     def wait(self) -> None:
@@ -75,7 +74,7 @@ def test_it_is_started_and_its_jobs_have_the_variables_of_the_settings(
     given.write()
     given.site.step(3)
     assert given.site.live("a") == 1
-    start = starts_of(given.site.sim.engine.snapshot.records)["sweep"]
+    start = given.site.store.read().starts["sweep"]
     assert start.environment["PATH"] == "/opt/bin"
     given.wait()
     assert caplog.text.count("ensemble sweep is started, as") == 1
@@ -117,7 +116,7 @@ def test_a_changed_file_is_told_and_not_started(
     assert caplog.text.count("another name there starts it, too") == 1
     given.file.write_text(FILE.format(most=3).replace("sweep", "second"))
     given.wait()
-    known = ensembles_of(given.site.sim.engine.snapshot.records)
+    known = given.site.store.read().states
     assert known.keys() == {"sweep", "second"}
 
 
@@ -143,11 +142,11 @@ def test_a_file_that_cannot_be_used_is_told_once_and_tried_again(
 def test_what_was_started_meanwhile_is_not_started_again(given: Given) -> None:
     given.site.up(members=[MEMBER])
     began = given.started
-    known = given.site.sim.engine.snapshot.records
-    new = msgspec.structs.replace(starts_of(known)["sweep"], userid=1)
+    known = given.site.store.read()
+    new = msgspec.structs.replace(known.starts["sweep"], userid=1)
     given.site.sim.tick(2)
-    given.site.change(lambda records, world, now: begin_once(records, world, new, now))
-    assert ensembles_of(given.site.sim.engine.snapshot.records) == ensembles_of(known)
+    given.site.change(lambda seen: begin_once(seen, new))
+    assert given.site.store.read().states == known.states
     assert given.started == began
 
 
@@ -160,7 +159,7 @@ def test_it_is_on_record_however_many_others_end(given: Given) -> None:
         given.site.up(name=f"other-{number}", members=[MEMBER])
         given.site.down(f"other-{number}")
         given.site.step()
-    known = ensembles_of(given.site.sim.engine.snapshot.records)
+    known = given.site.store.read().states
     assert "other-0" not in known, "others are forgotten"
     given.wait()
     assert given.started == began

@@ -16,15 +16,12 @@ from burst_ensemble.core.member_job import job_name
 from burst_ensemble.core.over import members_with_pending
 from burst_ensemble.core.record import (
     EnsembleStart,
-    books_of,
-    ensembles_of,
+    Seen,
     spec_tables,
-    starts_of,
 )
 from burst_ensemble.core.steps import IntentsDone, confirm_intents
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
-from burst_ensemble.runtime.service import ensembles_answer
 
 from burst.config.convert import convert
 from burst.core.commands import release_jobs
@@ -132,10 +129,10 @@ def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
     says = site.up(**ONE)["a"]
     says.says = MemberDecision(submit=("md",))
     site.step()
-    records = site.sim.engine.snapshot.records
-    (key,) = books_of(records)
+    records = site.store.read()
+    (key,) = records.books
     name, _, member = key.partition("/")
-    (known,) = books_of(records)[key].jobs
+    (known,) = records.books[key].jobs
     done = IntentsDone(
         intents=(),
         resized={},
@@ -143,7 +140,7 @@ def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
         ids={member: {JobRef(group="md", number=0): known}},
     )
     after = confirm_intents(records, name, done, T0)
-    assert books_of(after)[key] is books_of(records)[key]
+    assert after.books[key] is records.books[key]
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
@@ -252,7 +249,9 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     def gone(_: EnsembleSpec) -> NoReturn:
         raise ConfigError("cost is not part of burst any more")
 
-    site.ensembles = Ensembles(host_of(site.sim), site.lead, gone, site.reports)
+    site.ensembles = Ensembles(
+        host_of(site.sim), site.lead, gone, site.reports, site.store
+    )
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
     assert caplog.text.count("cost is not part of burst any more") == 1
@@ -325,12 +324,10 @@ def test_after_its_end_it_is_told_why_it_ended() -> None:
     site = EnsembleSite(limits={"max_nodes": 1})
     site.up(**ONE)["a"].says = MemberDecision(nodes=3)
     site.step(8)
-    snapshot = site.sim.engine.snapshot
-    (row,) = ensembles_answer(snapshot, {})["ensembles"]
+    (row,) = site.rows()
     assert "limit of 1 node" in row["members"]["a"]["member"]["waits_for"]
     site.down()
-    snapshot = site.sim.engine.snapshot
-    (row,) = ensembles_answer(snapshot, {})["ensembles"]
+    (row,) = site.rows()
     found = row["members"]["a"]["member"]
     assert (found["waits_for"], found["why"]) == ("", "by hand")
 
@@ -340,7 +337,7 @@ def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
     both = site.up(**TWO, limits={"nodes": 2})
     both["a"].says = MemberDecision(nodes=3)
     site.step(4)
-    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    (row,) = site.rows()
     assert row["members"]["a"]["member"]["waits_for"] == (
         "of 3 nodes that it wants [limits] nodes and its fair share leave 1"
     )
@@ -360,14 +357,14 @@ def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
 
 
 def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
-    snapshot, now = EnsembleSite().sim.engine.snapshot, 1_000_000.5
+    now = 1_000_000.5
+    seen = EnsembleSite().seen._replace(now=now)
     spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
     new = EnsembleStart(tables=spec_tables(spec), userid=USER, environment={})
-    world = snapshot.world
-    first = commands.begin_ensemble(snapshot.records, world, new, now)
+    first = commands.begin_ensemble(seen, new)
     over = commands.take_down_ensemble(first, "sweep", "by hand", now)
-    again = commands.begin_ensemble(over, world, new, now + 0.3)
-    began = [ensembles_of(found)["sweep"].record.started for found in (first, again)]
+    again = commands.begin_ensemble(Seen(over, *seen[1:3], now + 0.3), new)
+    began = [found.states["sweep"].record.started for found in (first, again)]
     names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
     assert len(names) == 2
 
@@ -388,7 +385,7 @@ def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
     site.step(2)
     site.down()
     site.step(4)
-    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    (row,) = site.rows()
     assert row["state"] == "ended"
     site.up(**ONE)
 
@@ -426,13 +423,13 @@ def test_a_member_that_cannot_grow_says_why() -> None:
     site.up(**ONE)["a"].says = MemberDecision(nodes=3)
     site.step(8)
     assert site.live("a") == 2, "as many as there can be"
-    state = ensembles_of(site.sim.engine.snapshot.records)["sweep"]
+    state = site.store.read().states["sweep"]
     assert "limit of 2 nodes in all: 2 in use" in state.refused["a"]
     site.sim.tables["limits"] = {"max_nodes": 8}
     site.restart()
     site.step(6)
     assert site.live("a") == 3
-    assert ensembles_of(site.sim.engine.snapshot.records)["sweep"].refused == {}
+    assert site.store.read().states["sweep"].refused == {}
 
 
 def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
@@ -468,12 +465,10 @@ def test_what_ended_long_ago_is_forgotten() -> None:
         site.up(**ONE, name=f"n{number}")
         site.down(f"n{number}")
         site.step()
-    records = site.sim.engine.snapshot.records
-    assert len(ensembles_of(records)) == commands.KEPT_ENDED + 1
-    assert ensembles_of(records).keys() == starts_of(records).keys()
-    assert {key.partition("/")[0] for key in books_of(records)} <= set(
-        ensembles_of(records)
-    )
+    records = site.store.read()
+    assert len(records.states) == commands.KEPT_ENDED + 1
+    assert records.states.keys() == records.starts.keys()
+    assert {key.partition("/")[0] for key in records.books} <= set(records.states)
 
 
 def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None:
@@ -488,7 +483,7 @@ def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None
         providers={"local": {"type": "fake"}, "far": {"type": "fake"}},
     )
     site.up(**ONE)
-    (hosts,) = starts_of(site.sim.engine.snapshot.records)["sweep"].slots.values()
+    (hosts,) = site.store.read().starts["sweep"].slots.values()
     assert hosts
 
 
@@ -533,8 +528,8 @@ def test_a_person_submits_jobs_of_the_file() -> None:
 
     def submit(member: str, group: str, count: int) -> None:
         site.change(
-            lambda records, *_: commands.submit_jobs(
-                records, "sweep", member, group, count
+            lambda seen: commands.submit_jobs(
+                seen.ensembles, "sweep", member, group, count
             )
         )
 
@@ -567,8 +562,8 @@ def test_a_person_resizes_a_member() -> None:
 
     def resize(nodes: int) -> None:
         site.change(
-            lambda records, _, now: commands.resize_member(
-                records, "sweep", "a", nodes, now
+            lambda seen: commands.resize_member(
+                seen.ensembles, "sweep", "a", nodes, seen.now
             )
         )
 
@@ -580,8 +575,8 @@ def test_a_person_resizes_a_member() -> None:
         resize(4)
     with pytest.raises(BurstError, match="there is no other/a; known ones: none"):
         site.change(
-            lambda records, _, now: commands.resize_member(
-                records, "other", "a", 1, now
+            lambda seen: commands.resize_member(
+                seen.ensembles, "other", "a", 1, seen.now
             )
         )
 
@@ -593,7 +588,7 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
     )
     site.step(4)
     assert (site.live("a"), site.live("b")) == (1, 0)
-    refused = ensembles_of(site.sim.engine.snapshot.records)["sweep"].refused["b"]
+    refused = site.store.read().states["sweep"].refused["b"]
     assert "offer x is asked for" in refused
 
 
@@ -609,7 +604,7 @@ def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
     site.step(8)
     says.says = MemberDecision(nodes=3)
     site.step(10)
-    (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+    (row,) = site.rows()
     member = row["members"]["a"]
     assert member["member"]["waits_for"] == "nodes that it gives back are not gone yet"
     assert member["nodes"]["node_up_count"] == 1, "two are drained"
@@ -622,14 +617,14 @@ def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
 
 def test_what_is_shown_of_ensembles() -> None:
     site = EnsembleSite()
-    assert ensembles_answer(site.sim.engine.snapshot, {}) == {"ensembles": []}
+    assert site.rows() == []
     with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
-        ensembles_answer(site.sim.engine.snapshot, {}, "sweep")
+        site.rows("sweep")
     site.up(**TWO)
     site.step(3)
 
     def row() -> Any:
-        (found,) = ensembles_answer(site.sim.engine.snapshot, {}, "sweep")["ensembles"]
+        (found,) = site.rows("sweep")
         return found
 
     assert row()["state"] == "running"
@@ -661,7 +656,7 @@ def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
     says = site.up(**ONE)["a"]
 
     def shown() -> tuple[str, str]:
-        (row,) = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"]
+        (row,) = site.rows()
         member = row["members"]["a"]["member"]
         (burst,) = member["bursts"]
         return member["waits_for"], burst["note"]
@@ -705,7 +700,7 @@ def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
     site.down()
 
     def state() -> str:
-        (found,) = ensembles_answer(site.sim.engine.snapshot, {}, "sweep")["ensembles"]
+        (found,) = site.rows("sweep")
         return str(found["state"])
 
     assert state() == "ending", "its jobs are not canceled yet"
@@ -767,7 +762,7 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
     site = EnsembleSite()
     host = host_of(site.sim)._replace(snapshot=lambda: engine.snapshot)
     reports = AgentReports(lambda: site.sim.now)
-    ensembles = Ensembles(host, site.lead, lambda _: {}, reports)
+    ensembles = Ensembles(host, site.lead, lambda _: {}, reports, site.store)
     ensembles.start()
     try:
         wait_until(lambda: engine.asked > 2, "a third look")

@@ -6,9 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
-from burst_ensemble.runtime.service import ensembles_answer
 
-from burst.core.tick import KEPT_ENDED
+from burst.core.tick import KEPT_ENDED, TAGGED_KEPT_S
 from burst.model.active_job import JobOutcome
 from burst.model.burst import NOT_HELD, State
 from burst.model.lead import JobState
@@ -110,13 +109,13 @@ def test_down_lets_what_runs_end_and_cancels_what_waits() -> None:
     assert site.job(0).state is JobState.SCHED
     assert [site.job(n).state for n in (1, 2)] == [JobState.INACTIVE] * 2
     assert site.row["member"]["ended"]
-    row = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"][0]
+    row = site.rows()[0]
     assert row["state"] == "ending"
     site.end_programs()
     site.step(3)
     assert site.bursts == []
     assert site.job(0).result == "completed"
-    row = ensembles_answer(site.sim.engine.snapshot, {})["ensembles"][0]
+    row = site.rows()[0]
     assert row["state"] == "ended"
 
 
@@ -126,10 +125,12 @@ def test_a_burst_whose_provider_was_not_called_is_dropped_at_the_end() -> None:
     site.pace(0.2)
     site.ensembles.look()
     site.says.says = MemberDecision()
+    site.sim.tick(2)
     site.ensembles.look()
     # Its job is not held for long enough to be surely held.
     assert [b.state for b in site.bursts] == [State.NEW]
     site.down()
+    site.sim.tick()
     site.ensembles.look()
     assert [b.exception for b in site.bursts] == [NOT_HELD]
     site.pace(1.0)
@@ -232,7 +233,7 @@ def test_the_cost_of_each_burst_is_counted_however_many_end_at_once() -> None:
     site.step()
     least = many * (site.sim.now - begun - 16)
     assert site.member("a").spent > least
-    site.step()
+    site.sim.tick(2, seconds=TAGGED_KEPT_S)
     assert len(site.sim.engine.snapshot.records.bursts) == KEPT_ENDED
 
 

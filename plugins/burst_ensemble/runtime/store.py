@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""The records of ensembles in the lead's store, beside the daemon's.
+
+| key | record |
+|---|---|
+| `ensemble/ENSEMBLE` | `EnsembleState` |
+| `ensemble-start/ENSEMBLE` | `EnsembleStart` |
+| `ensemble-book/ENSEMBLE/MEMBER` | `MemberBook` |
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from burst import log
+from burst.decode import from_json
+from burst.lead import Store
+from burst_ensemble.core.record import (
+    EnsembleRecords,
+    EnsembleStart,
+    EnsembleState,
+    MemberBook,
+)
+
+_STATE, _START, _BOOK = "ensemble", "ensemble-start", "ensemble-book"
+_KINDS: Mapping[str, type[msgspec.Struct]] = {
+    _STATE: EnsembleState,
+    _START: EnsembleStart,
+    _BOOK: MemberBook,
+}
+
+
+class EnsembleStore:
+    """Reads the records once, then writes what changed. Use from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._records: EnsembleRecords | None = None
+        self._kept: dict[str, object] = {}
+        """By key, the value that the store has; None where that is not known."""
+
+    def read(self) -> EnsembleRecords:
+        """Return what is on record.
+
+        The first call reads the store: it raises StoreError and Unreadable.
+        """
+        found = self._records
+        if found is None:
+            with self._lock:
+                found = self._load()
+        return found
+
+    def change(
+        self, make: Callable[[EnsembleRecords], EnsembleRecords]
+    ) -> EnsembleRecords:
+        """Keep what `make` returns of the records, and return it.
+
+        One change follows another, by whichever thread. Values that are the same
+        objects are not written. Raises what `make` raises, StoreError and Unreadable:
+        then nothing of it may be acted on.
+        """
+        with self._lock:
+            after = make(self._load())
+            self._write(_by_key(after))
+            self._records = after
+            return after
+
+    def _load(self) -> EnsembleRecords:
+        if self._records is not None:
+            return self._records
+        found = _decode(self._store.load())
+        # Each without the other is of no use, and stays as it is in the store.
+        both = found[_STATE].keys() & found[_START].keys()
+        self._records = EnsembleRecords(
+            states={name: found[_STATE][name] for name in both},
+            starts={name: found[_START][name] for name in both},
+            books=found[_BOOK],
+        )
+        self._kept = _by_key(self._records)
+        return self._records
+
+    def _write(self, after: dict[str, object]) -> None:
+        changes = {
+            key: msgspec.json.encode(value).decode()
+            for key, value in after.items()
+            if self._kept.get(key) is not value
+        }
+        gone = dict.fromkeys(self._kept.keys() - after.keys())
+        if not changes and not gone:
+            return
+        # Until the store has answered it may have either, so a later write repeats it.
+        self._kept |= dict.fromkeys([*changes, *gone])
+        self._store.write({**changes, **gone})
+        self._kept = after
+
+
+def _by_key(records: EnsembleRecords) -> dict[str, object]:
+    kinds = {_STATE: records.states, _START: records.starts, _BOOK: records.books}
+    return {
+        f"{kind}/{name}": value
+        for kind, values in kinds.items()
+        for name, value in values.items()
+    }
+
+
+def _decode(texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the records of ensembles, by kind and name.
+
+    One that cannot be read is logged.
+    """
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+    for key, text in texts.items():
+        kind, _, name = key.partition("/")
+        if kind not in _KINDS:
+            continue
+        try:
+            found[kind][name] = from_json(text, _KINDS[kind])
+        except msgspec.MsgspecError as error:
+            log.say(
+                "record %s cannot be read: %s; its ensemble ends, and can be started"
+                " again (burst ensemble up)",
+                key,
+                error,
+                level=logging.WARNING,
+            )
+    return found
