@@ -39,7 +39,7 @@ MAX_VALUE_BYTES = 2**20
 
 
 class Store(Protocol):
-    """Where records live: keys such as `burst/ID` to text. Used from several threads.
+    """Where records live: keys such as `burst/ID` to text.
 
     Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
     MAX_VALUE_BYTES bytes.
@@ -179,7 +179,13 @@ class Lead(Protocol):
         ...
 
     def store(self) -> Store:
-        """Return the store for the daemon's records, and for those of packages."""
+        """Return the store for the daemon's records."""
+        ...
+
+    def shared_store(self) -> Store:
+        """Return the same store for use from any thread, also while other methods are
+        called: for records of packages.
+        """
         ...
 
     def serve(

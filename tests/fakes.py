@@ -240,6 +240,9 @@ class FakeLead:
     def store(self):
         return self.disk
 
+    def shared_store(self):
+        return self.disk
+
     def listen(self, wake, known=()):
         self.wake = wake
         self.remembered = frozenset(known)

@@ -33,7 +33,7 @@ from burst.flux.rpc import Query, RpcClient, read_attribute
 from burst.flux.scheduler import SchedulerReader, check_scheduler
 from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
-from burst.flux.store import FluxStore
+from burst.flux.store import FluxStore, SharedStore
 from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
 from burst.lead import (
     JobFailures,
@@ -354,6 +354,10 @@ class FluxLead:
     def store(self) -> FluxStore:
         """See `burst.lead.Lead`."""
         return self._store
+
+    def shared_store(self) -> SharedStore:
+        """See `burst.lead.Lead`."""
+        return SharedStore(self._uri)
 
     def serve(
         self,

@@ -19,9 +19,11 @@ import errno
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
 from burst.errors import BurstError, StoreError
+from burst.flux.handle import Handle
 from burst.flux.rpc import RequestFailed, RpcClient
 from burst.lead import MAX_VALUE_BYTES
 
@@ -40,9 +42,12 @@ _DIRECTORIES = ("dir", "dirref")
 class FluxStore:
     """Maps keys to text. The KVS keeps a treeobj (RFC 11) of each."""
 
-    def __init__(self, client: RpcClient) -> None:
+    def __init__(
+        self, client: RpcClient, restored: Mapping[str, str] | None = None
+    ) -> None:
+        """`restored` is what an earlier one has found."""
         self._client = client
-        self._restored: dict[str, str] = {}
+        self.restored: dict[str, str] = dict(restored or {})
         """By key, where records are that were found in a directory of their own."""
 
     def load(self) -> dict[str, str]:
@@ -64,7 +69,7 @@ class FluxStore:
     def _list(self, at: Mapping[str, Any]) -> dict[str, str]:
         """Return where the record of each key is."""
         found: dict[str, str] = {}
-        restored: dict[str, str] = {}
+        self.restored = {}
         directories = list(self._lookup(".", _READDIR, at)["data"])
         while directories:
             listings = self._look_up_all(directories, _READDIR, at)
@@ -77,10 +82,9 @@ class FluxStore:
                         continue
                     key = path.partition(".")[2].replace(".", "/")
                     if "." in directory:
-                        restored[key] = path
+                        self.restored[key] = path
                     found.setdefault(key, path)  # the one in its own place is newer
             directories = below
-        self._restored = restored
         return found
 
     def write(self, changes: Mapping[str, str | None]) -> None:
@@ -92,13 +96,12 @@ class FluxStore:
             _check(key, value)
         if not changes:
             return
-        known = self._restored  # another thread may read all anew
-        restored = changes.keys() & known.keys()
-        replaced = [f"{DIRECTORY}.{known[key]}" for key in restored]
+        restored = changes.keys() & self.restored.keys()
+        replaced = [f"{DIRECTORY}.{self.restored[key]}" for key in restored]
         written = [_operation(key, value, 0) for key, value in changes.items()]
         self._commit([*(kvs_operation(path, None) for path in replaced), *written])
         for key in restored:
-            known.pop(key, None)
+            del self.restored[key]
 
     def agree(self, key: str, proposal: str) -> str:
         """Return the first proposal ever made for this key, ours if there is none.
@@ -149,6 +152,29 @@ class FluxStore:
             raise _store_error(key, error) from error
         found: dict[str, Any] = answer["val"]
         return found
+
+
+class SharedStore:
+    """The same over a connection of its own each time. Use from any thread."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._restored: Mapping[str, str] = {}
+
+    def load(self) -> dict[str, str]:
+        """See `FluxStore`."""
+        with closing(Handle(self._uri)) as handle:
+            store = FluxStore(RpcClient(handle))
+            found = store.load()
+        self._restored = store.restored
+        return found
+
+    def write(self, changes: Mapping[str, str | None]) -> None:
+        """See `FluxStore`."""
+        with closing(Handle(self._uri)) as handle:
+            store = FluxStore(RpcClient(handle), self._restored)
+            store.write(changes)
+        self._restored = store.restored
 
 
 def _check(key: str, value: str | None) -> None:

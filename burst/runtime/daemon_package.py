@@ -22,7 +22,7 @@ class PackageHost(NamedTuple):
     snapshot: Callable[[], Snapshot]
     """Returns what the last tick saw and decided. From any thread."""
     lead: Lead
-    """Its store is for the package's own records, too, under keys of other kinds than
+    """Its shared store is for the package's own records, under keys of other kinds than
     the daemon's (`burst.runtime.record_store`)."""
     clock: Callable[[], float]
     """Seconds since the epoch, as ticks have them."""

@@ -170,6 +170,10 @@ class EmbeddedLead:
         """Return the store, which the lead keeps in a file."""
         return _LeadStore(self._call)
 
+    def shared_store(self) -> Store:
+        """Return the store: the connection serves all threads."""
+        return self.store()
+
     def serve(
         self,
         handler: RequestHandler,

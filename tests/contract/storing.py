@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -56,6 +57,22 @@ class StoreContract(WithInstance):
             with pytest.raises(StoreError):
                 lead.store().write({"burst/good": "1", key: value})
             assert kept(lead) == {}, key
+
+    def test_it_is_shared_by_threads_while_the_daemon_writes(self, lead: Lead) -> None:
+        wanted = {f"novel/{thread}-{n}": "x" for thread in range(3) for n in range(20)}
+
+        def write(thread: int) -> None:
+            store = lead.shared_store()
+            for n in range(20):
+                store.write({f"novel/{thread}-{n}": "x"})
+                assert f"novel/{thread}-{n}" in store.load()
+
+        with ThreadPoolExecutor(3) as pool:
+            writers = [pool.submit(write, thread) for thread in range(3)]
+            while not all(writer.done() for writer in writers):
+                lead.store().write({"burst/x": "1"})
+        assert [writer.exception() for writer in writers] == [None] * 3
+        assert kept(lead) == {**wanted, "burst/x": "1"}
 
 
 class LastingStore(WithInstance):

@@ -195,7 +195,7 @@ class EnsemblePackage:
 
     def __init__(self, host: PackageHost) -> None:
         self.reports = AgentReports(host.clock)
-        self.store = EnsembleStore(host.lead.store())
+        self.store = EnsembleStore(host.lead.shared_store())
         self._ensembles = (
             Ensembles(host, host.lead, load_algorithms, self.reports, self.store)
             if isinstance(host.lead, JobSubmitter)

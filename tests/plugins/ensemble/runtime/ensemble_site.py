@@ -127,7 +127,7 @@ class EnsembleSite:
 
     def boot(self) -> None:
         self.reports = AgentReports(lambda: self.sim.now)
-        self.store = EnsembleStore(self.sim.lead.store())
+        self.store = EnsembleStore(self.sim.lead.shared_store())
         self.ensembles = Ensembles(
             host_of(self.sim, self.user),
             self.lead,
