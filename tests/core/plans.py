@@ -72,9 +72,9 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         ends=ends,
         holders={**kw.pop("holders", {}), **there},
     )
-    usage = Usage(
-        settings(limits=limits or {}).limits, in_use, kw.pop("purchases", None)
-    )
+    totals = {each.key: each.offer.total for each in market.known}
+    limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)
+    usage = Usage(limits, in_use, purchases, totals)
     context = PlanContext(
         now=T0,
         table=RankTable(found, ranks, market.providers, T0),

@@ -409,6 +409,39 @@ def test_says_why_nothing_can_be_had(what, offers, lead, expected):
     assert reasons(made, 1) == expected
 
 
+@pytest.mark.parametrize("spread", [True, False])
+@pytest.mark.parametrize(("total", "never"), [(3, True), (4, False), (0, False)])
+def test_more_nodes_than_an_offer_has_in_all_are_impossible(total, never, spread):
+    """Whatever of them is in use now."""
+    lead = identity("lead-0,burst-0-[0-3]")
+    kw = {"lead": lead, "spread": spread, "offers": {"local": [offer(total=total)]}}
+    others = {
+        BurstId("a"): BurstUsage(nodes=1, userids=frozenset(), offer="local/small")
+    }
+    made = plan(demand(1, whole(4)), taken=["burst-0"], in_use=others, **kw)
+    decision = made.decisions[1]
+    if not never:
+        assert decision.reason is Reason.TURNED_DOWN
+        return
+    assert decision.reason is Reason.TOO_LARGE
+    assert decision.text() == "it needs 4 nodes; the most that any offer has is 3"
+
+
+def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():
+    """Some of one that another job leaves idle, and the rest of the other."""
+    job, small = demand(1, whole(6)), offer(total=4)
+    made = plan(job, offers={"local": [small], "gke": [small]})
+    assert reasons(made, 1) == (
+        Reason.TURNED_DOWN,
+        [("local/small", Reason.OFFER_FULL), ("gke/small", Reason.OFFER_FULL)],
+    )
+    # What comes already need not be had.
+    made = plan(demand(1, whole(8), coming=4), offers={"local": [small]})
+    assert leases(made) == [("burst-0", "local", 4, [1])]
+    made = plan(demand(1, whole(8), coming=3), offers={"local": [small]})
+    assert made.decisions[1].reason is Reason.TOO_LARGE
+
+
 def test_a_slot_with_a_providers_name_is_kept_for_it():
     lead = identity(
         "lead-0,burst-0-[0-3],burst-1-[0-3]",

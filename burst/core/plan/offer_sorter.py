@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ class WantedOffers(NamedTuple):
     """Whether some offer, taken now or later, would be an isolated burst."""
     most_nodes: Mapping[str, int]
     """By provider that they may have: the nodes of its largest burst."""
+    in_all: float
+    """How many nodes there are of these providers' offers together; math.inf where that
+    is not known of one."""
     unread: bool
     """Whether a provider that they may have has not told its offers yet."""
 
@@ -33,8 +37,9 @@ class OfferSorter:
         self._eligible, self._catalog = eligible, eligible.catalog
         self._most: dict[str, int] = {}
         for candidate in self._catalog.known:
-            most = self._most.get(candidate.provider, 0)
-            self._most[candidate.provider] = max(most, candidate.offer.max_nodes)
+            offer, most = candidate.offer, self._most.get(candidate.provider, 0)
+            largest = min(offer.max_nodes, offer.total or offer.max_nodes)
+            self._most[candidate.provider] = max(most, largest)
         self._found: dict[BurstPreferences, WantedOffers] = {}
         self._judged: dict[object, Sequence[tuple[Source, OfferRejection | None]]] = {}
 
@@ -70,6 +75,7 @@ class OfferSorter:
         known = self._catalog.known
         modes = {burst_mode(preferences, each.offer.modes) for each in known}
         takes = preferences.takes
+        totals = (each.offer.total for each in known if takes(each.provider))
         return WantedOffers(
             offers=tuple(
                 new_burst(
@@ -80,5 +86,6 @@ class OfferSorter:
             ),
             some_isolated="isolated" in modes,
             most_nodes={name: n for name, n in self._most.items() if takes(name)},
+            in_all=sum(total or math.inf for total in totals),
             unread=any(map(takes, self._catalog.unread)),
         )

@@ -119,12 +119,23 @@ class Openings:
         too_long = self._eligible.run_times.why_never(demand)
         if too_long:
             return Reason.TOO_LONG, too_long
-        caps = wanted.most_nodes
-        spread = self.may_spread(demand)
-        never = context.slots.why_never(demand.request, caps, spread)
-        if not caps or not never:
-            return None
-        if never[0] is Reason.TOO_LARGE and max(caps.values()) >= least:
+        return self._too_large(demand, least) if wanted.most_nodes else None
+
+    def _too_large(
+        self, demand: Demand, least: int
+    ) -> tuple[Reason, dict[str, object]] | None:
+        """Return why neither rank slots nor offers have enough nodes, whatever ends.
+
+        `least` is how many of some slot would do.
+        """
+        wanted = self._sorter.wanted(demand.preferences)
+        caps, spread = wanted.most_nodes, self.may_spread(demand)
+        never = self._context.slots.why_never(demand.request, caps, spread)
+        if never is not None and never[0] is not Reason.TOO_LARGE:
+            return never
+        if spread and wanted.in_all < least - demand.coming:
+            return Reason.TOO_LARGE, {"need": least, "most": int(wanted.in_all)}
+        if never is not None and max(caps.values()) >= least:
             # A lead can get further rank slots, a provider no further nodes.
             return Reason.NO_ROOM, never[1]
         return never
