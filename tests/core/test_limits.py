@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.plan.limits import BurstUsage, FurtherUse, Room, Usage, usage_of
+from burst.core.plan.limits import BurstUsage, FurtherUse, Joined, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -20,7 +20,7 @@ def limited(**limits):
 
 
 def new(*sizes, user=None, charged_nodes=0):
-    return FurtherUse.new("o", sizes, user, math.inf, charged_nodes)
+    return FurtherUse.new("o", sizes, user, math.inf, Joined(charged_nodes))
 
 
 def grows(size, by):
@@ -51,10 +51,10 @@ def test_usage_refuses_what_is_too_much():
     assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
     assert why(usage, new(3, user=200)) is None
     assert why(usage, new(3, user=200, charged_nodes=5)) is Reason.LIMIT_USER
-    assert why(usage, FurtherUse.joined(100, 3)) is Reason.LIMIT_USER
-    assert why(usage, FurtherUse.joined(None, 99)) is None
-    usage.add(FurtherUse.joined(None, 9))
-    assert why(usage, FurtherUse.joined(100, 2)) is None
+    assert why(usage, FurtherUse.joined(100, Joined(3))) is Reason.LIMIT_USER
+    assert why(usage, FurtherUse.joined(None, Joined(99))) is None
+    usage.add(FurtherUse.joined(None, Joined(9)))
+    assert why(usage, FurtherUse.joined(100, Joined(2))) is None
 
 
 def test_no_limit_is_no_limit():
@@ -114,6 +114,47 @@ def test_what_is_waited_for_is_due_by_then_where_its_end_is_known():
     usage.keep(JobId(1), new(4), 70.0, {BurstId("a"), BurstId("b")})
     usage.keep(JobId(2), new(1), 80.0, {BurstId("a"), BurstId("gone")})
     assert [usage.due(BurstId(name)) for name in "ab"] == [70.0, math.inf]
+
+
+def joins(until, *names):
+    return FurtherUse.joined(100, Joined(0, tuple(map(BurstId, names))), until)
+
+
+def test_bursts_that_end_before_are_no_part_of_what_is_kept():
+    """Five nodes are in use until 50."""
+    usage = limited(max_nodes=8)
+    usage.keep(JobId(1), new(3), 70.0, ())
+    assert why(usage, new(3)) is None
+    # One that stays for a further job is, from then on.
+    assert why(usage, joins(80.0, "a")) is None
+    usage.join(BurstId("a"), joins(70.0, "a"))
+    assert why(usage, new(3)) is None
+    usage.join(BurstId("a"), joins(80.0, "a"))
+    assert why(usage, new(1)) is Reason.LIMIT_RESERVED
+    for start in (49.0, 50.0):
+        usage = limited(max_nodes=8)
+        usage.keep(JobId(1), new(3), start, ())
+        assert why(usage, new(1)) is (Reason.LIMIT_RESERVED if start < 50 else None)
+    # So is one of which it is not known when it ends, as it is idle.
+    usage = limited(max_nodes=8)
+    usage.begin(BurstId("i"), BurstUsage(nodes=1, userids=frozenset(), until=0.0))
+    usage.keep(JobId(1), new(6), 70.0, ())
+    assert why(usage, new(2)) is Reason.LIMIT_RESERVED
+    assert why(usage, new(1)) is None
+
+
+def test_nothing_stays_that_would_be_too_much_with_what_is_kept():
+    usage = limited(max_nodes=8, max_nodes_per_user=8)
+    usage.keep(JobId(1), new(2), 70.0, ())
+    usage.begin(BurstId("b"), BurstUsage(nodes=1, userids=frozenset(), until=60.0))
+    assert why(usage, joins(80.0, "a", "b")) is None
+    with_a = msgspec.structs.replace(new(2), staying=(BurstId("a"),))
+    assert why(usage, with_a) is Reason.LIMIT_RESERVED
+    assert why(usage, msgspec.structs.replace(with_a, until=70.0)) is None
+    usage.add(new(1))
+    assert why(usage, joins(80.0, "a")) is None
+    assert why(usage, joins(80.0, "b", "a")) is Reason.LIMIT_RESERVED
+    assert why(usage, joins(70.0, "b", "a")) is None
 
 
 def test_only_bursts_that_count_have_to_go():

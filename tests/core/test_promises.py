@@ -230,6 +230,46 @@ def test_what_limits_will_allow_a_job_is_no_other_jobs():
     assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
 
 
+def test_bursts_that_end_before_do_not_keep_others_from_nodes():
+    """Eight of 14 nodes are in use, and job 1 begins with six once four have ended."""
+    names = "burst-0-[0-1],burst-1-[0-3],burst-2-[0-3]"
+    kw = {"lead": identity(f"lead-[0-1],{names},burst-3-[0-5]")}
+    kw |= {"busy": {"burst_1": T0 + HOUR / 2, "burst_2": T0 + HOUR}}
+    kw |= {"limits": {"max_nodes": 14}}
+    hosts = '{"hostlist":["burst-0-[0-1],burst-2-[0-3]"]}'
+    first, second = demand(1, 6, constraint=hosts), demand(2, 6, where="together")
+    made = planned(first, second, demand(3, 1), rooms=[room("burst-1", free=2)], **kw)
+    assert leases(made) == [("burst-3", "local", 6, [2])]
+    # A burst that ends before does not stay for another job, unless that is brief.
+    assert made.assignments == {}
+    assert [(p.job, p.start) for p in made.promises] == [(1, T0 + HOUR), (3, T0 + HOUR)]
+    made = planned(
+        first, second, demand(3, 1, HOUR), rooms=[room("burst-1", free=2)], **kw
+    )
+    assert made.assignments == {3: of("burst-1")}
+    # Nor beside new nodes for the same job.
+    for nodes, duration, new in ((6, 0.0, 4), (7, 0.0, 0), (7, HOUR, 5)):
+        made = planned(
+            first, demand(2, nodes, duration), rooms=[room("burst-1", free=2)], **kw
+        )
+        assert sum(size for _, _, size, _ in leases(made)) == new
+
+
+@pytest.mark.parametrize(("duration", "joins"), [(HOUR, True), (0.0, False)])
+def test_a_burst_of_the_plan_does_not_stay_where_a_limit_is_kept(duration, joins):
+    """It would have ended by then."""
+    lead = identity(f"{LEAD.bootstrap.hosts[0].host},burst-3-[0-5]")
+    other = '{"hostlist":["burst-3-[0-5]"]}'
+    busy = {"burst_1": T0 + HOUR / 2, "burst_2": T0 + HOUR}
+    first = demand(1, 10, constraint=f'{{"not":[{other}]}}')
+    request = slots(1, constraint=other)
+    core = msgspec.structs.replace(demand(2, 1, HOUR / 2), request=request)
+    more = msgspec.structs.replace(core, job=JobId(4), duration=duration)
+    jobs = first, core, demand(3, 4, where="together", user=2), more
+    made = planned(*jobs, lead=lead, busy=busy, limits={"max_nodes": 14})
+    assert [(*jobs,) for *_, jobs in leases(made)] == [(2, 4) if joins else (2,), (3,)]
+
+
 def test_for_a_limit_of_a_user_only_his_bursts_have_to_go():
     kw = {"limits": {"max_nodes_per_user": 4}, "users": {"burst_0": 2, "burst_2": 2}}
     made = planned(demand(1, 3), busy={"burst_0": 0.0, "burst_1": T0 + 9}, **kw)

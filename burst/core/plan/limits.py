@@ -35,6 +35,17 @@ class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
     """When it may have ended, as of `burst_end`."""
 
 
+class Joined(NamedTuple):
+    """Bursts that a job joins, which are there already or in the plan."""
+
+    nodes: int = 0
+    """How many of their nodes count anew against its user."""
+    bursts: tuple[BurstId, ...] = ()
+
+
+NOT_JOINED = Joined()
+
+
 class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a demand would use beside what is in use."""
 
@@ -50,6 +61,8 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """How many nodes more count against each user."""
     until: float = math.inf
     """When it will have ended."""
+    staying: tuple[BurstId, ...] = ()
+    """Bursts that are there until then for it."""
 
     @classmethod
     def new(
@@ -58,29 +71,28 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
         sizes: tuple[int, ...],
         userid: int | None,
         until: float,
-        extra: int = 0,
+        beside: Joined = NOT_JOINED,
     ) -> FurtherUse:
-        """Return what new bursts of these sizes are.
-
-        `extra` is how many further nodes count against their user.
-        """
+        """Return what new bursts of these sizes are, with those that the job joins."""
         nodes = sum(sizes)
         return cls(
             offer=offer,
             sizes=sizes,
             nodes=nodes,
             bursts=len(sizes),
-            charged={} if userid is None else {userid: nodes + extra},
+            charged={} if userid is None else {userid: nodes + beside.nodes},
             until=until,
+            staying=beside.bursts,
         )
 
     @classmethod
     def joined(
-        cls, userid: int | None, nodes: int, until: float = math.inf
+        cls, userid: int | None, joined: Joined, until: float = math.inf
     ) -> FurtherUse:
-        """Return what it is that a user joins bursts of so many nodes until then."""
+        """Return what it is that a user's job joins bursts until then."""
+        nodes = joined.nodes
         charged = {} if userid is None or not nodes else {userid: nodes}
-        return cls(charged=charged, until=until)
+        return cls(charged=charged, until=until, staying=joined.bursts)
 
 
 class Room(NamedTuple):
@@ -125,6 +137,8 @@ class _Kept(msgspec.Struct):
     start: float
     job: JobId
     use: _InUse
+    ended: set[BurstId]
+    """Bursts that are not in use any more by then, if no further job has them stay."""
 
 
 class Usage:
@@ -163,6 +177,9 @@ class Usage:
     def begin(self, name: BurstId, use: BurstUsage) -> None:
         """Count a burst of this plan, which those behind may wait for."""
         self._live[name] = use
+        for kept in self._kept:
+            if use.until <= kept.start:
+                kept.ended.add(name)
         self.add(_asked(use))
 
     def join(self, name: BurstId, more: FurtherUse) -> None:
@@ -170,8 +187,12 @@ class Usage:
 
         The burst stays for it, and whoever waits for its end gets all of that back.
         """
-        self.add(more)
         use = self._live.get(name)
+        for kept in self._kept:
+            if use is not None and kept.start < more.until and name in kept.ended:
+                kept.ended.discard(name)
+                kept.use.add(_asked(use))
+        self.add(more)
         if use is not None:
             self._live[name] = msgspec.structs.replace(
                 use,
@@ -206,10 +227,21 @@ class Usage:
         if refused:
             return refused
         for kept in self._kept:
-            if kept.start < asked.until and self._exceeded(kept.use, asked):
+            if kept.start < asked.until and self._exceeds(kept, asked):
                 facts = {"job": format_f58(kept.job)}
                 return OfferRejection(asked.offer, Reason.LIMIT_RESERVED, facts)
         return None
+
+    def _exceeds(self, kept: _Kept, asked: FurtherUse) -> bool:
+        """Tell whether that is too much beside what is kept, with bursts that stay."""
+        use = kept.use
+        for name in kept.ended.intersection(asked.staying):
+            stays = _asked(self._live[name])
+            if self._exceeded(use, stays):
+                return True
+            use = use.copy()
+            use.add(stays)
+        return self._exceeded(use, asked) is not None
 
     def when(
         self, asked: FurtherUse, late: float, own: Set[BurstId] = frozenset()
@@ -261,19 +293,19 @@ class Usage:
         """Keep that much for a job from a time on, at which these bursts are gone."""
         if not self._limited:
             return
-        use = self._now.copy()
-        for name in gone:
-            burst = self._live.get(name)
-            if burst is None:
-                continue
+        use, going = self._now.copy(), frozenset(gone)
+        # One that is idle stays until somebody has it go.
+        ended = {name for name, burst in self._live.items() if 0 < burst.until <= start}
+        for name in self._live.keys() & (going | ended):
+            burst = self._live[name]
             use.remove(_asked(burst))
-            if burst.until < math.inf:
+            if name in going and burst.until < math.inf:
                 self._due[name] = min(start, self.due(name))
         self._ahead.append(asked)
         for each in self._ahead:
             if each.until > start:
                 use.add(each)
-        self._kept.append(_Kept(start, job, use))
+        self._kept.append(_Kept(start, job, use, ended - going))
 
     def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:
         limits, offer, nodes = self._limits, asked.offer, asked.nodes

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
@@ -13,7 +13,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.lenders import LiveBurst
-from burst.core.plan.limits import FurtherUse
+from burst.core.plan.limits import FurtherUse, Joined
 from burst.core.plan.sources import Portion
 from burst.model.burst import BurstId
 from burst.model.decision import OfferRejection
@@ -126,9 +126,10 @@ class LiveNodes:
             purchases.use(demand, live.burst)
         return True
 
-    def nodes_joined(self, demand: Demand, shares: Iterable[IdleShare]) -> int:
-        """Return how many nodes count anew against a job's user with these shares."""
-        return sum(live.source.joined_by(demand) for live, _ in shares)
+    def joined(self, demand: Demand, shares: Sequence[IdleShare]) -> Joined:
+        """Return what a job joins that is given these shares."""
+        nodes = sum(live.source.joined_by(demand) for live, _ in shares)
+        return Joined(nodes, tuple(live.burst for live, _ in shares))
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""
@@ -197,10 +198,10 @@ class LiveNodes:
         share = Portion(use or self._joined(demand, [(live, [])]))
         return self._eligible.why_not(demand, live.source, share)
 
-    def _joined(self, demand: Demand, shares: Iterable[IdleShare]) -> FurtherUse:
+    def _joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
         """Return what it uses of the limits that a job joins these bursts."""
-        nodes = self.nodes_joined(demand, shares)
-        return FurtherUse.joined(demand.userid, nodes, demand.end(self._context.now))
+        joined, until = self.joined(demand, shares), demand.end(self._context.now)
+        return FurtherUse.joined(demand.userid, joined, until)
 
     def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a job ends before a burst is needed for a job ahead."""

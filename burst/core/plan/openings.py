@@ -9,7 +9,7 @@ from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, nodes_wanted
-from burst.core.plan.limits import FurtherUse
+from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
 from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
@@ -37,8 +37,8 @@ class _Asks(NamedTuple):
     admitted: frozenset[int] | None
     spread: bool
     """Whether the job may have several bursts."""
-    extra: int
-    """How many further nodes count against its user with them."""
+    beside: Joined
+    """Other bursts that it joins."""
 
 
 class Openings:
@@ -81,15 +81,15 @@ class Openings:
         """Tell whether the job may have several bursts."""
         return self._context.settings.spread and demand.preferences.where != "together"
 
-    def find(self, demand: Demand, extra: int = 0) -> Opening | Decision:
+    def find(self, demand: Demand, beside: Joined = NOT_JOINED) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
-        `extra` is how many further nodes count against its user with them.
+        `beside` are others that it joins.
         """
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
         asks = _Asks(
-            demand, self._context.admitted(demand), self.may_spread(demand), extra
+            demand, self._context.admitted(demand), self.may_spread(demand), beside
         )
         for source, rejection in self._sorter.judged(demand):
             found = rejection or self._try(source, asks)
@@ -183,7 +183,7 @@ class Openings:
         """Return why a job may not have bursts on these ranks, None if it may."""
         demand, sizes = asks.demand, tuple(len(ranks) for _, ranks in pieces)
         key, until = source.key, want.until
-        use = FurtherUse.new(key, sizes, demand.userid, until, asks.extra)
+        use = FurtherUse.new(key, sizes, demand.userid, until, asks.beside)
         share = Portion(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
         return self._eligible.why_not(demand, source, share)
 
@@ -250,7 +250,7 @@ class Openings:
         """Return why a job may not have so many nodes, whatever slots come free."""
         most, demand = self._context.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
-        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.extra)
+        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
         # No slot is chosen: what failed counts by the offer alone.
         share = Portion(use, tuple(("", size) for size in sizes))
         return self._eligible.why_not_so_much(source, share, demand)

@@ -10,7 +10,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.plan.lenders import PlannedBurst
-from burst.core.plan.limits import BurstUsage, FurtherUse
+from burst.core.plan.limits import BurstUsage, FurtherUse, Joined
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
 from burst.core.plan.sources import Portion
@@ -90,7 +90,7 @@ class PlannedBursts:
         if until > min(kept, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
-        use = FurtherUse.joined(demand.userid, joined, until)
+        use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)
         if self._eligible.why_not(demand, planned.source, Portion(use)):
             return False
         admitted = context.admitted(demand)
@@ -131,7 +131,12 @@ class PlannedBursts:
         charged = dict.fromkeys(planned.source.userids, nodes)
         charged[demand.userid] = nodes + extra
         use = FurtherUse(
-            offer=offer.key, sizes=(size,), nodes=nodes, charged=charged, until=until
+            offer=offer.key,
+            sizes=(size,),
+            nodes=nodes,
+            charged=charged,
+            until=until,
+            staying=(planned.name,),
         )
         share = Portion(use, ((slot.slot.name, size),), before)
         if self._eligible.why_not(demand, planned.source, share):

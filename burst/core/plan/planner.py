@@ -17,6 +17,7 @@ from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import nodes_needed
+from burst.core.plan.limits import NOT_JOINED, Joined
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.openings import Openings
@@ -162,16 +163,21 @@ class _Planner:
         if not self._live.buys(demand, shares):
             return self._open(demand, key)
         # All nodes of a burst that the job joins count against its user, too.
-        refused = self._open(rest, key, self._live.nodes_joined(demand, shares))
+        refused = self._open(rest, key, self._live.joined(demand, shares))
         if refused is None:
             self._live.give(demand, shares)
         else:
             purchases.go_back(before)
         return refused
 
-    def _open(self, demand: Demand, key: DemandKey, extra: int = 0) -> Decision | None:
-        """Make one burst or several for the job; return why not, None if it did."""
-        found = self._openings.find(demand, extra)
+    def _open(
+        self, demand: Demand, key: DemandKey, beside: Joined = NOT_JOINED
+    ) -> Decision | None:
+        """Make one burst or several for the job; return why not, None if it did.
+
+        `beside` are others that it joins.
+        """
+        found = self._openings.find(demand, beside)
         if isinstance(found, Decision):
             return found
         if found.pieces:
