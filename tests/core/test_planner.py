@@ -43,6 +43,42 @@ def test_the_smallest_slot_that_fits_is_taken():
     ]
 
 
+def shaped(first, second):
+    """A lead with slots of two shapes, which stand in its hosts in that order."""
+    shapes = (Shape(2), *(first,) * 4, *(second,) * 4)
+    return identity("lead-0,burst-0-[0-3],burst-1-[0-3]", shapes=shapes)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("small", "large", "asked", "nodes"),
+    [
+        (Shape(2), Shape(8), slots(8), 1),
+        (Shape(2), Shape(8), slots(1), -1),
+        (Shape(8), Shape(4, 1), whole(2), -2),
+        (Shape(8), Shape(4, 1), slots(1, gpus=1), 1),
+    ],
+)
+def test_of_slots_of_several_shapes_that_where_fewest_nodes_do_is_taken(
+    small, large, asked, nodes, turned
+):
+    """Each node costs as much; else (below 0) the smallest, and one without GPUs."""
+    lead = shaped(large, small) if turned else shaped(small, large)
+    made = plan(
+        demand(1, asked), lead=lead, offers={"local": [offer(shape=Shape(8, 1))]}
+    )
+    (proposal,) = made.proposals
+    assert proposal.lease.shape == (small if nodes < 0 else large)
+    assert proposal.lease.nodes == abs(nodes)
+
+
+def test_what_keeps_a_job_from_the_slots_that_hold_it_is_told():
+    lead = shaped(Shape(8), Shape(2))
+    offers = {"local": [offer(shape=Shape(8), max_nodes=2)]}
+    made = plan(demand(1, slots(6, 4)), lead=lead, offers=offers, spread=False)
+    assert reasons(made, 1)[1] == [("local/small", Reason.FEW_NODES)]
+
+
 def test_cheap_offers_go_first_then_quick_ones_then_by_order():
     offers = {
         "dear": [offer(price=2.0)],

@@ -18,7 +18,8 @@ from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import NODE, T0, identity, offer, slots, whole
+from burst.model.shape import Shape
+from tests.builders import NODE, OWN, T0, identity, offer, slots, whole
 from tests.core.plans import leases, live_burst, plan, reasons
 
 HOUR = 3600.0
@@ -113,6 +114,31 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     assert told.text().endswith("([deadlines] reservation)")
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
+
+
+@pytest.mark.parametrize(
+    ("ends", "start", "slot"),
+    [
+        ({"burst_0": T0 + HOUR, "burst_1": T0 + 9}, T0 + 9, "burst-1"),
+        ({"burst_0": T0 + 9, "burst_1": T0 + HOUR}, T0 + 9, "burst-0"),
+        ({"burst_0": T0 + 9, "burst_1": T0 + 9}, T0 + 9, "burst-1"),
+        ({"burst_0": math.inf, "burst_1": T0 + 9 * HOUR}, T0 + 9 * HOUR, "burst-1"),
+    ],
+)
+def test_of_slots_of_several_shapes_those_are_promised_that_are_free_first(
+    ends, start, slot
+):
+    """Then those of which the job needs fewer nodes; last those of an unknown time."""
+    shapes = (OWN, *(NODE,) * 2, *(Shape(8, 1),) * 4)
+    lead = identity("lead-0,burst-0-[0-1],burst-1-[0-3]", shapes=shapes)
+    ask = msgspec.structs.replace(demand(1, 2), request=slots(8))
+    kw = {"busy": {n.replace("_", "-"): at for n, at in ends.items()}}
+    offers = {"local": [offer(shape=Shape(8, 1))]}
+    made = plan(ask, lead=lead, offers=offers, patience=4 * HOUR, **kw)
+    (promise,) = made.promises
+    ranks = {each.name: each.ranks for each in find_slots(lead)}[slot]
+    assert promise.start == start
+    assert set(promise.ranks) <= set(ranks)
 
 
 def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():

@@ -13,7 +13,7 @@ from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
 from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
-from burst.core.plan.slot_ranks import RankNeed, SlotClass
+from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
 from burst.core.plan.slots import NO_REASON
 from burst.core.plan.sources import Portion, Source
 from burst.model.decision import Decision, OfferRejection
@@ -151,11 +151,12 @@ class Openings:
             return self._isolate(source, demand, until) or []
         table, want = self._context.table, RankNeed(until, asks.admitted)
         rejection: OfferRejection | None = None
-        for slot_class in table.free_classes(candidate.provider, until):
+        classes = table.free_classes(candidate.provider, until)
+        for slot_class in by_need(demand.request, classes):
             found = self._choose(source, asks, slot_class, want)
             if not isinstance(found, OfferRejection):
                 return found
-            rejection = found
+            rejection = rejection or found
         return rejection or self._busy_or_promised(source, asks, want)
 
     def _isolate(

@@ -18,7 +18,7 @@ from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.eligible import Eligibility, nodes_wanted
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.rank_table import Place, Sizes
-from burst.core.plan.slot_ranks import SlotClass
+from burst.core.plan.slot_ranks import SlotClass, by_need
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, clock_time
@@ -92,20 +92,34 @@ class Promises:
         return None
 
     def _find(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
-        context = self._context
-        for slot_class in context.table.classes(source.terms.provider):
-            sizes = self._sizes(source, demand, slot_class, spread)
-            if sizes is None:
-                continue
-            place = context.table.earliest(
-                slot_class, sizes, context.admitted(demand), self._late(demand)
-            )
-            kept = place and self._keep(source, demand, place, sizes.own)
+        for place, own in self._places(source, demand, spread):
+            kept = self._keep(source, demand, place, own)
             if kept:
                 self.made.append(kept.promise)
                 self._open = self._open or not kept.place.known
                 return kept
         return None
+
+    def _places(
+        self, source: Source, demand: Demand, spread: bool
+    ) -> list[tuple[Place, Set[BurstId]]]:
+        """Return the places that a job may have of an offer, the best first.
+
+        One of each kind of slots: the earliest, but one at an unknown time last; of
+        several at one time as `by_need`. With each, bursts that the job has already.
+        """
+        context = self._context
+        found: list[tuple[Place, Set[BurstId]]] = []
+        classes = context.table.classes(source.terms.provider)
+        for slot_class in by_need(demand.request, classes):
+            sizes = self._sizes(source, demand, slot_class, spread)
+            if sizes is not None:
+                place = context.table.earliest(
+                    slot_class, sizes, context.admitted(demand), self._late(demand)
+                )
+                if place is not None:
+                    found.append((place, sizes.own))
+        return sorted(found, key=lambda it: (not it[0].known, it[0].start))
 
     def _late(self, demand: Demand) -> float:
         """Return until when a job waits for ranks of which no limit tells the end."""

@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
+from burst.core.plan.fit import nodes_needed
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.slots import RankSlot
 from burst.model.confinement import LENT
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 SlotClass = tuple[Shape, frozenset[str]]
@@ -98,6 +100,20 @@ def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
     """Return what a slot is alike in with others; `providers` are all there are."""
     # All ranks that may be lent have that property, whatever a provider is called.
     return slot.shape, slot.properties & (providers - {LENT})
+
+
+def by_need(request: ResourceRequest, classes: Iterable[SlotClass]) -> list[SlotClass]:
+    """Return kinds of slots as a job takes them: of which it needs fewest nodes first.
+
+    Each is paid for alike. Of as many it takes the smallest, and leaves larger ones and
+    GPUs to others. Those that do not hold it come last.
+    """
+
+    def key(kind: SlotClass) -> tuple[float, int, int]:
+        shape, _ = kind
+        return nodes_needed(request, shape) or math.inf, shape.gpus, shape.cores
+
+    return sorted(classes, key=key)
 
 
 def run_of(slot: RankSlot, admitted: Set[int]) -> int:
