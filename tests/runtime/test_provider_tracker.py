@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
+import msgspec
 import pytest
 
 from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
+from burst.model.burst import BurstId
 from burst.runtime.action_runner import make_spec
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
@@ -277,3 +279,35 @@ def test_a_call_that_ends_while_its_provider_is_disabled_is_not_pending_for_ever
     bench.tracker.replace({"local": bench.provider}, daemon)
 
     assert bench.tracker.calls[burst.id].outcome is not Outcome.PENDING
+
+
+def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
+    bench = Bench(cadence="10s", observe="2s")
+    bench.poll()
+    bench.answer()
+    bench.now += 1
+    bench.tracker.reap_orphan("local", BurstId("orphan"), bench.now)
+    bench.poll()
+
+    assert bench.asked() == ["reap", "observe"]
+
+
+class Resizing(Idle):
+    def resize(self, spec):
+        pass
+
+
+def test_a_resize_that_is_repeated_was_taken_when_it_was_first():
+    """What the provider said of the burst before is not what came of it."""
+    bench = Bench(Resizing)
+    (burst,) = ONLINE.bursts.values()
+    spec = make_spec(burst, identity())
+    taken = []
+    for hosts in (spec.hosts, spec.hosts, spec.hosts[:1]):
+        bench.tracker.resize(burst, msgspec.structs.replace(spec, hosts=hosts))
+        under_way = bench.tracker.calls[burst.id].taken_at
+        bench.answer(ONLINE)
+        taken.append((under_way, bench.tracker.calls[burst.id].taken_at))
+        bench.now += 5
+
+    assert taken == [(0.0, T0), (T0, T0), (0.0, T0 + 10)]
