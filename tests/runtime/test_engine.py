@@ -354,6 +354,47 @@ def test_what_is_idle_is_taken_down_though_the_store_is_full(crash: bool):
     assert s.bursts[1].state is State.ONLINE
 
 
+def test_for_how_long_the_lead_could_not_be_read_is_noted_once_it_can_be():
+    s = sim()
+    s.lead.unreadable = True
+    s.tick(5)
+    assert s.engine.snapshot.world.unread == 0
+    s.lead.unreadable = False
+    s.tick()
+    assert s.engine.snapshot.world.unread == 6
+    s.tick()
+    assert s.engine.snapshot.world.unread == 0
+
+
+def test_what_is_idle_is_taken_down_beside_what_the_full_store_refuses():
+    s = sim(deadlines={"idle": "5s"})
+    first = s.lead.submit(whole(4))
+    s.until(lambda: s.lead.running() == [first])
+    there = s.burst
+    s.lead.disk.full = True
+    # It would be held, and get another burst.
+    s.lead.submit(whole(4, constraint='{"hostlist":["burst-1-[0-3]"]}'))
+    s.tick()
+    assert s.engine.snapshot.world.store_trouble
+    s.lead.finish(first)
+    s.until(lambda: not s.cloud.bursts)
+    assert [burst.id for burst in s.bursts] == [there.id]
+
+
+def test_while_the_store_is_full_the_last_decisions_on_unchanged_jobs_stand():
+    s = sim()
+    same, changed = (s.lead.submit(whole(9)) for _ in range(2))
+    s.tick(3)
+    before = s.engine.snapshot.decisions
+    assert {same, changed} <= before.keys()
+    s.lead.disk.full = True
+    s.lead.submit(whole(4))
+    s.lead.change(changed, urgency=7)
+    s.tick()
+    assert s.engine.snapshot.world.store_trouble
+    assert s.engine.snapshot.decisions == {same: before[same]}
+
+
 def test_a_quarantined_burst_is_left_alone_though_the_store_is_full():
     s = sim(deadlines={"idle": "5s"})
     job = s.lead.submit(whole(4))
