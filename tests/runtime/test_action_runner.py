@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReapBurst
+from burst.errors import Unreadable
+from burst.model.jobid import JobId
+from burst.runtime.action_runner import ActionRunner
+from tests.builders import identity
+from tests.core.ticks import recorded
+from tests.fakes import FakeLead
+from tests.lifecycles import LEASE, run
+
+RECORDS = recorded(run("provision-start"))
+
+
+class SilentLead(FakeLead):
+    def hold(self, jobs):
+        self.log.append("hold")
+        raise Unreadable("no answer for 10 s")
+
+    def fail_job(self, job, reason):
+        self.log.append("fail")
+
+
+class Asked:
+    """A tracker that notes what a provider is asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def provision(self, burst, spec):
+        self.calls.append("provision")
+
+    def reap(self, burst):
+        self.calls.append("reap")
+
+
+def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():
+    """Providers are."""
+    lead, tracker = SilentLead(identity()), Asked()
+    hold, fail = HoldJobs((JobId(1),)), FailJob(JobId(2), "too large")
+    asked = [ProvisionBurst(LEASE.id), hold, fail, ReapBurst(LEASE.id)]
+    asked += [ProvisionBurst(LEASE.id)]
+
+    unanswered = ActionRunner(lead, identity(), tracker).perform(asked, RECORDS)
+
+    assert unanswered == [hold, fail]
+    assert lead.log == ["hold"]
+    assert tracker.calls == ["provision", "reap", "provision"]
