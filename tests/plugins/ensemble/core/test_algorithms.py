@@ -17,6 +17,7 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.core.algorithms import BUILT_IN
 
 from burst.config import convert
+from burst.errors import ConfigError
 from tests.plugins.ensemble.core.ensembles import NOW, queued, view
 
 
@@ -230,8 +231,10 @@ def test_jobs_without_a_count_it_would_never_submit() -> None:
         # Of fewer jobs a share says little.
         ({"failureShare": 0.5}, view(tally=JobTally(finished=9, failed=9)), ""),
         ({"mostTime": "15m"}, view(), "it exists for 16.7m"),
-        ({"mostTime": "17m"}, view(), ""),
+        ({"mostTime": "1000s"}, view(), "it exists for 16.7m"),
+        ({"mostTime": "1001s"}, view(), ""),
         ({"mostMoney": 2.0}, view(spent=2.5), "it has cost 2.50"),
+        ({"mostMoney": 2.5}, view(spent=2.5), "it has cost 2.50"),
         ({"mostMoney": 2.0}, view(spent=1.9), ""),
         ({}, view(tally=JobTally(success=3, failed=5), spent=9.0), ""),
     ],
@@ -241,6 +244,25 @@ def test_a_condition_that_holds_ends_it(
 ) -> None:
     found = decided("stop", seen, **options)
     assert (found.end, found.why) == (bool(why), why)
+
+
+@pytest.mark.parametrize(
+    ("option", "good", "bad"),
+    [
+        ("successTarget", (0,), (-1,)),
+        ("failureTarget", (0,), (-1,)),
+        ("failureShare", (0.0, 1.0), (-0.1, 1.1)),
+        ("mostMoney", (0.0,), (-0.1,)),
+    ],
+)
+def test_a_condition_that_could_never_hold_is_refused(
+    option: str, good: tuple[float, ...], bad: tuple[float, ...]
+) -> None:
+    for value in good:
+        assert not decided("stop", view(), **{option: value}).end
+    for value in bad:
+        with pytest.raises(ConfigError, match=option):
+            make("stop", **{option: value})
 
 
 # -- more-jobs
