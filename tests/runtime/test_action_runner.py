@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReapBurst
 from burst.errors import Unreadable
 from burst.model.jobid import JobId
@@ -13,11 +15,11 @@ RECORDS = recorded(run("provision-start"))
 
 class SilentLead(FakeLead):
     def hold(self, jobs):
-        self.log.append("hold")
+        self.log.append(("hold", jobs[0], ""))
         raise Unreadable("no answer for 10 s")
 
     def fail_job(self, job, reason):
-        self.log.append("fail")
+        self.log.append(("fail", job, reason))
 
 
 class Asked:
@@ -35,13 +37,14 @@ class Asked:
 
 def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():
     """Providers are."""
-    lead, tracker = SilentLead(identity()), Asked()
+    lead = SilentLead(identity())
+    tracker: Any = Asked()
     hold, fail = HoldJobs((JobId(1),)), FailJob(JobId(2), "too large")
-    asked = [ProvisionBurst(LEASE.id), hold, fail, ReapBurst(LEASE.id)]
+    asked: list[Any] = [ProvisionBurst(LEASE.id), hold, fail, ReapBurst(LEASE.id)]
     asked += [ProvisionBurst(LEASE.id)]
 
     unanswered = ActionRunner(lead, identity(), tracker).perform(asked, RECORDS)
 
     assert unanswered == [hold, fail]
-    assert lead.log == ["hold"]
+    assert lead.log == [("hold", 1, "")]
     assert tracker.calls == ["provision", "reap", "provision"]
