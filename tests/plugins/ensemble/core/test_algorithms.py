@@ -134,6 +134,12 @@ def test_no_job_is_submitted_while_others_are_or_if_another_algorithm_does() -> 
 def test_of_shared_jobs_it_takes_what_fits_in_its_most() -> None:
     seen = view(2, jobs=(group("x", 3, 9, shared=True), group("y", 9, 1, shared=True)))
     assert decided("workload-demand", seen).submit == ("x", "x")
+    # None where all that it may have is busy, and none of a group without a count.
+    small = (group("x", 1, 9, shared=True),)
+    full = view(8, jobs=small)
+    assert decided("workload-demand", full).submit == ()
+    uncounted = view(2, jobs=(group("x", 1, None, shared=True),))
+    assert decided("workload-demand", uncounted).submit == ()
 
 
 @pytest.mark.parametrize(("disabled", "ends"), [("no", True), ("yes", False)])
