@@ -41,6 +41,14 @@ def test_a_file_is_read_with_units(tmp_path):
             "x: lead.zzz: no such key; known keys are address, owner, port, reconnect,"
             " service, slots, uri",
         ),
+        ({"limit": {}}, "x: limit: no such key; did you mean limits?"),
+        (
+            {"zzz": 1},
+            "x: zzz: no such key; known keys are budget, daemon, deadlines, ensemble,"
+            " guests, http, intake, lead, limits, notify, plan, policy, prices,"
+            " providers",
+        ),
+        ({"ensembel": {}}, "x: ensembel: no such key; did you mean ensemble?"),
         (
             {"limits": {"max_nodes": "3"}},
             "x: limits.max_nodes: Expected whole number, got text in quotes",

@@ -7,7 +7,7 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -115,6 +115,15 @@ def _keys_of(kind: type) -> Mapping[str, Any]:
     }
 
 
+def unknown_key(where: str, path: str, known: Iterable[str]) -> KeyProblem:
+    """Return the error about a key at a dotted path, in whose place `known` may be."""
+    close = difflib.get_close_matches(path.rpartition(".")[2], known, 1)
+    if close:
+        return KeyProblem(where, path, "no such key", f"did you mean {close[0]}?")
+    keys = ", ".join(sorted(known))
+    return KeyProblem(where, path, "no such key", f"known keys are {keys}")
+
+
 def _refuse_unknown(
     kind: type, table: Mapping[str, Any], where: str, inside: str
 ) -> None:
@@ -125,14 +134,7 @@ def _refuse_unknown(
         if key in (retired := getattr(kind, "retired", {})):
             raise KeyProblem(where, path, "is gone", retired[key])
         if key not in fields:
-            close = difflib.get_close_matches(key, fields, 1)
-            advice = f"did you mean {close[0]}?" if close else "known keys are "
-            raise KeyProblem(
-                where,
-                path,
-                "no such key",
-                advice if close else advice + ", ".join(sorted(fields)),
-            )
+            raise unknown_key(where, path, fields)
         below = fields[key]
         if isinstance(below, type) and issubclass(below, Table):
             if not isinstance(value, Mapping):

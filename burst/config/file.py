@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from burst.config.convert import PackageTable, Seconds, convert
+from burst.config.convert import PackageTable, Seconds, convert, unknown_key
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
@@ -134,13 +134,19 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
 
 
 def _take_packages(tables: dict[str, Any], where: str) -> dict[str, PackageTable]:
-    """Take the tables of packages out of those of a file. Raises ConfigError."""
-    if "packages" in tables:
-        raise ConfigError(f"{where}: packages: no such key")
-    # Entry points are looked at only for what is none of ours.
-    names = tables.keys() - {field.name for field in msgspec.structs.fields(Settings)}
-    found = {}
-    for name in names & installed("burst.settings").keys() if names else ():
+    """Take the tables of packages out of those of a file.
+
+    Raises ConfigError, also for a table that nobody has.
+    """
+    ours = {field.name for field in msgspec.structs.fields(Settings)} - {"packages"}
+    found: dict[str, PackageTable] = {}
+    names = tables.keys() - ours
+    if not names:
+        return found  # entry points are looked at only for what is none of ours
+    theirs = installed("burst.settings").keys()
+    for name in sorted(names):
+        if name not in theirs:
+            raise unknown_key(where, name, ours | theirs)
         table = tables.pop(name)
         if not isinstance(table, Mapping):
             raise ConfigError(f"{where}: {name}: expected a table [{name}]")
