@@ -44,15 +44,18 @@ class ErrorPattern(msgspec.Struct, frozen=True):
     """The exit status that it is for; None: any but 0."""
 
 
-def run(
+def run(  # noqa: PLR0913 - those with a name have a usual value
     argv: Sequence[str],
     *,
+    shown: str = "",
     limit: float = 30.0,
     given: str = "",
     environment: Mapping[str, str] | None = None,
     patterns: Sequence[ErrorPattern] = (),
 ) -> str:
     """Return what the program wrote to standard output. `given` is its input.
+
+    Errors call it `shown`; by default by its name and first word.
 
     After `limit` seconds, or MOST_BYTES of output, the program and all that it started
     is killed. What it leaves behind when it ends is not waited for. `environment`
@@ -61,7 +64,7 @@ def run(
     Also raises Refused if the program cannot be run, Transient after the limits.
     Standard output is in no error, as on success it may be a token.
     """
-    what = " ".join([os.path.basename(argv[0]), *argv[1:2]])
+    what = shown or " ".join([os.path.basename(argv[0]), *argv[1:2]])
     with _start(argv, environment) as child:
         try:
             said, complaint = read_output(child, given.encode(), limit, MOST_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -19,8 +20,9 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.private_dir import is_safe_name
+from burst.kits.private_dir import disk_errors, is_safe_name
 from burst.kits.program import ErrorPattern, run
+from burst_command import called
 
 _ADVICE = "mend what the program says, or its table in burst.toml"
 _FOR_GOOD = tuple(
@@ -120,16 +122,36 @@ class SiteProgram:
         self._shown = " ".join(argv)
         self._limit = limit
 
-    def begin(self, asked: BeginRequest) -> None:
-        """Raises InsufficientCapacity, SpecRefused, Transient, Refused."""
-        self._ask("begin", asked)
+    def begin(self, asked: BeginRequest, note: Path) -> None:
+        """Note the process in a file, for `still_begins`.
+
+        Raises InsufficientCapacity, SpecRefused, Transient, Refused.
+        """
+        self._ask("begin", asked, note)
+
+    def still_begins(self, note: Path) -> Transient | None:
+        """Return what to raise while a `begin` runs that an earlier daemon has called.
+
+        It is killed after its time limit, as that daemon would have done. To be asked
+        before `list`: what it made is listed once it has ended.
+        """
+        with disk_errors(note):
+            call = called.running(note)
+        if call is None:
+            return None
+        if call.age > self._limit:
+            call.kill()
+        return Transient(
+            f"`{self._shown} begin`, which an earlier daemon called, still runs as"
+            f" process {call.pid}: it has {self._limit:g} s in all"
+        )
 
     def end(self, asked: EndRequest) -> None:
         """Raises Transient, Refused."""
         self._ask("end", asked)
 
-    def list(self, asked: ListRequest) -> dict[Name, ListedBurst]:
-        """Return what exists. Raises Transient, Refused.
+    def list(self, asked: ListRequest) -> Mapping[Name, Sequence[ListedBurst]]:
+        """Return what exists, by name all that is printed. Raises Transient, Refused.
 
         An answer that cannot be read is Transient: what is not listed counts as gone.
         """
@@ -141,12 +163,9 @@ class SiteProgram:
                 f"`{self._shown} list` did not print a list of bursts: {error}; it"
                 f" printed {said[:_SHOWN]!r}"
             ) from error
-        found: dict[Name, ListedBurst] = {}
+        found: dict[Name, list[ListedBurst]] = {}
         for each in listed:
-            name = self._parse(each.name)
-            if name in found:
-                raise Transient(f"`{self._shown} list` printed {each.name} twice")
-            found[name] = each
+            found.setdefault(self._parse(each.name), []).append(each)
         return found
 
     def _parse(self, text: str) -> Name:
@@ -160,9 +179,11 @@ class SiteProgram:
             )
         return Name(*words)
 
-    def _ask(self, word: str, asked: msgspec.Struct) -> str:
+    def _ask(self, word: str, asked: msgspec.Struct, note: Path | None = None) -> str:
+        argv = [*self._argv, word]
         return run(
-            [*self._argv, word],
+            called.noted(argv, note) if note else argv,
+            shown=f"{self._shown} {word}",
             limit=self._limit,
             given=msgspec.json.encode(asked).decode() + "\n",
             patterns=PATTERNS[word],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,6 +39,7 @@ from burst.provider import (
     Phase,
     ProviderError,
     SpecRefused,
+    Transient,
 )
 from burst_command.check import check
 from burst_command.protocol import (
@@ -51,6 +52,8 @@ from burst_command.protocol import (
 )
 from burst_command.settings import OFFER, CommandSettings
 
+_CALL = "begin"
+"""Notes the process of `begin` in the directory of its burst."""
 _LOG_TAIL = 10_000
 _LINES = 20
 Write = Callable[[Path, BurstSpec], Path]
@@ -67,6 +70,8 @@ class CommandProvider:
         self._owner, self._name = owner, name
         self._home = PrivateDirectory(Path(settings.dir), owner, name)
         self._program = SiteProgram(settings.program, settings.limit)
+        self._failed: dict[str, str] = {}
+        """By burst, why its last `begin` failed."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
@@ -97,8 +102,20 @@ class CommandProvider:
         with disk_errors(place, writing=True):
             content = msgspec.json.encode(spec)
             write_atomically(place / "spec.json", content, private=True)
+        begins = self._program.still_begins(place / _CALL)
         if spec.burst_id in self.listed():
             return
+        if begins:
+            raise begins
+        try:
+            self._begin(spec, start, place)
+        except ProviderError as error:
+            self._failed[spec.burst_id] = error.what
+            raise
+        with disk_errors(place, writing=True):
+            (place / "begun").touch()
+
+    def _begin(self, spec: BurstSpec, start: Path, place: Path) -> None:
         left = spec.lease_end - time.time() if spec.lease_end else 0.0
         self._program.begin(
             BeginRequest(
@@ -112,26 +129,31 @@ class CommandProvider:
                 seconds=max(1, math.ceil(left)) if spec.lease_end else 0,
                 users=spec.userids,
                 arguments=self._settings.arguments,
-            )
+            ),
+            place / _CALL,
         )
-        with disk_errors(place, writing=True):
-            (place / "begun").touch()
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return what the program lists, and what has files."""
         self._home.check()
         listed = self.listed()
         names = sorted({*self._home.names(), *listed})
-        return [self._status(name, listed.get(name)) for name in names]
+        return [self._status(name, listed.get(name, ())) for name in names]
 
     def reap(self, burst_id: BurstId) -> None:
         """Have the program end it; once it lists it no more, remove the files."""
         self._home.check()
+        if not is_safe_name(burst_id):
+            raise NotFound(f"{burst_id!r} is no burst of this provider")
+        place = self._home.path / burst_id
+        begins = self._program.still_begins(place / _CALL)
         if burst_id in self.listed():
             self.end(burst_id)
             return
-        if is_safe_name(burst_id):
-            followers.remove(self._home.path / burst_id)
+        if begins:
+            raise begins
+        followers.remove(place)
+        self._failed.pop(burst_id, None)
         self._home.close()
         raise NotFound(f"the program lists no {burst_id}, and no file of it is left")
 
@@ -181,25 +203,34 @@ class CommandProvider:
         """Return what the program is told that the burst is called."""
         return Name(self._owner, self._name, burst_id)
 
-    def listed(self) -> dict[str, ListedBurst]:
-        """Return what the program lists of this owner and provider, by burst id."""
+    def listed(self) -> Mapping[str, Sequence[ListedBurst]]:
+        """Return what the program lists of this owner and provider, by burst id.
+
+        More than one of a burst is a fault of the program.
+        """
         return {
             name.burst: each
             for name, each in self._list().items()
             if (name.owner, name.provider) == (self._owner, self._name)
         }
 
-    def _list(self) -> dict[Name, ListedBurst]:
+    def _list(self) -> Mapping[Name, Sequence[ListedBurst]]:
         settings = self._settings
         return self._program.list(
             ListRequest(dir=settings.dir, arguments=settings.arguments)
         )
 
-    def _status(self, name: str, listed: ListedBurst | None) -> BurstStatus:
+    def _status(self, name: str, listed: Sequence[ListedBurst]) -> BurstStatus:
+        if len(listed) > 1:
+            raise Transient(
+                f"`{' '.join(self._settings.program)} list` printed {listed[0].name}"
+                " more than once"
+            )
         place = self._home.path / name
         spec = load_json(place / "spec.json", BurstSpec)
         said = read_log(place / "log", _LOG_TAIL)
-        seen = listed or _unlisted(name, (place / "begun").exists())
+        begun = (place / "begun").exists()
+        seen = listed[0] if listed else self._unlisted(name, begun)
         phase = Phase(seen.state)
         last = "\n".join(main_lines(said)[-_LINES:]).strip()
         words = explain_log(said) or (last if phase is Phase.FAILED else "")
@@ -211,14 +242,14 @@ class CommandProvider:
             failure=Failure(seen.cause or "other"),
         )
 
-
-def _unlisted(name: str, begun: bool) -> ListedBurst:
-    """Return what is said of a burst that has files, and is not listed."""
-    if begun:
-        return ListedBurst(
-            name=name, state="failed", why="the program lists it no more"
-        )
-    return ListedBurst(name=name, state="pending", why="`begin` has not succeeded yet")
+    def _unlisted(self, name: str, begun: bool) -> ListedBurst:
+        """Return what is said of a burst that has files, and is not listed."""
+        if begun:
+            why = "the program lists it no more"
+            return ListedBurst(name=name, state="failed", why=why)
+        words = ("`begin` has not succeeded yet", self._failed.get(name, ""))
+        why = ": ".join(filter(None, words))
+        return ListedBurst(name=name, state="pending", why=why)
 
 
 def _followers(hosts: Sequence[str], seen: ListedBurst) -> tuple[FollowerStatus, ...]:

@@ -126,7 +126,6 @@ def test_an_exit_status_says_which_error_it_is(
         ('[{"name": "a.b.c", "state": "failed", "reason": ""}]', "unknown field"),
         ('[{"name": "job", "state": "failed"}]', "the name 'job', which is none"),
         ('[{"name": "a.b./c", "state": "failed"}]', "the name 'a.b./c', which is none"),
-        (json.dumps([row(), row()]), f"printed owner.site.{BURST} twice"),
     ],
 )
 def test_a_list_that_cannot_be_read_is_no_list(
@@ -141,6 +140,30 @@ def test_a_list_that_cannot_be_read_is_no_list(
     ):
         with pytest.raises(Transient, match=why):
             call()
+
+
+def test_what_is_listed_twice_is_ended(says: Says) -> None:
+    """So that no second set of nodes stays because nobody may end it."""
+    provider, spec = says.provider(), says.spec()
+    provider.provision(spec)
+    says.lists(row(), row(), *[{"name": "others.site.b", "state": "running"}] * 2)
+    with pytest.raises(Transient, match=f"printed owner.site.{BURST} more than once"):
+        provider.observe()
+    assert len(provider.list_all()) == 2
+    provider.reap(spec.burst_id)
+    assert says.asked("end")["name"] == f"owner.site.{BURST}"
+
+
+def test_what_others_list_twice_is_no_fault_of_ours(says: Says) -> None:
+    says.lists(*[{"name": "others.site.b", "state": "running"}] * 2)
+    assert says.provider().observe() == []
+
+
+def test_an_error_names_the_word(says: Says) -> None:
+    says.script("exit 1")
+    shown = f"`/bin/sh {says.path}/program list` failed: exit status 1"
+    with pytest.raises(Transient, match=shown):
+        says.provider().observe()
 
 
 def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
@@ -228,13 +251,14 @@ def test_of_what_has_files_and_is_not_listed_it_is_told_whether_it_was_begun(
     says: Says,
 ) -> None:
     provider = says.provider()
-    says.script('[ "$1" = list ] && echo "[]"')
+    says.script('[ "$1" = list ] && echo "[]" || { echo "no luck" >&2; exit 75; }')
     with pytest.raises(Transient):
         provider.provision(says.spec())
     [status] = provider.observe()
     assert (status.phase, status.why) == (
         Phase.PENDING,
-        "`begin` has not succeeded yet",
+        f"`begin` has not succeeded yet: `/bin/sh {says.path}/program begin` failed:"
+        " no luck",
     )
     says.lists()
     provider.provision(says.spec())
