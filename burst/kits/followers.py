@@ -10,7 +10,8 @@ a shared file system. It belongs to the daemon's user and has mode 0700:
 
 The script makes a rundir on the node and removes it at the end. The follower gets few
 environment variables and ends at the burst's `lease_end`. On SIGTERM, SIGINT and SIGHUP
-the script stops the follower in order. SIGKILL leaves the rundir.
+the script stops the follower in order, also if it gets several. SIGKILL leaves the
+rundir.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ and can read them, such as the credentials of a cloud."""
 
 # Jobs of guests reach the follower's socket in it; they cannot list it.
 _FOR_GUESTS = 'chmod 0711 "$rundir"\n'
-# A broker that gets SIGTERM again while it leaves (rc3) does not end.
-_FORWARD = 'stopped=1; [ -z "$child" ] || kill -TERM "$child" 2> /dev/null'
+_FORWARD = 'stopped=1; [ -z "$child" ] || tell'
 _KEEP = "stopped=1"
+# A broker that gets SIGTERM again while it leaves (rc3) does not end in order. One that
+# has not left after so many seconds gets it again.
+_AGAIN_S = 30
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
 #!/bin/sh
@@ -48,7 +51,14 @@ _SCRIPT = """\
 umask 077
 host=$1
 # Before anything is made or started: a signal must find somebody to tell.
-child= stopped=
+child= stopped= told=
+tell() {{
+  read -r now _ < /proc/uptime
+  now=${{now%.*}}
+  [ -z "$told" ] || [ $((now - told)) -ge {again} ] || return 0
+  told=$now
+  kill -TERM "$child" 2> /dev/null
+}}
 trap '{on_signal}' TERM INT HUP
 rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
 {for_guests}set -- {environment}
@@ -71,7 +81,7 @@ if [ "$end" -gt 0 ]; then
   }} > /dev/null 2>&1 &
 fi
 # One that came in between: a child that is not the follower yet may ignore it.
-[ -z "$stopped" ] || {{ sleep 1; kill -TERM "$child" 2> /dev/null; }}
+[ -z "$stopped" ] || {{ sleep 1; tell; }}
 status=0
 # A trapped signal ends `wait` before the child has ended.
 while kill -0 "$child" 2> /dev/null; do
@@ -121,6 +131,7 @@ def write(  # noqa: PLR0913 - those with a name have a usual value
             burst=spec.burst_id,
             rundirs=shlex.quote(rundirs),
             on_signal=_KEEP if signals_reach_all else _FORWARD,
+            again=_AGAIN_S,
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             environment=shlex.join(_variables(environment or {})),
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",

@@ -171,6 +171,34 @@ def test_where_a_signal_reaches_all_the_follower_gets_it_once(
         assert list(rundirs.iterdir()) == []
 
 
+@pytest.mark.parametrize(("again", "told"), [(30, 1), (0, 2)])
+def test_a_follower_that_leaves_is_not_told_again_for_a_while(
+    spec: BurstSpec, tmp_path: Path, again: int, told: int
+) -> None:
+    """Who ends a burst does it until it is gone."""
+    program = tmp_path / "flux"
+    program.write_text(LEAVES_SLOWLY)
+    program.chmod(0o755)
+    end = tmp_path / "end"
+    with short_directory() as rundirs:
+        start = followers.write(
+            tmp_path / "files",
+            spec,
+            flux=str(program),
+            environment={"SAYS": str(tmp_path)},
+            rundirs=str(rundirs),
+        )
+        start.write_text(start.read_text().replace("-ge 30 ]", f"-ge {again} ]"))
+        command = ["/bin/sh", str(start), "burst-0-0"]
+        with subprocess.Popen(command) as script:
+            wait_until((tmp_path / "ready").exists, "the follower")
+            script.send_signal(signal.SIGTERM)
+            wait_until(end.exists, "the signal")
+            script.send_signal(signal.SIGTERM)
+            assert script.wait(HANG_S) == 0
+        assert end.read_text() == "told\n" * told
+
+
 def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
     for lease in growing_limits(1.0):
         spec = msgspec.structs.replace(spec, lease_end=time.time() + lease)
