@@ -75,6 +75,16 @@ def after(words: list[str], option: str) -> str:
     return words[words.index(option) + 1]
 
 
+def ssh(machine: str, command: str) -> None:
+    """Run a command on a machine that is this host, unless it is away."""
+    if (WORLD / f"{machine}-is-away").exists():
+        sys.exit(255)
+    print("Welcome to", machine, flush=True)  # noqa: T201
+    if (WORLD / f"{machine}-has-no-pgrep").exists():
+        sys.exit(127)
+    os.execvp("sh", ["sh", "-c", command])
+
+
 def main(program: str, words: list[str]) -> None:
     """Be that program."""
     match program:
@@ -92,7 +102,8 @@ def main(program: str, words: list[str]) -> None:
         case "qstat":
             me, other = f"{pwd.getpwuid(os.getuid()).pw_name}@login1", "other@login1"
             others = {
-                "7.server": {"Job_Name": "a.job", "Job_Owner": me, "job_state": "Q"},
+                "6.server": {"Job_Name": "a.job", "Job_Owner": me, "job_state": "Q"},
+                "7.server": {"Job_Name": "v_1.2.3", "Job_Owner": me, "job_state": "R"},
                 "8.server": {"Job_Name": "$.$.$", "Job_Owner": other, "job_state": "R"},
             }
             ours = {
@@ -103,14 +114,11 @@ def main(program: str, words: list[str]) -> None:
         case "bjobs":
             rows = [
                 {"JOBID": number, "JOB_NAME": name, "STAT": "RUN", "PEND_REASON": ""}
-                for number, name in jobs()
+                for number, name in [("7", "v_1.2.3"), *jobs()]
             ]
             print(json.dumps({"COMMAND": "bjobs", "RECORDS": rows}))  # noqa: T201
         case "ssh":
-            machine = words[4]
-            if (WORLD / f"{machine}-is-away").exists():
-                sys.exit(255)
-            os.execvp("sh", ["sh", "-c", words[5]])
+            ssh(words[3], words[4])
 
 
 if __name__ == "__main__":

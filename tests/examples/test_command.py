@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -55,6 +54,11 @@ class World:
         )
         return CommandProvider("site", settings, "check-1")
 
+    def take(self, machine: str, text: str) -> None:
+        """Have a machine taken, as burst-ssh notes it."""
+        (self.path / "taken").mkdir(exist_ok=True)
+        (self.path / "taken" / machine).symlink_to(text)
+
     def spec(self, nodes: int) -> BurstSpec:
         """Return a burst whose followers find no lead, and end soon."""
         return example_spec(example_lead(self.path), 0, "nodes", nodes)
@@ -94,9 +98,8 @@ def test_a_job_that_is_not_taken(
 
 def test_there_are_no_more_machines_than_there_are(world: World) -> None:
     provider = world.provider("ssh")
-    (world.path / "taken").mkdir()
-    (world.path / "taken" / "m2").write_text("other.site.burst-9 burst-9-0 /x/start")
-    (world.path / "taken" / "m3").write_text("other.site.burst-9 burst-9-1 /x/start")
+    world.take("m2", "other.site.burst-9 burst-9-0 /x/start")
+    world.take("m3", "other.site.burst-9 burst-9-1 /x/start")
     with pytest.raises(InsufficientCapacity):
         provider.provision(world.spec(2))
     assert provider.observe()[0].phase is Phase.PENDING
@@ -104,23 +107,33 @@ def test_there_are_no_more_machines_than_there_are(world: World) -> None:
 
 def test_a_machine_that_is_away_is_taken_until_it_answers(world: World) -> None:
     provider, spec = world.provider("ssh"), world.spec(1)
-    (world.path / "taken").mkdir()
-    claim = f"check-1.site.{spec.burst_id} {spec.hosts[0]} /x/start"
-    (world.path / "taken" / "m1").write_text(claim)
+    world.take("m1", f"check-1.site.{spec.burst_id} {spec.hosts[0]} /x/start")
     away = world.path / "m1-is-away"
     away.touch()
     [status] = provider.observe()
     assert (status.phase, status.why) == (Phase.FAILED, "m1: it does not answer")
     provider.reap(spec.burst_id)
-    assert (world.path / "taken" / "m1").exists()
+    assert (world.path / "taken" / "m1").is_symlink()
     away.unlink()
     provider.reap(spec.burst_id)
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
 
-def test_what_pbs_says_of_jobs_of_others_is_passed_over(world: World) -> None:
-    assert json.dumps(world.provider("pbs").listed()) == "{}"
+def test_a_machine_that_cannot_tell_what_runs_stays_taken(world: World) -> None:
+    """As one without pgrep: what it prints, such as a banner, is no answer."""
+    provider, spec = world.provider("ssh"), world.spec(1)
+    world.take("m1", f"check-1.site.{spec.burst_id} {spec.hosts[0]} /x/a start")
+    (world.path / "m1-has-no-pgrep").touch()
+    provider.reap(spec.burst_id)
+    assert provider.observe()[0].why == "m1: it does not answer"
+    (world.path / "m1-has-no-pgrep").unlink()
+    assert provider.observe()[0].why == "m1: nothing runs there"
+
+
+@pytest.mark.parametrize("name", ["pbs", "lsf"])
+def test_other_jobs_are_passed_over(world: World, name: str) -> None:
+    assert world.provider(name).list_all() == []
 
 
 def test_its_settings_are_read() -> None:
