@@ -64,14 +64,19 @@ class IntentsDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirm_intents(
-    ensembles: EnsembleRecords, name: str, done: IntentsDone, now: float
+    ensembles: EnsembleRecords, before: EnsembleRecord, done: IntentsDone, now: float
 ) -> EnsembleRecords:
-    """Record that jobs were submitted and commands run.
+    """Record that jobs were submitted and commands run, of the run of `before`.
 
     Jobs are in the member's book from now on: one that ends before anybody looks again
-    is asked for then.
+    is asked for then. Where the ensemble was forgotten or started again meanwhile,
+    nothing is recorded.
     """
-    record = ensembles.states[name].record
+    name = before.name
+    state = ensembles.states.get(name)
+    if state is None or state.record.started != before.started:
+        return ensembles
+    record = state.record
     for intent in done.intents:
         record = controller.confirm(record, intent)
     books, spec = dict(ensembles.books), ensembles.starts[name].spec

@@ -262,7 +262,7 @@ class Ensembles:
         intents: Sequence[Intent],
     ) -> None:
         """Do what a step has led to, and have that confirmed."""
-        name, done = running.spec.name, list[Intent]()
+        done = list[Intent]()
         refused, resized = dict[str, str](), dict[str, str]()
         ids: dict[str, Mapping[JobRef, JobId]] = {}
         try:
@@ -291,11 +291,14 @@ class Ensembles:
             if done or (refused, resized) != told:
                 now = self._clock()
                 self._store.change(
-                    lambda current: steps.confirm_intents(current, name, confirmed, now)
+                    lambda current: steps.confirm_intents(
+                        current, before.record, confirmed, now
+                    )
                 )
         for member, why in refused.items():
             if before.jobs_refused.get(member) != why:
                 text = "ensemble %s: the lead does not take a job of %s: %s"
+                name = running.spec.name
                 log.say(text, name, member, why, level=logging.WARNING)
 
     def _give(

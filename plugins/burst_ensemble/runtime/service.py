@@ -215,3 +215,4 @@ class EnsemblePackage:
         """End once the step that is under way is done; wait for that for a moment."""
         if self._ensembles is not None:
             self._ensembles.close()
+        self.store.close()

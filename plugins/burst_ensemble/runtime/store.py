@@ -19,6 +19,7 @@ import msgspec
 
 from burst import log
 from burst.decode import from_json
+from burst.errors import StoreError
 from burst.lead import Store
 from burst_ensemble.core.record import (
     EnsembleRecords,
@@ -44,6 +45,14 @@ class EnsembleStore:
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
         """By key, the value that the store has; None where that is not known."""
+        self._closed = False
+
+    def close(self) -> None:
+        """Let nothing be written from now on, by whichever thread still runs.
+
+        Another session has read the records, or another daemon.
+        """
+        self._closed = True
 
     def read(self) -> EnsembleRecords:
         """Return what is on record.
@@ -66,6 +75,12 @@ class EnsembleStore:
         then nothing of it may be acted on.
         """
         with self._lock:
+            if self._closed:
+                raise StoreError(
+                    "the session with the lead ends: nothing about ensembles is"
+                    " recorded any more",
+                    "try again once the daemon serves the lead",
+                )
             after = make(self._load())
             self._write(_by_key(after))
             self._records = after

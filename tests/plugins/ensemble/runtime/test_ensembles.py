@@ -11,10 +11,11 @@ import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.intents import JobRef
+from burst_ensemble.core.intents import JobRef, SubmitJobs
 from burst_ensemble.core.member_job import job_name
 from burst_ensemble.core.over import members_with_pending
 from burst_ensemble.core.record import (
+    EnsembleRecords,
     EnsembleStart,
     Seen,
     spec_tables,
@@ -27,6 +28,7 @@ from burst.config.convert import convert
 from burst.core.commands import release_jobs
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
+from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
 from burst.model.request import BurstPreferences
 from burst.testing import FakeProvider
@@ -139,8 +141,36 @@ def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
         refused={},
         ids={member: {JobRef(group="md", number=0): known}},
     )
-    after = confirm_intents(records, name, done, T0)
+    after = confirm_intents(records, records.states[name].record, done, T0)
     assert after.books[key] is records.books[key]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["forgotten", "started again"])
+def test_what_was_done_for_an_earlier_run_is_not_confirmed_in_the_next(
+    *, again: bool
+) -> None:
+    """It would have the next run's jobs of the same numbers for submitted."""
+    site = EnsembleSite()
+    site.up(**ONE)
+    before = site.store.read()
+    ((name, state),) = before.states.items()
+    (member,) = state.record.members
+    job = JobRef(group="md", number=0)
+    done = IntentsDone(
+        intents=(SubmitJobs(member=member, jobs=(job,), why=""),),
+        resized={},
+        refused={member: "no"},
+        ids={member: {job: JobId(7)}},
+    )
+    # A person starts it again, and submits the first of its jobs.
+    record = msgspec.structs.replace(state.record, started=state.record.started + 1)
+    its = msgspec.structs.replace(record.members[member], unconfirmed=(job,))
+    record = msgspec.structs.replace(record, members={member: its})
+    after = EnsembleRecords()
+    if again:
+        states = {name: msgspec.structs.replace(state, record=record)}
+        after = msgspec.structs.replace(before, states=states)
+    assert confirm_intents(after, state.record, done, T0) is after
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])

@@ -14,7 +14,7 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.runtime.store import EnsembleStore
 
-from burst.errors import Unreadable
+from burst.errors import StoreError, Unreadable
 from tests.fakes import MemoryStore
 
 
@@ -63,6 +63,18 @@ def test_only_what_changed_is_written() -> None:
     book = {"sweep/a": MemberBook(settled=2.0)}
     store.change(lambda known: msgspec.structs.replace(known, books=book))
     assert disk.records.keys() == {"ensemble-book/sweep/a"}
+
+
+def test_a_step_that_outlives_its_session_writes_nothing() -> None:
+    """The next session has read the records, and may have changed them."""
+    disk = MemoryStore()
+    old = EnsembleStore(disk)
+    old.change(lambda _: ensemble("sweep"))
+    old.close()
+    EnsembleStore(disk).change(lambda _: ensemble("sweep", spent=3.0))
+    with pytest.raises(StoreError, match="the session with the lead ends"):
+        old.change(lambda _: ensemble("sweep", spent=1.0))
+    assert EnsembleStore(disk).read() == ensemble("sweep", spent=3.0)
 
 
 @pytest.mark.parametrize("keeps", [True, False])
