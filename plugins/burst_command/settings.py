@@ -53,6 +53,11 @@ class CommandSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A table that the program is given each time as it is: a queue, an account, names
     of machines."""
 
+    def __post_init__(self) -> None:
+        """Check what the types cannot express. Raises ValueError."""
+        if not self.dir.startswith("/"):
+            raise ValueError(f"dir: {self.dir!r} is no absolute path")
+
     def offer(self) -> Offer:
         """Return the one offer, `nodes`."""
         return Offer(

@@ -13,7 +13,9 @@ import msgspec
 import pytest
 from burst_command import CommandProvider, CommandSettings
 
+from burst.config import convert
 from burst.errors import (
+    ConfigError,
     InsufficientCapacity,
     NotFound,
     ProviderError,
@@ -303,6 +305,13 @@ def test_the_doctor_has_it_list(
     found = says.provider().examine(None)[-1]
     assert found.level is level
     assert what in found.what
+
+
+def test_a_directory_that_depends_on_where_the_daemon_runs_is_an_error() -> None:
+    """The nodes are told the path."""
+    table = {"program": ["/x"], "dir": "shared", "cores": 4, "max_nodes": 1}
+    with pytest.raises(ConfigError, match="'shared' is no absolute path"):
+        convert(CommandSettings, table, "providers.site")
 
 
 def test_the_place_is_the_directory_and_the_program(says: Says) -> None:
