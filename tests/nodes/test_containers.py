@@ -153,7 +153,7 @@ def ask(url: str, token: str, **body: Any) -> tuple[int, dict[str, Any]]:
     headers = {"Authorization": f"Bearer {token}"}
     request = urllib.request.Request(url, data, headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

@@ -45,9 +45,9 @@ _GIVEN_UP = "ImagePullBackOff"
 class ProbeTiming(msgspec.Struct, frozen=True):
     """The time limits of a probe, in seconds, and its clock."""
 
-    answer: float = 10.0
-    """From its start to its result, which takes a tenth of a second; TCP sends a packet
-    that was dropped again after one, two and four."""
+    answer: float = 30.0
+    """From its start to its result, which takes a tenth of a second where the node is
+    not busy; TCP sends a packet that was dropped again after one, two, four, eight."""
     removal: float = 20.0
     every: float = 0.5
     """Between two requests."""
