@@ -15,7 +15,7 @@ from burst_command import called
 
 from burst.errors import NotFound, Transient
 from burst.provider import Phase
-from tests.plugins.command.test_program import BURST, Says, row
+from tests.plugins.command.says import BURST, Says, row
 from tests.support.waiting import wait_until
 
 STILL = "an earlier daemon called, still runs as process"

@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
-from burst_command import CommandProvider, CommandSettings
+from burst_command import CommandSettings
 
 from burst.config import convert
 from burst.errors import (
@@ -24,59 +23,13 @@ from burst.errors import (
     Transient,
 )
 from burst.model.finding import Level
-from burst.provider import BurstSpec, Failure, FollowerStatus, Phase
-from burst.testing import example_lead, example_spec
-
-BURST = "burst-0-0a1b2c"
+from burst.provider import Failure, FollowerStatus, Phase
+from tests.plugins.command.says import BURST, Says, row
 
 
 @pytest.fixture
 def says(tmp_path: Path) -> Says:
     return Says(tmp_path)
-
-
-class Says:
-    """A program that writes down what it is asked, and says what a test says."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.settings = CommandSettings(
-            program=("/bin/sh", str(path / "program")),
-            dir=str(path / "shared"),
-            cores=4,
-            max_nodes=2,
-        )
-        self.script('cat > "$0.$1"; [ "$1" != list ] || echo "[]"')
-
-    def script(self, text: str) -> None:
-        """Have it do that in sh."""
-        (self.path / "program").write_text(text)
-
-    def lists(self, *bursts: object) -> None:
-        """Have it list these."""
-        self.script(
-            f'[ "$1" != list ] || echo {shlex.quote(json.dumps(bursts))}; cat > "$0.$1"'
-        )
-
-    def asked(self, word: str) -> dict[str, object]:
-        """Return what it was asked with that word last."""
-        found: dict[str, object] = json.loads(
-            (self.path / f"program.{word}").read_text()
-        )
-        return found
-
-    def provider(self, **changes: object) -> CommandProvider:
-        settings = msgspec.structs.replace(self.settings, **changes)
-        return CommandProvider("site", settings, "owner")
-
-    def spec(self, nodes: int = 2, **changes: object) -> BurstSpec:
-        made = example_spec(example_lead(self.path), 0, "nodes", nodes)
-        shape = msgspec.structs.replace(made.shape, gpus=0)
-        return msgspec.structs.replace(made, burst_id=BURST, shape=shape, **changes)
-
-
-def row(state: str = "running", **others: object) -> dict[str, object]:
-    return {"name": f"owner.site.{BURST}", "state": state, **others}
 
 
 @pytest.mark.parametrize(
