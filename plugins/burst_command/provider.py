@@ -83,12 +83,14 @@ class CommandProvider:
         return f"{socket.gethostname()}:{self._settings.dir} {program}"
 
     def provision(self, spec: BurstSpec) -> None:
-        """Write the followers' files, and have the program begin what it lists not."""
+        """Write the followers' files, and have the program begin an unlisted burst."""
         offer = self._settings.offer()
         fits = len(spec.hosts) <= offer.max_nodes and offer.shape.holds(spec.shape)
         if spec.offer != OFFER or not fits or not is_safe_name(spec.burst_id):
+            nodes = f"{len(spec.hosts)} nodes of {spec.shape}"
             raise SpecRefused(
-                f"no offer {spec.offer!r} of {len(spec.hosts)} such nodes"
+                f"no offer {spec.offer!r} of {nodes}",
+                f"it is {OFFER!r}, of at most {offer.max_nodes} of {offer.shape}",
             )
         self.begin(
             spec, lambda at, of: followers.write(at, of, flux=self._settings.flux)

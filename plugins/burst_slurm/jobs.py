@@ -135,9 +135,10 @@ class Slurm:
             self._ask("scancel", *numbers, patterns=_GONE)
 
     def ended(self, number: int, burst: str) -> SlurmJob | None:
-        """Return a burst's job that has ended as Slurm's accounts have it.
+        """Return a burst's job that has ended, as Slurm's accounts have it.
 
-        None where Slurm keeps no accounts, or by them it has not ended.
+        None where they do not tell that: there are none, or no database answers, or by
+        them it has not ended.
         """
         form = ("--noheader", "--parsable2", "--allocations", "--format=State")
         job = (f"--jobs={number}", f"--name={self._prefix}{burst}")

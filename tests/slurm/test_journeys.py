@@ -84,8 +84,7 @@ def brokers(spec: BurstSpec) -> dict[str, int]:
         with suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
             hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
-            # `timeout` has the same words behind its own.
-            if hosts and "timeout" not in words[0] and spec.burst_id in " ".join(words):
+            if hosts and spec.burst_id in " ".join(words):
                 found[hosts[0]] = pid
     return found
 

@@ -23,7 +23,6 @@ from burst_ensemble.core import commands
 from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
-    Seen,
     spec_tables,
 )
 from burst_ensemble.runtime.read_file import check_supported, providers_of_world
@@ -95,9 +94,8 @@ class EnsembleFiles:
         new = EnsembleStart(
             tables=spec_tables(spec), userid=os.geteuid(), environment=variables
         )
-        read, now = (snapshot.records, snapshot.world), self._clock()
-        self._store.change(
-            lambda ensembles: commands.begin_once(Seen(ensembles, *read, now), new)
+        self._store.change_seeing(
+            snapshot, self._clock(), lambda seen: commands.begin_once(seen, new)
         )
         return _Said(f"ensemble {spec.name} is started, as {path} says")
 

@@ -120,12 +120,8 @@ class EnsembleApi:
         self, name: str, snapshot: Snapshot, change: Callable[[Seen], EnsembleRecords]
     ) -> Row:
         """Change what is on record; return the ensemble as it is then."""
-        seen = _seen(self._store, snapshot)._replace(now=self._reports.clock())
-        after = self._store.change(
-            lambda current: change(seen._replace(ensembles=current))
-        )
-        told = self._reports.current()
-        return ensemble_row(seen._replace(ensembles=after), name, told)
+        seen = self._store.change_seeing(snapshot, self._reports.clock(), change)
+        return ensemble_row(seen, name, self._reports.current())
 
     def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, EnsembleRequest)
@@ -142,10 +138,6 @@ def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
     return asked.nodes + (kept.nodes if kept and asked.more else 0)
 
 
-def _seen(store: EnsembleStore, snapshot: Snapshot) -> Seen:
-    return Seen(store.read(), snapshot.records, snapshot.world, snapshot.now)
-
-
 def ensembles_answer(
     store: EnsembleStore,
     snapshot: Snapshot,
@@ -157,7 +149,7 @@ def ensembles_answer(
     `told` is what agents have reported last, by ENSEMBLE/MEMBER. Raises BurstError for
     an unknown name.
     """
-    seen = _seen(store, snapshot)
+    seen = Seen(store.read(), snapshot.records, snapshot.world, snapshot.now)
     known = seen.ensembles.states
     if name and name not in known:
         names = ", ".join(sorted(known)) or "none"

@@ -21,11 +21,13 @@ from burst import log
 from burst.decode import from_json
 from burst.errors import StoreError
 from burst.lead import Store
+from burst.runtime.snapshot import Snapshot
 from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
     EnsembleState,
     MemberBook,
+    Seen,
 )
 
 _STATE, _START, _BOOK = "ensemble", "ensemble-start", "ensemble-book"
@@ -85,6 +87,19 @@ class EnsembleStore:
             self._write(_by_key(after))
             self._records = after
             return after
+
+    def change_seeing(
+        self, snapshot: Snapshot, now: float, make: Callable[[Seen], EnsembleRecords]
+    ) -> Seen:
+        """Keep what `make` returns of the records and of what the daemon knows.
+
+        Returns the same with the records as they are then; otherwise as `change`.
+        """
+
+        def seen(ensembles: EnsembleRecords) -> Seen:
+            return Seen(ensembles, snapshot.records, snapshot.world, now)
+
+        return seen(self.change(lambda current: make(seen(current))))
 
     def _load(self) -> EnsembleRecords:
         if self._records is not None:

@@ -164,7 +164,7 @@ class EnsembleSite:
 
     def change(self, make: Callable[[Seen], EnsembleRecords]) -> None:
         """Have what is on record of ensembles changed."""
-        self.store.change(lambda current: make(self.seen._replace(ensembles=current)))
+        self.store.change_seeing(self.sim.engine.snapshot, self.sim.now, make)
 
     def rows(self, name: str = "") -> list[Any]:
         """What is shown of ensembles."""
