@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burst.errors import BurstError, NotFound, ProviderError
+from burst.errors import BurstError, NotFound, ProviderError, Refused
 from burst.kits.atomic_file import write_atomically
 from burst.kits.private_dir import disk_errors
 from burst.model.finding import Finding, ok, wrong
@@ -81,6 +81,8 @@ class _Check:
         # What waits for the nodes: as long as the site says that they take.
         self._patience = 4 * settings.join_time + settings.limit
         self._place: Path | None = None
+        self._begun = False
+        """Whether anything may have been made."""
 
     def run(self) -> Iterator[Finding]:
         steps = (
@@ -98,9 +100,11 @@ class _Check:
             what, rule = failed.args
             yield wrong(what, rule)
         except BurstError as error:
-            yield wrong(str(error), "docs/command.md has what each word is to do")
+            advice = error.advice or "docs/command.md says what each word is to do"
+            yield wrong(error.what, advice)
         finally:
-            yield from self._clean()
+            if self._begun:
+                yield from self._clean()
 
     def _nothing_at_first(self) -> str:
         if _BURST in self._provider.listed():
@@ -112,6 +116,7 @@ class _Check:
 
     def _listed_once_begun(self) -> str:
         self._tell(f"begins {self._name} of {len(self._spec.hosts)} nodes")
+        self._begun = True
         self._provider.begin(self._spec, self._write)
         if _BURST not in self._provider.listed():
             raise _Failed(
@@ -176,22 +181,22 @@ class _Check:
 
     def _clean(self) -> Iterator[Finding]:
         """Delete what was made, by the program alone."""
+        self._tell(f"deletes what may be left of {self._name}")
         ends = time.monotonic() + self._patience
-        while True:
+        last, for_good = "", False
+        while not for_good and time.monotonic() < ends:
             try:
                 self._provider.reap(_BURST)
                 last = f"`list` lists {self._name} still"
             except NotFound:
                 return
             except ProviderError as error:
-                last = str(error)
-            if time.monotonic() > ends:
-                yield wrong(
-                    f"{self._name} is left: {last}",
-                    "end it by hand: its nodes may cost something",
-                )
-                return
+                last, for_good = error.what, isinstance(error, Refused)
             time.sleep(_PAUSE_S)
+        yield wrong(
+            f"{self._name} may be left: {last}",
+            "end it by hand: its nodes may cost something",
+        )
 
     @property
     def _name(self) -> str:

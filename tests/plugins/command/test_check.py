@@ -123,6 +123,23 @@ def test_a_program_that_breaks_a_rule(
     assert found[held].advice
 
 
+def test_a_program_that_cannot_be_run_has_left_nothing(site: Site) -> None:
+    told: list[str] = []
+    (found,) = site.provider("check-1", program=("/nowhere/site",)).check(told.append)
+    assert found.what == "/nowhere/site cannot be run: No such file or directory"
+    assert found.advice == "install it, or set its path in the provider's table"
+    assert told == []
+
+
+def test_what_it_refuses_to_end_is_told_at_once(site: Site) -> None:
+    program = breaking(site, 'kill -TERM "-$(cat "$node")"', "exit 77")
+    told: list[str] = []
+    *_, wrong, left = site.provider("check-1", program=program).check(told.append)
+    assert "failed: exit status 77" in wrong.what
+    assert left.what.startswith("check-1.site.burst-check-0 may be left: ")
+    assert told[-1] == "deletes what may be left of check-1.site.burst-check-0"
+
+
 def settings_file(site: Site, tmp_path: Path) -> str:
     table = {
         "type": "command",
