@@ -115,18 +115,7 @@ def write(  # noqa: PLR0913 - those with a name have a usual value
     """
     with disk_errors(place, writing=True):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            path = str(place / "burst.cert")
-            config = follower_config(spec.lead, spec.hosts, spec.ranks, path)
-            content = certificate.read(Path(spec.lead.certificate))
-        except (ConfigError, CertificateError) as error:
-            raise Refused(error.what, error.advice) from error
-        write_atomically(
-            place / "burst.cert",
-            certificate.format_certificate(content).encode(),
-            private=True,
-        )
-        write_atomically(place / "broker.toml", config.encode(), private=True)
+        _write_configuration(place, spec)
         script = _SCRIPT.format(
             burst=spec.burst_id,
             rundirs=shlex.quote(rundirs),
@@ -142,6 +131,25 @@ def write(  # noqa: PLR0913 - those with a name have a usual value
         )
         write_atomically(place / "start", script.encode(), private=True)
     return place / "start"
+
+
+def _write_configuration(place: Path, spec: BurstSpec) -> None:
+    """Write the certificate, and the broker.toml that names it.
+
+    Raises Refused if no follower could join with them, OSError.
+    """
+    try:
+        path = str(place / "burst.cert")
+        config = follower_config(spec.lead, spec.hosts, spec.ranks, path)
+        content = certificate.read(Path(spec.lead.certificate))
+    except (ConfigError, CertificateError) as error:
+        raise Refused(error.what, error.advice) from error
+    write_atomically(
+        place / "burst.cert",
+        certificate.format_certificate(content).encode(),
+        private=True,
+    )
+    write_atomically(place / "broker.toml", config.encode(), private=True)
 
 
 def remove(place: Path) -> None:
