@@ -12,7 +12,7 @@ from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst_slurm.job_files import job_options, minutes_of
+from burst_slurm.job_options import job_options, minutes_of
 from burst_slurm.jobs import Slurm
 from burst_slurm.settings import SlurmSettings
 
@@ -73,7 +73,7 @@ def _examine_submission(
     """
     minutes = minutes_of(settings, 0.0, 0.0)
     for nodes in sorted({1, settings.max_nodes}):
-        options = job_options(settings, "burst.test", home.path, nodes, minutes)
+        options = job_options(settings, "burst.test", home.path / "log", nodes, minutes)
         try:
             slurm.test(options)
         except ProviderError as error:

@@ -25,8 +25,10 @@ from burst.errors import (
     Refused,
     SpecRefused,
 )
+from burst.kits.job_tasks import JobSeen
 from burst.kits.program import ErrorPattern, run
-from burst_slurm.states import SlurmState, state_of
+from burst.provider import Phase
+from burst_slurm.states import SlurmState, reason_of, state_of
 
 # A program of Slurm gives up after 10 s where no controller answers.
 _LIMIT_S = 25.0
@@ -83,6 +85,22 @@ class SlurmJob(msgspec.Struct, frozen=True):
     def state(self) -> SlurmState:
         """Return what its state means."""
         return state_of(self.name)
+
+
+def describe(job: SlurmJob, now: float) -> JobSeen:
+    """Return what a burst's job means for the burst, in words, too."""
+    state, words = job.state, [job.reason] if job.reason else []
+    phase, failure, told = state.phase, state.failure, state.words
+    if job.name == "PENDING":
+        reason = reason_of(job.reason)
+        told = reason.words
+        if reason.failure and now - job.submitted >= reason.after:
+            phase, failure = Phase.FAILED, reason.failure
+    else:
+        words = [job.name, *words]
+    its = f"Slurm job {job.number}" if job.number else "its Slurm job"
+    why = f"{its} {told}" + (f" ({': '.join(words)})" if words else "")
+    return JobSeen(phase, why, failure, now - job.start)
 
 
 class Slurm:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from burst.errors import NotFound, SpecRefused
+from burst.errors import NotFound
+from burst.kits.job_tasks import NOT_SUBMITTED, JobTasks, check_spec
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
@@ -20,11 +21,10 @@ from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer
 from burst_slurm.examine import examine
-from burst_slurm.job_files import JobFiles, job_options, minutes_of
-from burst_slurm.jobs import Slurm, SlurmJob
+from burst_slurm.job_options import batch_script, job_options, minutes_of
+from burst_slurm.jobs import Slurm, SlurmJob, describe
 from burst_slurm.settings import SlurmSettings
 from burst_slurm.states import FORGOTTEN, SETTLES_S, UNLISTED
-from burst_slurm.status import describe
 
 
 class SlurmProvider:
@@ -68,22 +68,24 @@ class SlurmProvider:
 
     def provision(self, spec: BurstSpec) -> None:
         """Write the followers' files, and submit the job unless there is one."""
-        self._check(spec)
+        [offer] = self.offers()
+        check_spec(spec, offer)
         self._home.open()
         files = self._files(spec.burst_id)
-        files.write(spec, self._settings.flux)
+        files.write(spec, self._settings.flux, "SLURM_PROCID")
         # One that ended is not submitted again, be it in Slurm's list or forgotten.
-        if self._slurm.jobs().get(spec.burst_id) or files.job() is not None:
+        if self._slurm.jobs().get(spec.burst_id) or files.submission() is not None:
             return
         options = job_options(
             self._settings,
             self._prefix + spec.burst_id,
-            files.place,
+            files.log,
             len(spec.hosts),
             minutes_of(self._settings, spec.lease_end, self._clock()),
         )
         # If the answer is lost, the job is found by its name at the next call.
-        files.note_job(self._slurm.submit(options, files.script()))
+        number = self._slurm.submit(options, batch_script(files.task))
+        files.note_submission(str(number or ""))
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return what has files, or a job that is not over."""
@@ -92,15 +94,7 @@ class SlurmProvider:
         live = {name for name, found in jobs.items() if not found[0].state.over}
         with disk_errors(self._home.path):
             names = sorted({*self._home.names(), *live})
-        return [
-            describe(
-                BurstId(name),
-                self._files(name),
-                next(iter(self._known(name, jobs)), None),
-                self._clock(),
-            )
-            for name in names
-        ]
+        return [self._status(name, jobs) for name in names]
 
     def reap(self, burst_id: BurstId) -> None:
         """Cancel the job; once it has ended on all nodes, remove the files."""
@@ -123,20 +117,15 @@ class SlurmProvider:
         """Check programs, partition, directory, and whether Slurm takes such jobs."""
         return list(examine(self._settings, self._home, self._slurm, lead))
 
-    def _check(self, spec: BurstSpec) -> None:
-        [offer] = self.offers()
-        if not is_safe_name(spec.burst_id):
-            raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
-        if spec.offer != offer.name or len(spec.hosts) > offer.max_nodes:
-            raise SpecRefused(f"no offer {spec.offer!r} of {len(spec.hosts)} nodes")
-        if not offer.shape.holds(spec.shape):
-            raise SpecRefused(
-                f"its nodes have {spec.shape}, and those of the offer {offer.shape}",
-                "set cores and gpus of the provider, or fewer in the lead's R",
-            )
+    def _status(
+        self, name: str, listed: Mapping[str, Sequence[SlurmJob]]
+    ) -> BurstStatus:
+        known = self._known(name, listed)
+        seen = describe(known[0], self._clock()) if known else NOT_SUBMITTED
+        return self._files(name).status(BurstId(name), seen)
 
-    def _files(self, name: str) -> JobFiles:
-        return JobFiles(self._home.path / name)
+    def _files(self, name: str) -> JobTasks:
+        return JobTasks(self._home.path / name)
 
     def _known(
         self, name: str, listed: Mapping[str, Sequence[SlurmJob]]
@@ -146,10 +135,11 @@ class SlurmProvider:
         For a while one that is not listed may live all the same, by which its nodes
         still run its followers.
         """
-        number = None if name in listed else self._files(name).job()
-        if number is None:
+        noted = None if name in listed else self._files(name).submission()
+        if noted is None:
             self._unlisted.pop(name, None)
             return listed.get(name, ())
+        number = int(noted or 0)
         if number and (ended := self._slurm.ended(number, name)):
             return [ended]
         now = self._clock()

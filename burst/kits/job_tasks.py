@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""Followers that are the tasks of one job of a batch system: files, and their status.
+
+    DIR/broker.toml, burst.cert, start   of all followers (burst.kits.followers)
+    DIR/spec.json                        the burst's spec
+    DIR/task                             `sh DIR/task` is a task of the job: a follower
+    DIR/submitted                        exists once the job does; its number or name
+    DIR/log                              what all tasks write, each line with the number
+                                         of its task, a colon and a space in front
+    DIR/HOST.ended                       the exit status of a follower that ended
+
+The directory is one that the daemon's host shares with the nodes. The batch system
+ends a task by signals to all its processes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from burst.errors import SpecRefused
+from burst.kits import followers
+from burst.kits.atomic_file import write_atomically
+from burst.kits.join_errors import explain_log, main_lines, read_log
+from burst.kits.private_dir import disk_errors, is_safe_name, load_json
+from burst.provider import (
+    BurstId,
+    BurstSpec,
+    BurstStatus,
+    Failure,
+    FollowerStatus,
+    Offer,
+    Phase,
+)
+
+GIVEN = tuple(name for name in followers.INHERITED if name != "TMPDIR")
+"""The variables of the daemon that tasks get. TMPDIR is that of its host there, and may
+be one of the job alone on a node."""
+# `env -i`: nothing of the job's environment is for the follower, whose jobs inherit it.
+_TASK = """\
+#!/bin/sh
+# The follower of this task, until it ends.
+set -- {hosts}
+shift "${rank}"
+env -i {environment} sh {place}/start "$1" &
+child=$!
+# Not before: who dies of it until now has started nothing that does not get it, too.
+trap : TERM INT HUP
+status=0
+# A trapped signal ends `wait` before the child has ended.
+while kill -0 "$child" 2> /dev/null; do
+  wait "$child"
+  status=$?
+done
+echo "$status" > {place}/"$1".ended
+exit "$status"
+"""
+_LABEL = re.compile(r"^ *(\d+): ?")
+_ENDED = ".ended"
+_LAST_LINES = 12
+# Until then a broker may be joining, and has no answer from the lead.
+_JOINS_S = 10.0
+
+
+class JobSeen(msgspec.Struct, frozen=True):
+    """What the batch system says of a burst's job."""
+
+    phase: Phase
+    why: str = ""
+    failure: Failure = Failure.OTHER
+    ran: float = 0.0
+    """For how many seconds it has been running, if it is."""
+
+
+NOT_SUBMITTED = JobSeen(Phase.PENDING, "no job was submitted for it yet")
+
+
+def check_spec(spec: BurstSpec, offer: Offer) -> None:
+    """Raise SpecRefused unless the offer has what is asked for."""
+    if not is_safe_name(spec.burst_id):
+        raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
+    if spec.offer != offer.name or len(spec.hosts) > offer.max_nodes:
+        raise SpecRefused(f"no offer {spec.offer!r} of {len(spec.hosts)} nodes")
+    if not offer.shape.holds(spec.shape):
+        raise SpecRefused(
+            f"its nodes have {spec.shape}, and those of the offer {offer.shape}",
+            "set cores and gpus of the provider, or fewer in the lead's R",
+        )
+
+
+def time_limit(lease_end: float, longest: float, now: float) -> float:
+    """Return how long a job may run, in seconds: `longest`, or what its lease has left.
+
+    `lease_end` is 0 if there is none. Raises SpecRefused if the lease has ended.
+    """
+    left = lease_end - now if lease_end else math.inf
+    if left <= 0:
+        raise SpecRefused("its lease has ended")
+    return min(left, longest)
+
+
+class JobTasks:
+    """The files of one burst. Its methods raise Transient for errors of disks."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self.task = place / "task"
+        self.log = place / "log"
+        self._submitted = place / "submitted"
+
+    def write(self, spec: BurstSpec, flux: str, rank: str) -> None:
+        """Write what its followers need; equal arguments write equal files.
+
+        `rank` is the variable that has the number of a task in the job, from 0. Also
+        raises what `followers.write` does.
+        """
+        followers.write(self._place, spec, flux=flux, signals_reach_all=True)
+        given = [f"{name}={os.environ[name]}" for name in GIVEN if name in os.environ]
+        task = _TASK.format(
+            hosts=shlex.join(spec.hosts),
+            rank=rank,
+            environment=shlex.join(given),
+            place=shlex.quote(str(self._place)),
+        )
+        with disk_errors(self._place, writing=True):
+            write_atomically(self.task, task.encode(), private=True)
+            content = msgspec.json.encode(spec)
+            write_atomically(self._place / "spec.json", content, private=True)
+
+    def note_submission(self, number: str = "") -> None:
+        """Write down that its job was submitted."""
+        with disk_errors(self._place, writing=True):
+            write_atomically(self._submitted, number.encode(), private=True)
+
+    def submission(self) -> str | None:
+        """Return what was noted, empty if the job left a trace without that.
+
+        None if there was no job, as far as can be seen here.
+        """
+        with disk_errors(self._place):
+            if self._submitted.exists():
+                return self._submitted.read_text()
+            return "" if self.log.exists() else None
+
+    def remove(self) -> None:
+        """Remove all of it."""
+        followers.remove(self._place)
+
+    def lease_end(self) -> float:
+        """Return that of the burst's spec; 0 if that is gone."""
+        spec = self._spec()
+        return spec.lease_end if spec else 0.0
+
+    def _spec(self) -> BurstSpec | None:
+        with disk_errors(self._place):
+            return load_json(self._place / "spec.json", BurstSpec)
+
+    def status(self, burst_id: BurstId, seen: JobSeen) -> BurstStatus:
+        """Return the status of the burst, whose job is seen so."""
+        spec = self._spec()
+        hosts = spec.hosts if spec else ()
+        runs = seen.phase is Phase.RUNNING
+        late = seen.ran > _JOINS_S
+        with disk_errors(self._place):
+            ended = self._ended() if runs else {}
+            log = read_log(self.log) if late or ended or not runs else ""
+        if not runs:
+            words = _words(log, hosts) if seen.phase is Phase.FAILED else ""
+            return BurstStatus(
+                burst_id=burst_id,
+                phase=seen.phase,
+                followers=tuple(_alike(seen, hosts, started=bool(log))),
+                why=_join(seen.why, words),
+                failure=seen.failure,
+            )
+        found = tuple(_running(hosts, ended, log, late=late))
+        failed = [follower for follower in found if follower.phase is Phase.FAILED]
+        worst = next((each for each in failed or found if each.why), None)
+        return BurstStatus(
+            burst_id=burst_id,
+            phase=Phase.FAILED if failed else Phase.RUNNING,
+            followers=found,
+            why=f"{worst.host} {worst.why}" if worst else "",
+        )
+
+    def _ended(self) -> Mapping[str, str]:
+        """Return the exit status of each follower that has ended, by host."""
+        found = self._place.glob(f"*{_ENDED}")
+        return {p.name.removesuffix(_ENDED): p.read_text().strip() for p in found}
+
+
+def _alike(
+    seen: JobSeen, hosts: Sequence[str], *, started: bool
+) -> Iterator[FollowerStatus]:
+    """Yield followers that are all as their job is."""
+    lost = seen.why if started and seen.phase is Phase.FAILED else ""
+    taken = seen.failure is Failure.RECLAIMED
+    for host in hosts:
+        yield FollowerStatus(host, seen.phase, seen.why, reclaimed=taken, lost=lost)
+
+
+def _running(
+    hosts: Sequence[str], ended: Mapping[str, str], log: str, *, late: bool
+) -> Iterator[FollowerStatus]:
+    """Yield followers of a job that runs, some of which have ended."""
+    for number, host in enumerate(hosts):
+        said = _of_task(log, number)
+        if host in ended:
+            what = f"has ended with status {ended[host]}"
+            why = _join(what, explain_log(said) or _last(said))
+            yield FollowerStatus(host, Phase.FAILED, why, lost=what)
+        else:
+            yield FollowerStatus(host, Phase.RUNNING, explain_log(said) if late else "")
+
+
+def _words(log: str, hosts: Sequence[str]) -> str:
+    """Return what a log says of why followers ended."""
+    for number, host in enumerate(hosts):
+        if explained := explain_log(_of_task(log, number)):
+            return f"{host}: {explained}"
+    return _last(log)
+
+
+def _of_task(log: str, number: int) -> str:
+    """Return the lines of one task."""
+    found = ((_LABEL.match(line), line) for line in log.splitlines())
+    return "\n".join(line[m.end() :] for m, line in found if m and int(m[1]) == number)
+
+
+def _last(text: str) -> str:
+    plain = "\n".join(_LABEL.sub("", line, count=1) for line in text.splitlines())
+    return "\n".join(main_lines(plain)[-_LAST_LINES:]).strip()
+
+
+def _join(*texts: str) -> str:
+    return ": ".join(filter(None, texts))

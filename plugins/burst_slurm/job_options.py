@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""The batch script of a burst's Slurm job, and the options it is submitted with."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from burst.kits.job_tasks import GIVEN, time_limit
+from burst_slurm.settings import SlurmSettings
+
+# `--cpus-per-task` would confine the tasks to fewer CPUs than the job has of a node.
+# The end of one task is not that of the others: jobs run there.
+_SCRIPT = """\
+#!/bin/sh
+unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
+exec srun --label --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none --mpi=none \\
+  --input=none sh {task}
+"""
+
+
+def batch_script(task: Path) -> str:
+    """Return the batch script of a job whose tasks run that script."""
+    return _SCRIPT.format(task=shlex.quote(str(task)))
+
+
+def job_options(
+    settings: SlurmSettings, name: str, log: Path, nodes: int, minutes: int
+) -> list[str]:
+    """Return the options of sbatch for a job of that name, so many nodes and minutes.
+
+    A second job of the name, as after a submission whose answer was lost, waits until
+    the first has ended (`singleton`).
+    """
+    return [
+        *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
+        *(f"--output={log}", "--chdir=/", f"--export={','.join(GIVEN)}"),
+        *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
+        *(f"--cpus-per-task={settings.cores}", f"--time={minutes}"),
+        *_chosen(settings),
+        *settings.options,
+    ]
+
+
+def _chosen(settings: SlurmSettings) -> Iterator[str]:
+    """Yield the options for keys of the settings that are set."""
+    keys = ("partition", "account", "qos", "reservation", "constraint", "licenses")
+    for key in keys:
+        if value := getattr(settings, key):
+            yield f"--{key}={value}"
+    if settings.gpus:
+        kind = f"{settings.gpu_type}:" if settings.gpu_type else ""
+        yield f"--gres=gpu:{kind}{settings.gpus}"
+    if settings.exclusive:
+        yield from ("--exclusive", "--mem=0")
+
+
+def minutes_of(settings: SlurmSettings, lease_end: float, now: float) -> int:
+    """Return the time limit of a burst's job, in minutes, as Slurm counts.
+
+    Raises SpecRefused if the burst's lease has ended.
+    """
+    return math.ceil(time_limit(lease_end, settings.time, now) / 60)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""What is said of a burst whose followers are tasks of a job, by job and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from burst.errors import SpecRefused
+from burst.kits.job_tasks import JobSeen, JobTasks, check_spec, time_limit
+from burst.model.shape import Shape
+from burst.provider import BurstId, Failure, Offer, Phase
+from burst.testing import example_lead, example_spec
+
+ID = BurstId("burst-0-000000")
+
+
+class Burst:
+    """The files of a burst of two followers, whose job is seen somehow."""
+
+    def __init__(self, place: Path) -> None:
+        place.mkdir()
+        self.place = place
+        spec = example_spec(example_lead(place), 0, "nodes")
+        (place / "spec.json").write_bytes(msgspec.json.encode(spec))
+
+    def seen(self, seen: JobSeen) -> tuple[Phase, str, list[tuple[Phase, str]]]:
+        status = JobTasks(self.place).status(ID, seen)
+        followers = [(each.phase, each.lost) for each in status.followers]
+        return status.phase, status.why, followers
+
+
+@pytest.fixture
+def burst(tmp_path: Path) -> Burst:
+    return Burst(tmp_path / "burst")
+
+
+def test_a_follower_that_ended_is_told_with_the_end_of_its_log(burst: Burst) -> None:
+    (burst.place / "burst-0-1.ended").write_text("137\n")
+    (burst.place / "log").write_text("0: joined\n1: a disk is broken\n")
+    phase, why, followers = burst.seen(JobSeen(Phase.RUNNING))
+    what = "has ended with status 137"
+    assert phase is Phase.FAILED
+    assert why == f"burst-0-1 {what}: a disk is broken"
+    assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
+
+
+def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -> None:
+    seen = JobSeen(Phase.FAILED, "was canceled")
+    assert burst.seen(seen) == (Phase.FAILED, "was canceled", [(Phase.FAILED, "")] * 2)
+    (burst.place / "log").write_text("0: one\n1: two\n")
+    lost = [(Phase.FAILED, "was canceled")] * 2
+    assert burst.seen(seen) == (Phase.FAILED, "was canceled: one\ntwo", lost)
+
+
+def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -> None:
+    version = "overlay.hello: client (0.87.0) version mismatched with server (0.88.0)"
+    (burst.place / "log").write_text(f"1: overlay.err[4]: {version}\n")
+    assert burst.seen(JobSeen(Phase.RUNNING, ran=9.0))[1] == ""
+    phase, why, _ = burst.seen(JobSeen(Phase.RUNNING, ran=11.0))
+    assert phase is Phase.RUNNING
+    assert why.startswith("burst-0-1 ")
+    assert "0.87.0" in why
+
+
+def test_of_a_job_that_failed_the_first_explained_follower_is_told(
+    burst: Burst,
+) -> None:
+    (burst.place / "log").write_text(
+        "0: srun: killed\n1: unable to resolve upstream peer head: no such host\n"
+    )
+    _, why, _ = burst.seen(JobSeen(Phase.FAILED, "failed"))
+    assert why.startswith("failed: burst-0-1: it cannot resolve the lead's host name")
+
+
+def test_followers_whose_nodes_were_taken_for_others_are_told(burst: Burst) -> None:
+    seen = JobSeen(Phase.FAILED, "was preempted", Failure.RECLAIMED)
+    status = JobTasks(burst.place).status(ID, seen)
+    assert status.failure is Failure.RECLAIMED
+    assert all(follower.reclaimed for follower in status.followers)
+
+
+def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(
+    burst: Burst,
+) -> None:
+    files = JobTasks(burst.place)
+    assert files.submission() is None
+    files.log.write_text("0: one\n")
+    assert files.submission() == ""
+    files.note_submission("17")
+    assert files.submission() == "17"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"burst_id": "../up"}, "cannot be a directory name"),
+        ({"offer": "gold"}, "no offer 'gold' of 2 nodes"),
+        ({"hosts": ("a", "b", "c")}, "no offer 'nodes' of 3 nodes"),
+        ({"shape": Shape(3, 0)}, "set cores and gpus of the provider"),
+    ],
+)
+def test_what_the_offer_does_not_have_is_refused(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    spec = example_spec(example_lead(tmp_path), 0, "nodes")
+    spec = msgspec.structs.replace(spec, shape=Shape(2, 0))
+    offer = Offer(name="nodes", shape=Shape(2, 0), max_nodes=2)
+    check_spec(spec, offer)
+    with pytest.raises(SpecRefused) as caught:
+        check_spec(msgspec.structs.replace(spec, **changes), offer)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(("end", "limit"), [(0.0, 60.0), (130.0, 30.0), (900.0, 60.0)])
+def test_a_job_ends_with_its_lease(end: float, limit: float) -> None:
+    assert time_limit(end, 60.0, now=100.0) == limit
+
+
+def test_a_lease_that_has_ended_has_no_job() -> None:
+    with pytest.raises(SpecRefused, match="lease has ended"):
+        time_limit(100.0, 60.0, now=100.0)
+
+
+def test_a_burst_without_files_has_what_its_job_says(tmp_path: Path) -> None:
+    status = JobTasks(tmp_path / "gone").status(ID, JobSeen(Phase.ENDING, "is ending"))
+    assert (status.phase, status.followers, status.why) == (
+        Phase.ENDING,
+        (),
+        "is ending",
+    )
