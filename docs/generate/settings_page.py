@@ -27,6 +27,7 @@ from typing import (
 
 import msgspec
 from burst_command import CommandProvider
+from burst_flux import FluxProvider
 from burst_gke import GkeProvider
 from burst_kind import KindProvider
 from burst_kube import KubeProvider
@@ -60,6 +61,11 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
         '"command"',
         CommandProvider.Settings,
         "Nodes that a site's own program begins and ends ([command.md](command.md)).",
+    ),
+    (
+        '"flux"',
+        FluxProvider.Settings,
+        "Jobs of another Flux ([flux.md](flux.md)).",
     ),
     (
         '"kube", "kind" or "gke"',

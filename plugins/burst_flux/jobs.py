@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Jobs of the other instance, by the `flux` program, and the errors of that.
+
+A program, as the daemon's own bindings are those of the lead: the other instance may be
+reached by ssh, and a call that hangs ends with its process. A job is found by its name,
+`burst.OWNER.PROVIDER.BURST`, among those of this user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from burst.decode import from_json
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.kits.program import ErrorPattern, run
+from burst.model.ranks import parse_idset
+from burst.model.shape import Shape
+from burst_flux.settings import FluxSettings
+
+# How ssh is called is for each connection; all else is of the instance or the job that
+# this process runs in.
+_KEPT = ("FLUX_SSH", "FLUX_SSH_RCMD")
+_FOREIGN = ("FLUX_", "PMI_")
+# Of flux-core and flux-accounting. What is not here is Transient.
+_SUBMIT = (
+    ErrorPattern(
+        r"(submission.* is|is currently) disabled|max active jobs|at max-",
+        InsufficientCapacity,
+    ),
+    ErrorPattern("unsatisfiable|infeasible|exceeds|feasib", SpecRefused),
+    ErrorPattern(
+        "not a valid queue|queue not valid|no such queue|cannot find user|invalid"
+        "|unrecognized arg|not supported|not permitted|requires owner"
+        "|expected one argument",
+        Refused,
+        "change that in the provider's table",
+    ),
+)
+_JOB = (
+    # A second job of the name, as after a submission whose answer was lost, waits until
+    # the first has ended.
+    *("--dependency=singleton", "--cwd=/", "--env=-*", "--rlimit=-*", "--label-io"),
+    # Followers have their nodes whole. The end of one task is not that of the others:
+    # jobs run there.
+    *("--setopt=cpu-affinity=off", "--setopt=gpu-affinity=off", "--setopt=pmi=off"),
+    "--setopt=exit-timeout=none",
+    # At the limit itself Flux sends SIGALRM, too, of which the scripts die.
+    "--signal=SIGTERM@30s",
+)
+_CANCEL = (ErrorPattern("is inactive|unknown job", NotFound),)
+
+
+class JobException(msgspec.Struct, frozen=True):
+    """Of a job, as flux-jobs(1) prints it; `type` is empty where there was none."""
+
+    type: str = ""
+    severity: int = 0
+    note: str = ""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One job, as flux-jobs(1) prints it in JSON."""
+
+    jobid: str
+    """In f58."""
+    name: str
+    state: str
+    """DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE (RFC 21)."""
+    t_submit: float
+    t_run: float = 0.0
+    urgency: int = 16
+    queue: str = ""
+    dependencies: tuple[str, ...] = ()
+    exception: JobException = JobException()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs or will."""
+        return self.state == "INACTIVE"
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    jobs: tuple[Job, ...]
+
+
+class _Children(msgspec.Struct, frozen=True):
+    core: str = ""
+    gpu: str = ""
+
+
+class _Ranks(msgspec.Struct, frozen=True):
+    rank: str
+    children: _Children
+
+
+class _Execution(msgspec.Struct, frozen=True):
+    ranks: tuple[_Ranks, ...] = msgspec.field(name="R_lite")
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    """R, as RFC 20 has it."""
+
+    execution: _Execution
+
+
+class OtherFlux:
+    """An instance that is not the lead's."""
+
+    def __init__(self, flux: str, uri: str, limit: float) -> None:
+        self._limit = limit
+        self._flux = flux
+        self._uri = uri
+        self._resolved = ""
+
+    def active(self) -> Sequence[Job]:
+        """Return this user's jobs that are not over, the oldest first.
+
+        Raises Transient or Refused, as all methods do.
+        """
+        return self._jobs()
+
+    def named(self, name: str) -> Sequence[Job]:
+        """Return the jobs of that name: those that live, then those that are over."""
+        return sorted(self._jobs("-a", f"--name={name}"), key=lambda job: job.over)
+
+    def submit(self, *words: str) -> None:
+        """Submit a job by options of flux-submit(1).
+
+        Also raises InsufficientCapacity and SpecRefused. Where it raises, the job may
+        exist all the same.
+        """
+        self.ask("submit", "--quiet", *words, patterns=_SUBMIT)
+
+    def cancel(self, jobs: Sequence[Job]) -> None:
+        """Cancel these jobs; none of them need exist any more."""
+        # Flux sends SIGTERM again where one ends already, by which a broker that leaves
+        # does not end.
+        numbers = [job.jobid for job in jobs if job.state != "CLEANUP"]
+        with contextlib.suppress(NotFound):
+            if numbers:
+                self.ask("cancel", *numbers, patterns=_CANCEL)
+
+    def closed(self, queue: str) -> str:
+        """Return why nothing starts in that queue, such as `stopped`; empty if it does.
+
+        `queue` is empty where the instance has but one, without a name.
+        """
+        chosen = [f"--queue={queue}"] if queue else []
+        words = ("--no-header", "--format={submission}|{scheduling}")
+        told = self.ask("queue", "list", *chosen, *words, patterns=_SUBMIT)
+        states = {word for line in told.splitlines() for word in line.split("|")}
+        return " and ".join(sorted(states & {"disabled", "stopped"}))
+
+    def nodes_that_hold(self, shape: Shape, queue: str) -> int:
+        """Return how many nodes have that shape or more, be they up or not.
+
+        Those of a queue, of all queues if empty. A scheduler of Flux compares the cores
+        of a job with `--exclusive` with those of a node only where no node is free.
+        """
+        chosen = [f"--queue={queue}"] if queue else []
+        said = self.ask("resource", "R", "--states=all", *chosen, patterns=_SUBMIT)
+        return count_nodes(said, shape)
+
+    def ask(self, *words: str, patterns: Sequence[ErrorPattern] = ()) -> str:
+        """Return what a flux command prints there."""
+        environment = {
+            **{name: v for name, v in os.environ.items() if _is_kept(name)},
+            "FLUX_URI": self._find(),
+            "SHELL": "/bin/sh",
+        }
+        try:
+            return run(
+                [self._flux, *words],
+                limit=self._limit,
+                environment=environment,
+                patterns=patterns,
+            )
+        except Transient:
+            # It may have another address when it is asked again.
+            self._resolved = ""
+            raise
+
+    def _find(self) -> str:
+        if self._uri.startswith(("local://", "ssh://")):
+            return self._uri
+        if not self._resolved:
+            said = run([self._flux, "uri", self._uri], limit=self._limit)
+            self._resolved = said.strip()
+        return self._resolved
+
+    def _jobs(self, *words: str) -> Sequence[Job]:
+        said = self.ask("jobs", "--json", "--count=0", *words)
+        try:
+            found = from_json(said, _Listed).jobs
+        except msgspec.MsgspecError as error:
+            raise Transient(f"`flux jobs` did not print a list: {error}") from error
+        return sorted(found, key=lambda job: job.t_submit)
+
+
+def count_nodes(resources: str, shape: Shape) -> int:
+    """Return how many nodes of an R (RFC 20) hold that shape.
+
+    Raises Transient if it is none.
+    """
+    try:
+        rows = from_json(resources, _Resources).execution.ranks
+    except msgspec.MsgspecError as error:
+        raise Transient(f"`flux resource R` did not print R: {error}") from error
+    return sum(
+        len(parse_idset(row.rank))
+        for row in rows
+        if Shape(
+            len(parse_idset(row.children.core)), len(parse_idset(row.children.gpu))
+        ).holds(shape)
+    )
+
+
+def job_options(
+    settings: FluxSettings, name: str, nodes: int, seconds: int
+) -> Sequence[str]:
+    """Return the options of flux-submit(1) for a job of that name, with a task a node.
+
+    It has so many nodes, for so long.
+    """
+    keys = ("queue", "bank")
+    return [
+        *(f"--job-name={name}", f"--time-limit={seconds}s", *_JOB),
+        *(f"--nodes={nodes}", f"--ntasks={nodes}", f"--env=PATH={os.environ['PATH']}"),
+        f"--cores-per-task={settings.cores}",
+        *([f"--gpus-per-task={settings.gpus}"] if settings.gpus else []),
+        *(["--exclusive"] if settings.exclusive else []),
+        *(f"--{key}={value}" for key in keys if (value := getattr(settings, key))),
+        *settings.options,
+    ]
+
+
+def _is_kept(name: str) -> bool:
+    return name in _KEPT or not name.startswith(_FOREIGN)

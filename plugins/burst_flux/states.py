@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What the other instance says of a burst's job, in words.
+
+Sources: RFC 21 (states), flux-jobs(1), and flux-accounting's names of dependencies.
+"""
+
+from __future__ import annotations
+
+from burst.kits.job_tasks import JobSeen
+from burst.provider import Failure, Phase
+from burst_flux.jobs import Job
+
+SETTLES_S = 60.0
+"""So long must a job have waited until a stopped queue or a used-up limit counts as
+want of capacity: queues are stopped for a moment, and limits are freed by jobs that
+end."""
+_CANCELED, _REFUSED = "cancel", "alloc"
+_ENDED = {
+    _CANCELED: "was canceled",
+    _REFUSED: "can never run there",
+    "timeout": "has reached its time limit",
+}
+
+
+FORGOTTEN = JobSeen(Phase.FAILED, "its job is not known there any more")
+
+
+def waits_for_a_queue(job: Job, now: float) -> bool:
+    """Return whether its queue is to be asked about: it has been waiting for long."""
+    return job.state == "SCHED" and job.urgency > 0 and _is_late(job, now)
+
+
+def describe(job: Job, now: float, closed: str = "") -> JobSeen:
+    """Return what a job means. `closed` says why nothing starts in its queue."""
+    phase, what, failure = _classify(job, now, closed)
+    why = f"Flux job {job.jobid} {what}" if what else ""
+    return JobSeen(phase, why, failure, now - job.t_run)
+
+
+def _classify(job: Job, now: float, closed: str) -> tuple[Phase, str, Failure]:
+    error = job.exception
+    fatal = error.type if error.severity == 0 else ""
+    if job.over or (job.state == "CLEANUP" and fatal not in ("", _CANCELED)):
+        ended = "has ended, as all its followers have"
+        what = _ENDED.get(fatal, f"has failed by {fatal}" if fatal else ended)
+        refused = fatal == _REFUSED
+        return (
+            Phase.FAILED,
+            ": ".join(filter(None, (what, error.note if fatal else ""))),
+            Failure.REFUSED if refused else Failure.OTHER,
+        )
+    if job.state == "CLEANUP":
+        return Phase.ENDING, "is ending", Failure.OTHER
+    if job.state == "RUN":
+        return Phase.RUNNING, "", Failure.OTHER
+    what, scarce = _pending(job, closed)
+    if scarce and _is_late(job, now):
+        return Phase.FAILED, what, Failure.CAPACITY
+    return Phase.PENDING, what, Failure.OTHER
+
+
+def _pending(job: Job, closed: str) -> tuple[str, bool]:
+    """Return what a job waits for, and whether that is want of capacity."""
+    if "singleton" in job.dependencies:
+        return "waits until an earlier job of this burst has ended", False
+    if job.dependencies:
+        text = ", ".join(job.dependencies)
+        limit = any(each.startswith("max-") for each in job.dependencies)
+        used = f"waits, as a limit of its user or bank is used up ({text})"
+        return (used, True) if limit else (f"waits for {text}", False)
+    if job.urgency == 0:
+        return f"is held: `flux job urgency {job.jobid} default` releases it", False
+    if job.state == "SCHED":
+        stopped = f"waits in a queue that is {closed}"
+        return (stopped, True) if closed else ("waits for nodes", False)
+    return "waits for its priority", False
+
+
+def _is_late(job: Job, now: float) -> bool:
+    return now - job.t_submit >= SETTLES_S

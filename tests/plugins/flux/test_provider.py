@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""What the provider asks of the `flux` program, and what its answers mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_flux import FluxProvider, FluxSettings
+from burst_flux.jobs import count_nodes
+
+from burst.config import Seconds, convert
+from burst.errors import (
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.model.finding import Level
+from burst.model.shape import Shape
+from burst.provider import BurstId, BurstSpec, Failure, Phase
+from burst.testing import example_lead, example_spec
+from tests.plugins.flux.flux_program import FluxProgram, job
+
+
+class Other:
+    """A provider by such a program, and the spec of a burst of two nodes."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.flux = FluxProgram(place)
+        spec = example_spec(example_lead(place), 0, "nodes")
+        self.spec = msgspec.structs.replace(spec, shape=Shape(4), lease_end=0.0)
+        self.name = f"burst.{self.spec.owner}.other.{self.spec.burst_id}"
+
+    def provider(self, **changes: Any) -> FluxProvider:
+        settings = FluxSettings(
+            uri="local:///other",
+            dir=str(self.place / "files"),
+            cores=4,
+            max_nodes=4,
+            time=Seconds(3600),
+            flux=str(self.flux.path),
+        )
+        settings = msgspec.structs.replace(settings, **changes)
+        return FluxProvider("other", settings, self.spec.owner)
+
+    def leased(self, seconds: float) -> BurstSpec:
+        return msgspec.structs.replace(self.spec, lease_end=time.time() + seconds)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Other:
+    return Other(tmp_path)
+
+
+def test_the_options_of_a_job_are_those_of_the_settings(other: Other) -> None:
+    place = other.place / f"files/{other.spec.owner}.other/{other.spec.burst_id}"
+    options = ("--requires=bigmem",)
+    other.provider(queue="batch", bank="physics", gpus=1, options=options).provision(
+        msgspec.structs.replace(other.spec, shape=Shape(4, 1))
+    )
+    [words] = other.flux.calls("submit")
+    assert words.split(" ") == [
+        *("submit", "--quiet", f"--job-name={other.name}", "--time-limit=3600s"),
+        *("--dependency=singleton", "--cwd=/", "--env=-*", "--rlimit=-*", "--label-io"),
+        *("--setopt=cpu-affinity=off", "--setopt=gpu-affinity=off"),
+        *("--setopt=pmi=off", "--setopt=exit-timeout=none", "--signal=SIGTERM@30s"),
+        *("--nodes=2", "--ntasks=2", f"--env=PATH={os.environ['PATH']}"),
+        *("--cores-per-task=4", "--gpus-per-task=1", "--exclusive", "--queue=batch"),
+        *("--bank=physics", "--requires=bigmem", f"--output={place}/log", "sh"),
+        f"{place}/task",
+    ]
+
+
+def test_shared_nodes_are_not_asked_for_whole(other: Other) -> None:
+    other.provider(exclusive=False).provision(other.spec)
+    [words] = other.flux.calls("submit")
+    assert "--exclusive" not in words
+    assert "--queue" not in words
+
+
+def test_a_job_lasts_a_minute_more_than_its_lease(other: Other) -> None:
+    """A broker that gets SIGTERM while it leaves does not end."""
+    [offer] = other.provider().offers()
+    assert offer.lifetime == 3540.0
+    other.provider().provision(other.leased(100.0))
+    [words] = other.flux.calls("submit")
+    match = re.search(r"--time-limit=(\d+)s", words)
+    assert match
+    assert int(match[1]) in range(155, 161)
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("job submission is disabled: no more today", InsufficientCapacity),
+        ("user has max active jobs", InsufficientCapacity),
+        ("unsatisfiable request: need 4 nodes", SpecRefused),
+        ("requested duration exceeds policy limit", SpecRefused),
+        ("Invalid queue batch: not a valid queue", Refused),
+        ("cannot find user/bank or user/default bank entry", Refused),
+        ("unrecognized arguments: --no-such-option", Refused),
+        ("Connection reset by peer", Transient),
+    ],
+)
+def test_what_flux_submit_says_is_in_its_class(
+    other: Other, says: str, error: type[ProviderError]
+) -> None:
+    other.flux.fail("submit", says)
+    with pytest.raises(error, match=says[:20]) as caught:
+        other.provider().provision(other.spec)
+    assert type(caught.value) is error
+
+
+def test_nodes_with_fewer_cores_are_refused_before_a_job_is_submitted(
+    other: Other,
+) -> None:
+    """Flux starts a job with --exclusive on such nodes all the same."""
+    spec = msgspec.structs.replace(other.spec, shape=Shape(8))
+    with pytest.raises(SpecRefused, match="the instance has 0 nodes of 9 cores, of 2"):
+        other.provider(cores=9).provision(spec)
+    assert other.flux.calls("submit") == []
+    other.provider(cores=8).provision(spec)
+    assert len(other.flux.calls("submit")) == 1
+
+
+def test_the_nodes_are_counted_until_there_are_enough(other: Other) -> None:
+    provider = other.provider()
+    for _ in range(2):
+        provider.provision(other.spec)
+    assert len(other.flux.calls("resource")) == 1
+
+
+def test_what_prints_no_r_or_no_jobs_is_for_a_while(other: Other) -> None:
+    with pytest.raises(Transient, match="did not print R"):
+        count_nodes("{}", Shape(1))
+    other.flux.answer("jobs", "Welcome")
+    with pytest.raises(Transient, match="did not print a list"):
+        other.provider().observe()
+
+
+def test_a_burst_has_one_job_be_it_listed_or_forgotten(other: Other) -> None:
+    provider = other.provider()
+    provider.provision(other.spec)
+    provider.provision(other.spec)
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (
+        Phase.FAILED,
+        "its job is not known there any more",
+    )
+    other.flux.jobs(job(other.name, "SCHED"))
+    other.provider().provision(other.spec)
+    assert len(other.flux.calls("submit")) == 1
+
+
+def test_a_job_whose_answer_was_lost_is_found(other: Other) -> None:
+    other.flux.fail("submit", "the connection was lost")
+    provider = other.provider()
+    with pytest.raises(Transient):
+        provider.provision(other.spec)
+    [status] = provider.observe()
+    assert (status.phase, status.why) == (
+        Phase.PENDING,
+        "no job was submitted for it yet",
+    )
+    other.flux.jobs(job(other.name, "RUN", t_run=time.time()))
+    provider.provision(other.spec)
+    assert len(other.flux.calls("submit")) == 1
+    [status] = provider.observe()
+    assert status.phase is Phase.RUNNING
+
+
+def test_a_job_that_ends_is_canceled_no_more(other: Other) -> None:
+    """Flux would send SIGTERM again, by which a broker that leaves does not end."""
+    provider = other.provider()
+    provider.provision(other.spec)
+    second = job(other.name, "DEPEND", dependencies=["singleton"], t_submit=2.0)
+    other.flux.jobs(second, job(other.name, "RUN"), job("another", "RUN"))
+    provider.reap(other.spec.burst_id)
+    other.flux.jobs(job(other.name, "CLEANUP"))
+    provider.reap(other.spec.burst_id)
+    assert other.flux.calls("cancel") == ["cancel f1 f1"]
+    [status] = provider.observe()
+    assert status.phase is Phase.ENDING
+    other.flux.jobs()
+    with pytest.raises(NotFound):
+        provider.reap(other.spec.burst_id)
+    assert provider.observe() == []
+
+
+def test_a_job_that_ended_meanwhile_is_no_error(other: Other) -> None:
+    other.flux.jobs(job(other.name, "RUN"))
+    other.flux.fail("cancel", "f1: job is inactive")
+    other.provider().reap(other.spec.burst_id)
+
+
+def test_how_a_job_ended_is_asked_once(other: Other) -> None:
+    provider = other.provider()
+    provider.provision(other.spec)
+    ended = {"type": "cancel", "severity": 0, "note": "by ann"}
+    other.flux.jobs(ended=[job(other.name, "INACTIVE", exception=ended)])
+    before = len(other.flux.calls("jobs"))
+    for _ in range(2):
+        [status] = provider.observe()
+        assert status.why == "Flux job f1 was canceled: by ann"
+    assert len(other.flux.calls("jobs")) == before + 3
+
+
+def test_a_job_that_began_between_two_questions_is_told(other: Other) -> None:
+    """The list of those that live was asked for before."""
+    other.provider().provision(other.spec)
+    other.flux.jobs(job("another", "RUN"), ended=[job(other.name, "RUN", t_run=1.0)])
+    [status] = other.provider().observe()
+    assert status.phase is Phase.RUNNING
+
+
+def test_what_cannot_be_a_burst_has_nothing_to_reap(other: Other) -> None:
+    with pytest.raises(NotFound):
+        other.provider().reap(BurstId("../up"))
+
+
+def test_a_place_is_an_instance_and_a_directory(other: Other) -> None:
+    assert other.provider().place() == f"local:///other {other.place}/files"
+
+
+def test_a_stopped_queue_is_want_of_capacity(other: Other) -> None:
+    other.provider().provision(other.spec)
+    other.flux.jobs(job(other.name, "SCHED", queue="batch"))
+    other.flux.answer("queue", "enabled|stopped")
+    [status] = other.provider().observe()
+    assert status.failure is Failure.CAPACITY
+    assert status.why.endswith("waits in a queue that is stopped")
+    assert other.flux.calls("queue")[0].startswith("queue list --queue=batch")
+
+
+def test_the_jobs_of_all_owners_are_listed_with_their_leases(other: Other) -> None:
+    spec = other.leased(500.0)
+    other.provider().provision(spec)
+    names = (
+        other.name,
+        "burst.them.other.burst-9",
+        "burst.a",
+        "x.b.c.d",
+        "burst.a.b.-",
+    )
+    other.flux.jobs(*(job(name, "RUN") for name in names))
+    found = {each.burst_id: each.lease_end for each in other.provider().list_all()}
+    assert found == {spec.burst_id: spec.lease_end, "burst-9": 0.0}
+
+
+def test_force_forgets_what_an_instance_had_that_is_gone(other: Other) -> None:
+    provider = other.provider()
+    provider.provision(other.spec)
+    other.flux.fail("jobs", "No such file or directory")
+    with pytest.raises(Transient):
+        provider.reap(other.spec.burst_id)
+    with pytest.raises(NotFound):
+        provider.force_reap(other.spec.burst_id)
+    assert not (other.place / f"files/{other.spec.owner}.other").exists()
+
+
+def test_nothing_of_the_job_that_the_daemon_runs_in_is_given_on(
+    other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLUX_JOB_ID", "f9")
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("FLUX_SSH", "/usr/bin/ssh")
+    other.provider().observe()
+    lines = other.flux.environment().splitlines()
+    assert sorted(line for line in lines if line.startswith(("FLUX", "PMI"))) == [
+        "FLUX_SSH=/usr/bin/ssh",
+        "FLUX_URI=local:///other",
+    ]
+
+
+def test_a_uri_is_resolved_again_once_it_does_not_answer(other: Other) -> None:
+    provider = other.provider(uri="f1234")
+    provider.observe()
+    provider.observe()
+    assert other.flux.calls("uri") == ["uri f1234"]
+    assert "FLUX_URI=local:///resolved" in other.flux.environment()
+    other.flux.fail("jobs", "Connection refused")
+    for _ in range(2):
+        with pytest.raises(Transient):
+            provider.observe()
+    assert len(other.flux.calls("uri")) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "what"),
+    [
+        ({}, Level.OK, "5 of its nodes have 4 cores"),
+        (
+            {"gpus": 1},
+            Level.WRONG,
+            "3 of its nodes have 4 cores, 1 GPU, and max_nodes is 4",
+        ),
+    ],
+)
+def test_the_doctor_compares_each_node(
+    other: Other, changes: dict[str, Any], level: Level, what: str
+) -> None:
+    *_, last = other.provider(**changes).examine(None)
+    assert (last.level, last.what) == (level, what)
+
+
+def test_the_doctor_tells_of_the_queue_the_lead_itself_and_no_answer(
+    other: Other,
+) -> None:
+    other.flux.answer("queue", "disabled|stopped")
+    found = other.provider(queue="batch").examine(None)
+    assert "its queue batch is disabled and stopped" in [each.what for each in found]
+    itself = msgspec.structs.replace(other.spec.lead, uri="local:///other")
+    found = other.provider().examine(itself)
+    assert "uri is the lead itself" in [each.what for each in found]
+    other.flux.fail("getattr", "No such file or directory")
+    *_, last = other.provider().examine(None)
+    assert (last.level, "No such file" in last.what) == (Level.WRONG, True)
+
+
+GOOD: dict[str, Any] = {
+    "uri": "..",
+    "dir": "/shared",
+    "cores": 4,
+    "max_nodes": 2,
+    "time": "1h",
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"uri": ""}, "uri: is empty"),
+        ({"dir": "shared"}, "no absolute path"),
+        ({"dir": "/a{{id}}"}, "no absolute path"),
+        ({"time": "90s"}, "is not from 2m"),
+        ({"time": "inf"}, "with an end"),
+        ({"options": ["-q", "batch"]}, "does not begin with --"),
+        ({"cores": 0}, "cores"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    wrong: dict[str, Any], says: str
+) -> None:
+    assert convert(FluxSettings, GOOD, "burst.toml").exclusive
+    with pytest.raises(ConfigError, match=says):
+        convert(FluxSettings, {**GOOD, **wrong}, "burst.toml")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""What a job of the other instance means for its burst: the table, and the status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from burst_flux.jobs import Job, JobException
+from burst_flux.states import SETTLES_S, describe, waits_for_a_queue
+
+from burst.provider import Failure, Phase
+
+
+def job(state: str, **fields: Any) -> Job:
+    return Job(jobid="f1", name="burst.o.p.b", state=state, t_submit=0.0, **fields)
+
+
+def ended(state: str, kind: str, note: str = "", severity: int = 0) -> Job:
+    return job(state, exception=JobException(kind, severity, note))
+
+
+SINGLETON = "waits until an earlier job of this burst has ended"
+LIMIT = "waits, as a limit of its user or bank is used up (max-run-jobs-queue)"
+STOPPED = "waits in a queue that is stopped"
+
+
+@pytest.mark.parametrize(
+    ("given", "phase", "what"),
+    [
+        (job("DEPEND", dependencies=("singleton",)), Phase.PENDING, SINGLETON),
+        (job("DEPEND", dependencies=("begin-time=9",)), Phase.PENDING, "begin-time=9"),
+        (job("DEPEND", dependencies=("max-run-jobs-queue",)), Phase.PENDING, LIMIT),
+        (job("PRIORITY"), Phase.PENDING, "waits for its priority"),
+        (job("SCHED"), Phase.PENDING, "waits for nodes"),
+        (job("SCHED", urgency=0), Phase.PENDING, "`flux job urgency f1 default`"),
+        (job("RUN"), Phase.RUNNING, ""),
+        (ended("RUN", "warning", "a note", 1), Phase.RUNNING, ""),
+        (job("CLEANUP"), Phase.ENDING, "is ending"),
+        (ended("CLEANUP", "cancel"), Phase.ENDING, "is ending"),
+        (ended("CLEANUP", "exec", "no shell"), Phase.FAILED, "by exec: no shell"),
+        (job("INACTIVE"), Phase.FAILED, "has ended, as all its followers have"),
+        (ended("INACTIVE", "cancel", "by ann"), Phase.FAILED, "was canceled: by ann"),
+        (ended("INACTIVE", "timeout"), Phase.FAILED, "has reached its time limit"),
+        (ended("INACTIVE", "warning", "x", 1), Phase.FAILED, "has ended, as all"),
+    ],
+)
+def test_each_state_is_told_in_words(given: Job, phase: Phase, what: str) -> None:
+    seen = describe(given, 1.0)
+    assert seen.phase is phase
+    assert seen.failure is Failure.OTHER
+    assert what in seen.why
+    assert seen.why.startswith("Flux job f1 ") or not what
+
+
+@pytest.mark.parametrize("state", ["CLEANUP", "INACTIVE"])
+def test_what_the_scheduler_refuses_is_refused(state: str) -> None:
+    seen = describe(ended(state, "alloc", "unsatisfiable request"), 1.0)
+    assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.REFUSED)
+    assert seen.why == "Flux job f1 can never run there: unsatisfiable request"
+
+
+@pytest.mark.parametrize(
+    ("given", "closed", "what"),
+    [
+        (job("SCHED"), "stopped", STOPPED),
+        (job("DEPEND", dependencies=("max-run-jobs-queue",)), "", LIMIT),
+    ],
+)
+def test_want_of_capacity_is_told_once_it_has_lasted(
+    given: Job, closed: str, what: str
+) -> None:
+    assert describe(given, SETTLES_S - 1, closed).phase is Phase.PENDING
+    seen = describe(given, SETTLES_S, closed)
+    assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert seen.why == f"Flux job f1 {what}"
+
+
+def test_a_queue_is_asked_about_where_a_job_could_start() -> None:
+    assert waits_for_a_queue(job("SCHED"), SETTLES_S)
+    assert not waits_for_a_queue(job("SCHED"), 1.0)
+    assert not waits_for_a_queue(job("SCHED", urgency=0), SETTLES_S)
+    assert not waits_for_a_queue(job("RUN"), SETTLES_S)
