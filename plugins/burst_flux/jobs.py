@@ -68,7 +68,7 @@ class JobException(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Job(msgspec.Struct, frozen=True):
+class FluxJob(msgspec.Struct, frozen=True):
     """One job, as flux-jobs(1) prints it in JSON."""
 
     jobid: str
@@ -90,7 +90,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    jobs: tuple[Job, ...]
+    jobs: tuple[FluxJob, ...]
 
 
 class _Children(msgspec.Struct, frozen=True):
@@ -122,14 +122,14 @@ class OtherFlux:
         self._uri = uri
         self._resolved = ""
 
-    def active(self) -> Sequence[Job]:
+    def active(self) -> Sequence[FluxJob]:
         """Return this user's jobs that are not over, the oldest first.
 
         Raises Transient or Refused, as all methods do.
         """
         return self._jobs()
 
-    def named(self, name: str) -> Sequence[Job]:
+    def named(self, name: str) -> Sequence[FluxJob]:
         """Return the jobs of that name: those that live, then those that are over."""
         return sorted(self._jobs("-a", f"--name={name}"), key=lambda job: job.over)
 
@@ -141,7 +141,7 @@ class OtherFlux:
         """
         self.ask("submit", "--quiet", *words, patterns=_SUBMIT)
 
-    def cancel(self, jobs: Sequence[Job]) -> None:
+    def cancel(self, jobs: Sequence[FluxJob]) -> None:
         """Cancel these jobs; none of them need exist any more."""
         # Flux sends SIGTERM again where one ends already, by which a broker that leaves
         # does not end.
@@ -198,7 +198,7 @@ class OtherFlux:
             self._resolved = said.strip()
         return self._resolved
 
-    def _jobs(self, *words: str) -> Sequence[Job]:
+    def _jobs(self, *words: str) -> Sequence[FluxJob]:
         said = self.ask("jobs", "--json", "--count=0", *words)
         try:
             found = from_json(said, _Listed).jobs

@@ -28,7 +28,7 @@ from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 from burst_flux import states
-from burst_flux.jobs import Job, OtherFlux, job_options
+from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.settings import FluxSettings
 
 # A follower leaves at the end of its lease. A broker that gets SIGTERM while it leaves
@@ -101,7 +101,7 @@ class FluxProvider:
     def observe(self) -> Sequence[BurstStatus]:
         """Return what has files, or a job that is not over."""
         self._home.check()
-        jobs: dict[str, Job] = {}
+        jobs: dict[str, FluxJob] = {}
         for job in self._flux.active():
             if job.name.startswith(self._prefix):
                 # The oldest: another one of this name waits until it has ended.
@@ -190,7 +190,7 @@ class FluxProvider:
     def _ids(self) -> Sequence[str]:
         return self._settings.uri, self._flux.ask("getattr", "local-uri").strip()
 
-    def _see(self, name: str, job: Job | None) -> JobSeen:
+    def _see(self, name: str, job: FluxJob | None) -> JobSeen:
         now = self._now()
         if job is not None:
             asked = states.waits_for_a_queue(job, now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from burst.kits.job_tasks import JobSeen
 from burst.provider import Failure, Phase
-from burst_flux.jobs import Job
+from burst_flux.jobs import FluxJob
 
 SETTLES_S = 60.0
 """So long must a job have waited until a stopped queue or a used-up limit counts as
@@ -25,19 +25,19 @@ _ENDED = {
 FORGOTTEN = JobSeen(Phase.FAILED, "its job is not known there any more")
 
 
-def waits_for_a_queue(job: Job, now: float) -> bool:
+def waits_for_a_queue(job: FluxJob, now: float) -> bool:
     """Return whether its queue is to be asked about: it has been waiting for long."""
     return job.state == "SCHED" and job.urgency > 0 and _is_late(job, now)
 
 
-def describe(job: Job, now: float, closed: str = "") -> JobSeen:
+def describe(job: FluxJob, now: float, closed: str = "") -> JobSeen:
     """Return what a job means. `closed` says why nothing starts in its queue."""
     phase, what, failure = _classify(job, now, closed)
     why = f"Flux job {job.jobid} {what}" if what else ""
     return JobSeen(phase, why, failure, now - job.t_run)
 
 
-def _classify(job: Job, now: float, closed: str) -> tuple[Phase, str, Failure]:
+def _classify(job: FluxJob, now: float, closed: str) -> tuple[Phase, str, Failure]:
     error = job.exception
     fatal = error.type if error.severity == 0 else ""
     if job.over or (job.state == "CLEANUP" and fatal not in ("", _CANCELED)):
@@ -59,7 +59,7 @@ def _classify(job: Job, now: float, closed: str) -> tuple[Phase, str, Failure]:
     return Phase.PENDING, what, Failure.OTHER
 
 
-def _pending(job: Job, closed: str) -> tuple[str, bool]:
+def _pending(job: FluxJob, closed: str) -> tuple[str, bool]:
     """Return what a job waits for, and whether that is want of capacity."""
     if "singleton" in job.dependencies:
         return "waits until an earlier job of this burst has ended", False
@@ -76,5 +76,5 @@ def _pending(job: Job, closed: str) -> tuple[str, bool]:
     return "waits for its priority", False
 
 
-def _is_late(job: Job, now: float) -> bool:
+def _is_late(job: FluxJob, now: float) -> bool:
     return now - job.t_submit >= SETTLES_S

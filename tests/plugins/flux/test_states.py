@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_flux.jobs import Job, JobException
+from burst_flux.jobs import FluxJob, JobException
 from burst_flux.states import SETTLES_S, describe, waits_for_a_queue
 
 from burst.provider import Failure, Phase
 
 
-def job(state: str, **fields: Any) -> Job:
-    return Job(jobid="f1", name="burst.o.p.b", state=state, t_submit=0.0, **fields)
+def job(state: str, **fields: Any) -> FluxJob:
+    return FluxJob(jobid="f1", name="burst.o.p.b", state=state, t_submit=0.0, **fields)
 
 
-def ended(state: str, kind: str, note: str = "", severity: int = 0) -> Job:
+def ended(state: str, kind: str, note: str = "", severity: int = 0) -> FluxJob:
     return job(state, exception=JobException(kind, severity, note))
 
 
@@ -45,7 +45,7 @@ STOPPED = "waits in a queue that is stopped"
         (ended("INACTIVE", "warning", "x", 1), Phase.FAILED, "has ended, as all"),
     ],
 )
-def test_each_state_is_told_in_words(given: Job, phase: Phase, what: str) -> None:
+def test_each_state_is_told_in_words(given: FluxJob, phase: Phase, what: str) -> None:
     seen = describe(given, 1.0)
     assert seen.phase is phase
     assert seen.failure is Failure.OTHER
@@ -68,7 +68,7 @@ def test_what_the_scheduler_refuses_is_refused(state: str) -> None:
     ],
 )
 def test_want_of_capacity_is_told_once_it_has_lasted(
-    given: Job, closed: str, what: str
+    given: FluxJob, closed: str, what: str
 ) -> None:
     assert describe(given, SETTLES_S - 1, closed).phase is Phase.PENDING
     seen = describe(given, SETTLES_S, closed)
