@@ -53,15 +53,19 @@ def flux_bindings() -> Any:
 
 @contextlib.contextmanager
 def flux_instance(
-    extra: Mapping[str, Any] | None = None, *options: str, further: int = 0
+    extra: Mapping[str, Any] | None = None,
+    *options: str,
+    further: int = 0,
+    address: str = "127.0.0.1",
 ) -> Iterator[FluxInstance]:
     """Yield a started instance; end it in any case.
 
     `extra` are tables added to the lead's configuration, `options` to its command.
     Beside the usual ranks there are `further` ones, of the hosts more-0, more-1, ...
+    Followers connect to that address of this host.
     """
     directory = Path(tempfile.mkdtemp(prefix="bf-", dir="/tmp"))
-    instance = FluxInstance(directory, extra or {}, options, further)
+    instance = FluxInstance(directory, extra or {}, options, further, address)
     try:
         instance.start()
         yield instance
@@ -81,7 +85,9 @@ class FluxInstance(LastingInstance, SharedInstance):
         extra: Mapping[str, Any],
         options: Sequence[str],
         further: int = 0,
+        address: str = "127.0.0.1",
     ) -> None:
+        self._address = address
         self.directory = directory
         self.uri = f"local://{directory}/lead-0/local"
         self.is_reusable = True
@@ -121,7 +127,7 @@ class FluxInstance(LastingInstance, SharedInstance):
     def _configure(self) -> None:
         own = {"path": str(self.directory / "R"), "noverify": True}
         own |= self._extra.get("resource", {})
-        bootstrap = _bootstrap(self.directory, self._hosts)
+        bootstrap = _bootstrap(self.directory, self._hosts, self._address)
         tables = {"bootstrap": bootstrap, **self._extra, "resource": own}
         (self.directory / "broker.toml").write_text(tomli_w.dumps(tables))
 
@@ -308,12 +314,12 @@ class FluxInstance(LastingInstance, SharedInstance):
         return True
 
 
-def _bootstrap(directory: Path, hosts: Sequence[str]) -> dict[str, Any]:
+def _bootstrap(directory: Path, hosts: Sequence[str], address: str) -> dict[str, Any]:
     return {
         "curve_cert": str(directory / "cert"),
         "default_port": free_port(),
-        "default_bind": "tcp://127.0.0.1:%p",
-        "default_connect": "tcp://127.0.0.1:%p",
+        "default_bind": f"tcp://{address}:%p",
+        "default_connect": f"tcp://{address}:%p",
         "hosts": [{"host": host} for host in hosts],
     }
 

@@ -108,7 +108,8 @@ def _run_with_docker(command: list[str]) -> int:
 _MONTH = {MONTH: str(MONTH_JOBS)}
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
-_PROGRAMS = (ROOT, "chromium", "ip", "prometheus", "promtool", "ssh", "sshd")
+_SSH = (ROOT, "ip", "ssh", "sshd")
+_PROGRAMS = (*_SSH, "chromium", "prometheus", "promtool")
 _MPI = ("mpicc.openmpi", "lmp")
 _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
@@ -117,7 +118,7 @@ _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_syste
 STAGES = (
     Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
-    Stage("flux", _run_here({}), ("flux",), workers=5),
+    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
     Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("multiuser", _run_here({}), _USERS),
     Stage("site", _run_here({}), _SITE, ("fluxion",)),
