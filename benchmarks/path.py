@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """From submission to start: a job that bursts, against the same brokers by hand.
 
-Ours: a burstable job, the daemon with its default settings, and `burst_local`.
+Ours: a burstable job, the daemon with its default settings, and a provider.
 By hand: a plain job; as soon as it is submitted, a script that has all files ready
 starts the same followers in the same way. Nothing is held, stored or released.
 
 Rounds of both take turns in one run, beside the same daemon, on real Flux where `flux`
-is on PATH, and on the embedded lead elsewhere.
+is on PATH, and on the embedded lead elsewhere. With Flux they are done for the provider
+`flux`, and with Slurm's programs for `slurm`, too.
 
     python benchmarks/path.py [--json] [--rounds 12]
 """
@@ -21,24 +22,21 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from burst_embedded import lead_client
-from burst_local import LocalProvider, launch
-from burst_local.burst_dirs import ProviderDirectory
 
+from benchmarks.hands import NODES, Hand, Place, local, slurm
+from benchmarks.hands import flux as other_flux
 from benchmarks.table import Goal, Measure, main_of
 from burst import flux
-from burst.errors import NotFound
-from burst.kits.broker import follower_config
 from burst.lead import Lead
 from burst.model.jobid import JobId
-from burst.provider import BurstSpec
-from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.embedded_instance import embedded_instance
 from tests.flux_instance import FLUX, flux_instance
+from tests.slurm.slurm_lab import missing
 from tests.support.waiting import wait_until
 
-NODES = 4
 DEADLINE_S = 60.0
+_GOAL = Goal("<=", 1.15)
 _TIMED = "timed"
 """Attribute of the jobs of both kinds: by it they are watched, in the same way."""
 
@@ -86,78 +84,52 @@ class Stand:
         return found
 
 
-class Hand:
-    """A person with a script, who starts followers when they submit a job."""
-
-    def __init__(self, lead: Lead, cli: CliHarness) -> None:
-        identity = lead.identity()
-        settings = LocalProvider.Settings(dir=str(cli.directory / "h"), cores=4)
-        self._provider = LocalProvider("hand", settings, identity.owner)
-        home = ProviderDirectory(cli.directory / "h", identity.owner, "hand")
-        self._spec = example_spec(identity, 0, "local", NODES)
-        self._place = home.burst(self._spec.burst_id)
-        self._home = home
-
-    def prepare(self) -> list[Callable[[], int]]:
-        """Write all files, and return what starts the followers."""
-        spec, place = self._spec, self._place
-        self._home.open()
-        place.make(spec, follower_config(spec.lead, spec.hosts, spec.ranks))
-        return [self._starter(spec, host) for host in spec.hosts]
-
-    def end(self) -> None:
-        """End the followers, and remove their files."""
-        wait_until(self._is_gone, "the followers to end")
-
-    def _starter(self, spec: BurstSpec, host: str) -> Callable[[], int]:
-        follower = self._place.follower(host)
-        command = launch.follower_command(FLUX or "flux")
-        argv = command(spec, host, self._place.config, follower.path)
-        tags = {
-            "BURST_OWNER": spec.owner,
-            "BURST_PROVIDER": "hand",
-            "BURST_ID": spec.burst_id,
-            "BURST_HOST": host,
-        }
-        return lambda: launch.start(argv, follower, tags, {})
-
-    def _is_gone(self) -> bool:
-        try:
-            self._provider.reap(self._spec.burst_id)
-        except NotFound:
-            return True
-        return False
-
-
 def measure(rounds: int) -> list[Measure]:
     """Run it all."""
+    places = {"local": local}
+    if FLUX:
+        places["flux"] = other_flux
+    if FLUX and not missing():
+        places["slurm"] = slurm
+    found: list[Measure] = []
+    for name, opened in places.items():
+        with opened() as place:
+            found += _measure(name, place, rounds)
+    return found
+
+
+def _measure(name: str, place: Place, rounds: int) -> list[Measure]:
     ours: list[float] = []
     by_hand: list[float] = []
-    with stand() as (stands, cli, hand):
+    with stand(name, place) as (stands, cli, hand):
         for _ in range(rounds):
             ours.append(burst(stands, cli))
             by_hand.append(start_by_hand(stands, hand))
     middle, other = statistics.median(ours), statistics.median(by_hand)
-    kind = "Flux" if FLUX else "the embedded lead (no flux on PATH)"
+    lead = "" if FLUX else " on the embedded lead (no flux on PATH)"
     return [
-        Measure(f"by the daemon on {kind}, p50", middle, "s"),
-        Measure("by hand, p50", other, "s"),
-        Measure("least by the daemon", min(ours), "s"),
-        Measure("least by hand", min(by_hand), "s"),
-        Measure("daemon against hand, p50", middle / other, "x", Goal("<=", 1.15)),
-        Measure("what the daemon adds, p50", (middle - other) * 1000, "ms"),
+        Measure(f"{name}: by the daemon{lead}, p50", middle, "s"),
+        Measure(f"{name}: by hand, p50", other, "s"),
+        Measure(f"{name}: least by the daemon", min(ours), "s"),
+        Measure(f"{name}: least by hand", min(by_hand), "s"),
+        Measure(f"{name}: daemon against hand, p50", middle / other, "x", _GOAL),
+        Measure(f"{name}: what the daemon adds, p50", (middle - other) * 1000, "ms"),
     ]
 
 
 @contextmanager
-def stand() -> Iterator[tuple[Stand, CliHarness, Hand]]:
+def stand(name: str, place: Place) -> Iterator[tuple[Stand, CliHarness, Hand]]:
     """Yield an instance with a daemon beside it."""
     begin = flux_instance if FLUX else embedded_instance
     connect = flux.connect if FLUX else lead_client.connect
     with begin() as instance, open_harness(instance) as cli:
-        cli.write(daemon={"cadence": "10s", "observe": "2s"}, deadlines={"idle": "0s"})
+        cli.write(
+            providers={name: place.table},
+            daemon={"cadence": "10s", "observe": "2s"},
+            deadlines={"idle": "0s"},
+        )
         with cli.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:
-            hand = Hand(lead, cli)
+            hand = place.hand(lead.identity())
             try:
                 yield Stand(instance, lead), cli, hand
             finally:

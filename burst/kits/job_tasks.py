@@ -129,9 +129,14 @@ class JobTasks:
             place=shlex.quote(str(self._place)),
         )
         with disk_errors(self._place, writing=True):
-            write_atomically(self.task, task.encode(), private=True)
             content = msgspec.json.encode(spec)
             write_atomically(self._place / "spec.json", content, private=True)
+            write_atomically(self.task, task.encode(), private=True)
+
+    def exist(self) -> bool:
+        """Return whether they were written: without them no job was submitted."""
+        with disk_errors(self._place):
+            return self.task.exists()
 
     def note_submission(self, number: str = "") -> None:
         """Write down that its job was submitted."""

@@ -86,17 +86,23 @@ class FluxProvider:
         left = time_limit(spec.lease_end, offer.lifetime, self._now())
         self._home.open()
         files = self._files(spec.burst_id)
+        is_new = not files.exist()
         files.write(spec, self._settings.flux, "FLUX_TASK_RANK")
         name = self._prefix + spec.burst_id
-        # One that ended is not submitted again, be it listed or forgotten. If the
-        # answer is lost, the job is found by its name at the next call.
-        known = self._flux.named(name)
-        if not known and files.submission() is None:
+        if is_new or not self._was_submitted(name, files):
             nodes, seconds = len(spec.hosts), math.ceil(left + _SPARE_S)
             self._check_nodes(offer.shape, nodes)
             options = job_options(self._settings, name, nodes, seconds)
             self._flux.submit(*options, f"--output={files.log}", "sh", str(files.task))
         files.note_submission()
+
+    def _was_submitted(self, name: str, files: JobTasks) -> bool:
+        """Return whether a job was submitted, which may be over.
+
+        If the answer was lost, the job is found by its name. One that ended is not
+        submitted again, be it listed or forgotten.
+        """
+        return bool(self._flux.named(name)) or files.submission() is not None
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return what has files, or a job that is not over."""

@@ -72,9 +72,9 @@ class SlurmProvider:
         check_spec(spec, offer)
         self._home.open()
         files = self._files(spec.burst_id)
+        is_new = not files.exist()
         files.write(spec, self._settings.flux, "SLURM_PROCID")
-        # One that ended is not submitted again, be it in Slurm's list or forgotten.
-        if self._slurm.jobs().get(spec.burst_id) or files.submission() is not None:
+        if not is_new and self._was_submitted(spec.burst_id, files):
             return
         options = job_options(
             self._settings,
@@ -83,9 +83,16 @@ class SlurmProvider:
             len(spec.hosts),
             minutes_of(self._settings, spec.lease_end, self._clock()),
         )
-        # If the answer is lost, the job is found by its name at the next call.
         number = self._slurm.submit(options, batch_script(files.task))
         files.note_submission(str(number or ""))
+
+    def _was_submitted(self, burst_id: BurstId, files: JobTasks) -> bool:
+        """Return whether a job was submitted, which may be over.
+
+        If the answer was lost, the job is found by its name. One that ended is not
+        submitted again, be it in Slurm's list or forgotten.
+        """
+        return burst_id in self._slurm.jobs() or files.submission() is not None
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return what has files, or a job that is not over."""

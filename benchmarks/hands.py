@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""Where followers come from in `benchmarks.path`, and how a person starts them there.
+
+Each place is the table of a provider, and a hand: with all files written before, it
+starts the followers of one burst in the way in which that provider does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import burst_flux.jobs
+import burst_slurm.job_options
+import msgspec
+from burst_local import LocalProvider, launch
+from burst_local.burst_dirs import ProviderDirectory
+
+from burst.errors import NotFound
+from burst.kits.broker import follower_config
+from burst.kits.job_tasks import JobTasks
+from burst.model.lead import LeadIdentity
+from burst.testing import example_spec
+from tests.flux_instance import FLUX
+from tests.plugins.flux.other_flux import OtherInstance, other_instance
+from tests.slurm.slurm_lab import SlurmLab
+from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
+
+NODES = 4
+_SOLD = {"cores": 4, "gpus": 1, "max_nodes": NODES}
+_LIMIT_S = 600
+_JOB = "hand"
+
+Start = Callable[[], object]
+
+
+class Hand(NamedTuple):
+    """A person with a script, who starts followers when they submit a job."""
+
+    prepare: Callable[[], Sequence[Start]]
+    """Writes all files, and returns what starts the followers."""
+    is_gone: Callable[[], bool]
+    """Ends the followers and removes their files; tells whether that is done."""
+
+    def end(self) -> None:
+        """Return once nothing is left."""
+        wait_until(self.is_gone, "the followers to end")
+
+
+class Place(NamedTuple):
+    """Where followers come from."""
+
+    table: Mapping[str, Any]
+    """Of the provider, in burst.toml."""
+    hand: Callable[[LeadIdentity], Hand]
+
+
+@contextmanager
+def local() -> Iterator[Place]:
+    """Yield this host."""
+    with tempfile.TemporaryDirectory() as path:
+        table = {"type": "local", "dir": f"{path}/p", "grace": "2s", **_SOLD}
+        yield Place(table, lambda identity: _local_hand(Path(path, "h"), identity))
+
+
+def _local_hand(base: Path, identity: LeadIdentity) -> Hand:
+    settings = LocalProvider.Settings(dir=str(base), cores=4)
+    provider = LocalProvider(_JOB, settings, identity.owner)
+    home = ProviderDirectory(base, identity.owner, _JOB)
+    spec = example_spec(identity, 0, "local", NODES)
+    place = home.burst(spec.burst_id)
+
+    def prepare() -> list[Start]:
+        home.open()
+        place.make(spec, follower_config(spec.lead, spec.hosts, spec.ranks))
+        return [starter(host) for host in spec.hosts]
+
+    def starter(host: str) -> Start:
+        follower = place.follower(host)
+        command = launch.follower_command(FLUX or "flux")
+        argv = command(spec, host, place.config, follower.path)
+        tags = {
+            "BURST_OWNER": spec.owner,
+            "BURST_PROVIDER": _JOB,
+            "BURST_ID": spec.burst_id,
+            "BURST_HOST": host,
+        }
+        return lambda: launch.start(argv, follower, tags, {})
+
+    def is_gone() -> bool:
+        try:
+            provider.reap(spec.burst_id)
+        except NotFound:
+            return True
+        return False
+
+    return Hand(prepare, is_gone)
+
+
+@contextmanager
+def slurm() -> Iterator[Place]:
+    """Yield a Slurm of its own, with four idle nodes that are this host."""
+    before = dict(os.environ)
+    with short_directory() as path, SlurmLab(path) as lab:
+        os.environ.update(lab.environment)
+        table = {"type": "slurm", "dir": str(lab.dir), "time": "10m", **_SOLD}
+        try:
+            yield Place(table, lambda identity: _slurm_hand(lab, identity))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _slurm_hand(lab: SlurmLab, identity: LeadIdentity) -> Hand:
+    spec = example_spec(identity, 0, "nodes", NODES)
+    files = JobTasks(lab.place / _JOB)
+    script = burst_slurm.job_options.batch_script(files.task)
+    settings = msgspec.structs.replace(lab.settings, gpus=1)
+    options = burst_slurm.job_options.job_options(
+        settings, _JOB, files.log, NODES, _LIMIT_S // 60
+    )
+
+    def prepare() -> list[Start]:
+        files.write(spec, FLUX, "SLURM_PROCID")
+        return [lambda: _run(["sbatch", *options], script)]
+
+    def is_gone() -> bool:
+        lab.slurm("scancel", f"--name={_JOB}")
+        return not lab.jobs() and _removed(files)
+
+    return Hand(prepare, is_gone)
+
+
+@contextmanager
+def flux() -> Iterator[Place]:
+    """Yield another Flux instance, with four idle nodes that are this host."""
+    with other_instance() as other:
+        table = {"type": "flux", "dir": str(other.files), "time": "10m", **_SOLD}
+        yield Place(
+            {**table, "uri": other.settings.uri},
+            lambda identity: _flux_hand(other, identity),
+        )
+
+
+def _flux_hand(other: OtherInstance, identity: LeadIdentity) -> Hand:
+    spec = example_spec(identity, 0, "nodes", NODES)
+    files = JobTasks(other.directory / _JOB)
+    settings = msgspec.structs.replace(other.settings, gpus=1)
+    options = burst_flux.jobs.job_options(settings, _JOB, NODES, _LIMIT_S)
+    command = ["submit", *options, f"--output={files.log}", "sh", str(files.task)]
+
+    def prepare() -> list[Start]:
+        files.write(spec, FLUX, "FLUX_TASK_RANK")
+        return [lambda: other.flux(*command)]
+
+    def is_gone() -> bool:
+        if other.jobs():
+            other.flux("cancel", "--all", "--states=PENDING,RUN")
+        return not other.jobs() and _removed(files)
+
+    return Hand(prepare, is_gone)
+
+
+def _removed(files: JobTasks) -> bool:
+    files.remove()
+    return True
+
+
+def _run(command: Sequence[str], given: str) -> None:
+    subprocess.run(command, input=given, text=True, check=True, capture_output=True)
