@@ -19,7 +19,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,12 @@ from burst.errors import SpecRefused
 from burst.kits import followers
 from burst.kits.atomic_file import write_atomically
 from burst.kits.join_errors import explain_log, main_lines, read_log
-from burst.kits.private_dir import disk_errors, is_safe_name, load_json
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    disk_errors,
+    is_safe_name,
+    load_json,
+)
 from burst.provider import (
     BurstId,
     BurstSpec,
@@ -36,6 +41,7 @@ from burst.provider import (
     Failure,
     FollowerStatus,
     Offer,
+    OwnedBurst,
     Phase,
 )
 
@@ -61,6 +67,7 @@ done
 echo "$status" > {place}/"$1".ended
 exit "$status"
 """
+_NAMED, _SPEC = "burst", "spec.json"
 _LABEL = re.compile(r"^ *(\d+): ?")
 _ENDED = ".ended"
 _LAST_LINES = 12
@@ -105,6 +112,38 @@ def time_limit(lease_end: float, longest: float, now: float) -> float:
     return min(left, longest)
 
 
+def job_prefix(owner: str, provider: str) -> str:
+    """Return how the names of a provider's jobs begin; a burst's id ends them."""
+    # Neither has a dot, so no two pairs share a prefix.
+    return f"{_NAMED}.{owner}.{provider}."
+
+
+def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
+    """Return the bursts of jobs that are named so, of all owners and providers.
+
+    `base` has the directories of all; what is there of a burst tells of its lease.
+    """
+    found = (name.split(".") for name in sorted(set(names)))
+    return [
+        OwnedBurst(
+            owner=owner,
+            provider=provider,
+            burst_id=BurstId(burst),
+            lease_end=_lease_end(base, owner, provider, burst),
+        )
+        for named, owner, provider, burst in (each for each in found if len(each) == 4)
+        if named == _NAMED and all(map(is_safe_name, (owner, provider, burst)))
+    ]
+
+
+def _lease_end(base: Path, owner: str, provider: str, burst: str) -> float:
+    home = PrivateDirectory(base, owner, provider)
+    home.check()
+    with disk_errors(home.path):
+        spec = load_json(home.path / burst / _SPEC, BurstSpec)
+    return spec.lease_end if spec else 0.0
+
+
 class JobTasks:
     """The files of one burst. Its methods raise Transient for errors of disks."""
 
@@ -130,7 +169,7 @@ class JobTasks:
         )
         with disk_errors(self._place, writing=True):
             content = msgspec.json.encode(spec)
-            write_atomically(self._place / "spec.json", content, private=True)
+            write_atomically(self._place / _SPEC, content, private=True)
             write_atomically(self.task, task.encode(), private=True)
 
     def exist(self) -> bool:
@@ -157,14 +196,9 @@ class JobTasks:
         """Remove all of it."""
         followers.remove(self._place)
 
-    def lease_end(self) -> float:
-        """Return that of the burst's spec; 0 if that is gone."""
-        spec = self._spec()
-        return spec.lease_end if spec else 0.0
-
     def _spec(self) -> BurstSpec | None:
         with disk_errors(self._place):
-            return load_json(self._place / "spec.json", BurstSpec)
+            return load_json(self._place / _SPEC, BurstSpec)
 
     def status(self, burst_id: BurstId, seen: JobSeen) -> BurstStatus:
         """Return the status of the burst, whose job is seen so."""

@@ -18,6 +18,8 @@ from burst.kits.job_tasks import (
     JobSeen,
     JobTasks,
     check_spec,
+    job_prefix,
+    owned_bursts,
     time_limit,
 )
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
@@ -53,8 +55,7 @@ class FluxProvider:
         """`limit`: seconds that a call of `flux` may take. `later`: of the clock."""
         self._settings = settings
         self._home = PrivateDirectory(Path(settings.dir), owner, name)
-        # Neither owner nor name has a dot, so no two pairs share a prefix.
-        self._prefix = f"burst.{owner}.{name}."
+        self._prefix = job_prefix(owner, name)
         self._flux = OtherFlux(settings.flux, settings.uri, limit)
         self._later = later
         self._holding = 0
@@ -137,22 +138,8 @@ class FluxProvider:
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return what has a job, of all owners; their files tell of leases."""
-        names = (job.name.split(".") for job in self._flux.active())
-        return [
-            OwnedBurst(
-                owner=name[1],
-                provider=name[2],
-                burst_id=BurstId(name[3]),
-                lease_end=self._lease_of(*name[1:]),
-            )
-            for name in names
-            if len(name) == 4 and name[0] == "burst" and all(map(is_safe_name, name))
-        ]
-
-    def _lease_of(self, owner: str, provider: str, burst: str) -> float:
-        home = PrivateDirectory(Path(self._settings.dir), owner, provider)
-        home.check()
-        return JobTasks(home.path / burst).lease_end()
+        names = (job.name for job in self._flux.active())
+        return owned_bursts(names, Path(self._settings.dir))
 
     def _check_nodes(self, shape: Shape, nodes: int) -> None:
         """Raise SpecRefused if the instance has fewer nodes of that shape."""

@@ -32,6 +32,7 @@ from burst_slurm.states import SlurmState, reason_of, state_of
 
 # A program of Slurm gives up after 10 s where no controller answers.
 _LIMIT_S = 25.0
+_MINE = ("--me", "--all", "--noheader")
 _FORMAT = "%i|%T|%S|%V|%r|%j"
 _LINE = re.compile(
     r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)\|(?P<submitted>[^|]*)"
@@ -119,7 +120,7 @@ class Slurm:
         Raises Transient if Slurm cannot tell.
         """
         found: dict[str, list[SlurmJob]] = {}
-        ask = ("--me", "--all", "--noheader", "--states=all", f"--format={_FORMAT}")
+        ask = (*_MINE, "--states=all", f"--format={_FORMAT}")
         for line in self._ask("squeue", *ask):
             match = _LINE.match(line)
             name = self._name.match(match["name"]) if match else None
@@ -128,6 +129,10 @@ class Slurm:
         for jobs in found.values():
             jobs.sort(key=_order)
         return found
+
+    def names(self) -> Sequence[str]:
+        """Return the names of this user's jobs that have not ended."""
+        return self._ask("squeue", *_MINE, "--format=%j")
 
     def submit(self, options: Sequence[str], script: str) -> int:
         """Submit a job; return its number, 0 if Slurm's answer does not tell it.

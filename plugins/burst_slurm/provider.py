@@ -13,13 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from burst.errors import NotFound
-from burst.kits.job_tasks import NOT_SUBMITTED, JobTasks, check_spec
+from burst.kits.job_tasks import (
+    NOT_SUBMITTED,
+    JobTasks,
+    check_spec,
+    job_prefix,
+    owned_bursts,
+)
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
 from burst_slurm.examine import examine
 from burst_slurm.job_options import batch_script, job_options, minutes_of
 from burst_slurm.jobs import Slurm, SlurmJob, describe
@@ -42,8 +48,7 @@ class SlurmProvider:
     ) -> None:
         self._settings = settings
         self._home = PrivateDirectory(Path(settings.dir), owner, name)
-        # Neither owner nor name has a dot, so no two pairs share a prefix.
-        self._prefix = f"burst.{owner}.{name}."
+        self._prefix = job_prefix(owner, name)
         self._slurm = Slurm(self._prefix, settings.cluster)
         self._clock = clock
         self._unlisted: dict[str, float] = {}
@@ -119,6 +124,10 @@ class SlurmProvider:
         with disk_errors(self._home.path):
             self._home.close()
         raise NotFound(f"no job and no file of {burst_id} is left")
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return what has a job, of all owners; their files tell of leases."""
+        return owned_bursts(self._slurm.names(), Path(self._settings.dir))
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check programs, partition, directory, and whether Slurm takes such jobs."""

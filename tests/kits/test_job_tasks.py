@@ -10,7 +10,14 @@ import msgspec
 import pytest
 
 from burst.errors import SpecRefused
-from burst.kits.job_tasks import JobSeen, JobTasks, check_spec, time_limit
+from burst.kits.job_tasks import (
+    JobSeen,
+    JobTasks,
+    check_spec,
+    job_prefix,
+    owned_bursts,
+    time_limit,
+)
 from burst.model.shape import Shape
 from burst.provider import BurstId, Failure, Offer, Phase
 from burst.testing import example_lead, example_spec
@@ -132,3 +139,25 @@ def test_a_burst_without_files_has_what_its_job_says(tmp_path: Path) -> None:
         (),
         "is ending",
     )
+
+
+def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
+    tmp_path: Path,
+) -> None:
+    spec = example_spec(example_lead(tmp_path), 0, "nodes")
+    spec = msgspec.structs.replace(spec, lease_end=7.0)
+    (tmp_path / "ann.far").mkdir(mode=0o700)
+    (tmp_path / "ann.far" / "burst-0-1").mkdir()
+    content = msgspec.json.encode(spec)
+    (tmp_path / "ann.far" / "burst-0-1" / "spec.json").write_bytes(content)
+    names = [
+        job_prefix("ann", "far") + "burst-0-1",
+        job_prefix("ann", "far") + "burst-0-1",
+        job_prefix("bob", "near") + "burst-0-2",
+        *("burst.bob.near", "burst.bob.near.a/b", "other.bob.near.c", "a banner"),
+    ]
+    found = owned_bursts(names, tmp_path)
+    assert [msgspec.structs.astuple(each) for each in found] == [
+        ("ann", "far", "burst-0-1", 7.0),
+        ("bob", "near", "burst-0-2", 0.0),
+    ]

@@ -71,7 +71,10 @@ class World:
         say(f"{number};cluster")
 
     def squeue(self, words: Sequence[str]) -> None:
-        """List all jobs, as `--format=%i|%T|%S|%V|%r|%j` does."""
+        """List all jobs, as `--format=%i|%T|%S|%V|%r|%j` does.
+
+        Without `--states=all` the names of those that have not ended.
+        """
         self.schedule()
         say(_BANNER)
         for line in _OTHERS:
@@ -81,6 +84,10 @@ class World:
         for job in found:
             said = [(job / name).read_text() for name in ("submitted", "name")]
             state, reason = self.state(job)
+            if "--states=all" not in words:
+                if state in _LIVE:
+                    say(said[1])
+                continue
             say("|".join((job.name, state, *said[:1], *said[:1], reason, said[1])))
 
     def scancel(self, words: Sequence[str]) -> None:
