@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -40,9 +43,22 @@ def check(name: str, target: Target) -> None:
             f"provider {name} has no program of a site's own to test",
             "burst doctor --probe tests whether its nodes reach the lead",
         )
-    found = made.check(lambda line: click.echo(line, err=True))
+    with _signals_as_ctrl_c():
+        found = made.check(lambda line: click.echo(line, err=True))
     print_findings(found)
     sys.exit(any(finding.level is Level.WRONG for finding in found))
+
+
+@contextmanager
+def _signals_as_ctrl_c() -> Iterator[None]:
+    """Have these signals raise KeyboardInterrupt: what was made is deleted first."""
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(each, signal.default_int_handler) for each in ends]
+    try:
+        yield
+    finally:
+        for each, handler in zip(ends, before, strict=True):
+            signal.signal(each, handler)
 
 
 def _make(settings: Settings, name: str) -> Provider:

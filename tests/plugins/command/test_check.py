@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ import tomli_w
 
 from burst.config import Seconds
 from burst.model.finding import Level
-from tests.cli.cli_harness import burst
+from tests.cli.cli_harness import BURST, burst
 from tests.plugins.command.played import PROGRAM, Site
 from tests.support.fluxlead import short_directory
+from tests.support.waiting import HANG_S, wait_until
 
 RULES = (
     "`list` does not list what was not begun",
@@ -175,3 +178,18 @@ def test_only_such_a_provider_is_tested(
     done = burst("provider", "check", name, "-c", settings_file(site, tmp_path))
     assert done.status == 1
     assert why in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_check_that_is_ended_deletes_what_it_has_made(
+    site: Site, tmp_path: Path, number: signal.Signals
+) -> None:
+    words = (BURST, "provider", "check", "site", "-c", settings_file(site, tmp_path))
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: bool(list(site.bursts.iterdir())), "it to begin the nodes")
+        process.send_signal(number)
+        _, said = process.communicate(timeout=HANG_S)
+    assert process.returncode == 1
+    assert said.splitlines()[-1] == "Aborted!"
+    assert not list(site.bursts.iterdir())
+    assert not list((site.path / "shared").iterdir())
