@@ -50,7 +50,7 @@ def test_a_file_has_budgets_and_prices(tmp_path):
         ({"budget": [3]}, "x: budget 1: expected a table; write [[budget]]"),
         (
             {"budget": [{}]},
-            "x: budget 1: table: Object missing required field limit",
+            "x: budget 1: Object missing required field limit",
         ),
         (
             {"budget": [{"limit": 1, "math": {}}]},

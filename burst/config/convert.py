@@ -53,7 +53,7 @@ class KeyProblem(ConfigError):
     """
 
     def __init__(self, where: str, key: str, problem: str, advice: str = "") -> None:
-        super().__init__(f"{where}: {key or 'table'}: {problem}", advice)
+        super().__init__(": ".join(filter(None, (where, key, problem))), advice)
         self.key = key
         self.problem = problem
 
