@@ -120,7 +120,7 @@ def test_a_file_is_read_with_units(tmp_path):
         ),
         (
             {"providers": {"a": {}}},
-            'x: providers.a.type: is missing; such as type = "local"',
+            "x: providers.a.type: is missing; name a type that is installed",
         ),
     ],
 )

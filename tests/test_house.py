@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
+from burst.provider_type import PROVIDERS
 from tests.stages import STAGES, files_of
 
 TOP = Path(__file__).parents[1]
@@ -25,6 +27,8 @@ class Module(NamedTuple):
     classes: list[str]
     decodes: list[str]
     """Calls of msgspec that decode a type which `burst.decode` has not prepared."""
+    compared: list[tuple[ast.AST, set[object]]]
+    """Comparisons and patterns of `match`, with the words in them."""
 
 
 def modules(*under: str) -> Iterator[tuple[Path, Module]]:
@@ -42,6 +46,7 @@ def read(path: Path) -> Module:
         [(n.module, alias.name) for n in froms if n.module for alias in n.names],
         [node.name for node in tree.body if isinstance(node, ast.ClassDef)],
         [ast.unparse(node) for node in ast.walk(tree) if decodes_unprepared(node)],
+        list(compared_words(tree)),
     )
 
 
@@ -77,6 +82,64 @@ def test_nothing_imports_a_test_module() -> None:
         if module.split(".")[-1].startswith("test_")
     ]
     assert tests == []
+
+
+_OTHER_WORDS = {
+    "isolated.kind in ('command', 'batch')": "kinds of isolated bursts",
+    "self.kind in ('job', 'command', 'batch')": "kinds of isolated bursts",
+    "Isolated(kind='command')": "kinds of isolated bursts",
+    "parts.scheme not in ('', 'local')": "schemes of Flux' URIs",
+    "command[:3] != ['flux', 'broker', '{{tmpdir}}/script']": "a program",
+    "'command' in snapshot.untold": "where notices go",
+    "'command' not in plugin": "a key of a kubeconfig",
+    "{'apiVersion', 'kind'} <= manifest.keys()": "keys of a manifest",
+    "key not in ('apiVersion', 'kind', 'metadata', 'spec')": "keys of a manifest",
+}
+"""What is compared with a word that is a provider's type too, and what it is there."""
+
+
+def words_of(node: ast.AST) -> set[object]:
+    """The constants in an operand, or in a tuple, set or list that it is."""
+    inside = getattr(node, "elts", [node])
+    return {each.value for each in inside if isinstance(each, ast.Constant)}
+
+
+def compared_words(tree: ast.AST) -> Iterator[tuple[ast.AST, set[object]]]:
+    """Each comparison and each pattern of `match`, and the words in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [words_of(side) for side in (node.left, *node.comparators)]
+            yield node, set().union(*sides)
+        elif isinstance(node, ast.match_case):
+            below = ast.walk(node.pattern)
+            yield node.pattern, set().union(*map(words_of, below))
+
+
+def test_no_type_of_providers_is_named_outside_its_package() -> None:
+    """What holds of one type is a fact that its `ProviderType` tells."""
+    types = {point.name for point in entry_points(group=PROVIDERS)}
+    assert len(types) >= 7
+    packages = [f"plugins/burst_{kind}" for kind in types]
+    found = {
+        ast.unparse(node): str(path)
+        for path, module in modules("burst", "plugins")
+        if not str(path).startswith(tuple(packages))
+        for node, words in module.compared
+        if words & types
+    }
+    unknown = {text: where for text, where in found.items() if text not in _OTHER_WORDS}
+    assert unknown == {}
+    assert found.keys() == _OTHER_WORDS.keys(), "take out what is compared no more"
+
+
+def test_a_comparison_with_a_type_is_found() -> None:
+    code = """
+if table.type == "x" or kind in {"none", "y"}: pass
+match kind:
+    case "z" | "w": pass
+"""
+    found = [words for _, words in compared_words(ast.parse(code))]
+    assert set().union(*found) >= {"x", "none", "y", "z", "w"}
 
 
 def test_a_public_class_name_is_defined_once() -> None:

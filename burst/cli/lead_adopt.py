@@ -18,9 +18,10 @@ from burst.config import IntakeSettings, Mode, load
 from burst.flux_setup.setup_files import check_flux_version
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
 from burst.lead_setup.lead_config import read_config
-from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.lead_plan import parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape
 from burst.lead_setup.system_lead import find_owner
+from burst.provider_type import DEFAULT
 
 _PATH = click.Path(path_type=Path)
 
@@ -37,10 +38,11 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option(
     "--provider",
-    default="local",
+    default=DEFAULT,
     show_default=True,
     metavar="TYPE",
-    help="Type of the provider to write into the settings.",
+    help="Type of the provider to write into the settings: none, or one that is"
+    " installed.",
 )
 @click.option(
     "--mode",
@@ -75,8 +77,7 @@ def adopt(
     restart.
     """
     check_flux_version(IntakeSettings(mode=mode))
-    name = "" if provider in {"local", "none"} else provider
-    shape = own_shape()
+    shape, name = own_shape(), slot_provider(provider)
     asked = AdoptRequest(
         config=directory,
         settings=settings.absolute(),
@@ -102,6 +103,8 @@ def adopt(
         click.echo(f"kept {path}")
     for line in found.unlike:
         click.echo(f"    {line}")
+    if found.fill_in:
+        click.echo(found.fill_in)
     click.echo("\nAs root:\n")
     for command in next_commands(asked):
         click.echo(f"    {shlex.join(command)}")

@@ -22,16 +22,18 @@ from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
 from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.init_lead import InitializedLead, init_lead
-from burst.lead_setup.lead_plan import LeadPlan, parse_slot
+from burst.lead_setup.lead_plan import LeadPlan, parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape, short_name
 from burst.lead_setup.system_lead import init_system_lead, root_commands, run_as_root
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
+from burst.provider_type import DEFAULT, provider_type
 
 # One large slot: several bursts can have parts of it, and one burst can have all of it.
 _DEFAULT_SLOTS = ("burst-0-[0-7]",)
 # Of a slot whose hosts join through one of them, one burst at a time has what it needs.
 _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
+_LOOPBACK = "127.0.0.1"
 
 
 @click.command(cls=GatewayCommand)
@@ -54,19 +56,20 @@ _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 )
 @click.option(
     "--address",
-    help="Address at which followers reach rank 0. Default: 127.0.0.1 for the local"
-    " provider and one own host, else the name of the first.",
+    help="Address at which followers reach rank 0. Default: 127.0.0.1 for followers"
+    " on the one own host, else the name of the first.",
 )
 @click.option("--port", type=int, default=8050, show_default=True)
 @gateway_option
 @click.option(
     "--provider",
-    default="local",
+    default=DEFAULT,
     show_default=True,
     metavar="TYPE",
-    help="Type of the provider to write into burst.toml: local, none, or one that is"
-    " installed, such as kube. What you have to fill in there is a comment. Its name is"
-    " a property of the slots, which are for bursts of it alone.",
+    help="Type of the provider to write into burst.toml: none, or one that is"
+    " installed. What you have to fill in there is told, and is a comment. Its name is"
+    f" a property of the slots, which are for bursts of it alone; with {DEFAULT} they"
+    " are for any.",
 )
 @click.option(
     "--mode",
@@ -137,11 +140,11 @@ def _plan(provider: str, options: Mapping[str, Any]) -> LeadPlan:
     address = options["address"]
     if address is None:
         first, *others = _expand(hosts)
-        address = first if others or provider != "local" else "127.0.0.1"
+        address = first if others or not provider_type(provider).own_host else _LOOPBACK
     gateways = options["gateways"]
     default = _DEFAULT_SLOTS if gateways is None else _DEFAULT_GATEWAY_SLOTS
-    name = "" if provider in {"local", "none"} else provider
-    slots = [parse_slot(text, shape, name) for text in options["slots"] or default]
+    name, texts = slot_provider(provider), options["slots"] or default
+    slots = [parse_slot(text, shape, name) for text in texts]
     return LeadPlan(
         hosts=hosts,
         shape=shape,
@@ -189,6 +192,8 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     }
     for path, what in notes.items():
         yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
+    if ready.fill_in:
+        yield ready.fill_in
     for path in ready.loaded:
         yield f"wrote {path}"
     if ready.scripts:

@@ -23,6 +23,7 @@ from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.ranks import parse_hostlist
+from burst.provider_type import DEFAULT
 from burst.runtime.burst_access import access_commands
 from burst.runtime.manual_burst import (
     ManualBurst,
@@ -53,7 +54,7 @@ _OPTIONS = (
         default="",
         shell_complete=complete_provider,
         help="Provider that makes it, by its name in the settings. Default: the type"
-        " whose flags are given below, else local.",
+        f" whose flags are given below, else {DEFAULT}.",
     ),
     click.option(
         "-N",
@@ -84,7 +85,7 @@ _OPTIONS = (
 def make_command(found: Iterable[EntryPoint] | None = None) -> click.Command:
     """Return the command with the flags of these providers, by default all installed.
 
-    `found` are entry points of the group `burst.run_burst_flags`.
+    `found` are entry points of the group `burst.provider_types`.
     """
     function = provider_flag_options(target_options(_run_burst), found)
     for option in reversed(_OPTIONS):
@@ -102,7 +103,7 @@ class _ManualBurst:
         self._target = target
         self._flags = flags
         self._wanted = wanted
-        self._provider = wanted["provider"] or flags.selected_type() or "local"
+        self._provider = wanted["provider"] or flags.selected_type() or DEFAULT
 
     def run(self) -> None:
         settings = self._settings()

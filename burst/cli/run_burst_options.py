@@ -13,7 +13,7 @@ import msgspec
 
 from burst.config import ProviderTable
 from burst.errors import ConfigError
-from burst.run_burst_flags import GROUP, ProviderFlag, RunBurstFlags
+from burst.provider_type import GROUP, ProviderFlag, ProviderType, load_type
 
 
 class GivenFlags(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class GivenFlags(msgspec.Struct, frozen=True):
 
     values: Mapping[str, str]
     """By flag name."""
-    types: Mapping[str, RunBurstFlags]
+    types: Mapping[str, ProviderType]
 
     def selected_type(self) -> str:
         """Return the type of provider that the flags name; empty if none does."""
@@ -88,19 +88,18 @@ def provider_flag_options(
     return command
 
 
-def _load(point: EntryPoint) -> RunBurstFlags | None:
+def _load(point: EntryPoint) -> ProviderType | None:
     try:
-        flags: RunBurstFlags = point.load()
-    except (ImportError, AttributeError) as error:
+        return load_type(point)
+    except ConfigError as error:
         # Other providers' flags must not be lost because of one package's mistake.
         click.echo(
             f"flags of provider type {point.name} are left out: {error}", err=True
         )
         return None
-    return flags
 
 
-def _ignored(brought: RunBurstFlags) -> list[ProviderFlag]:
+def _ignored(brought: ProviderType) -> list[ProviderFlag]:
     return [flag for flag in brought.flags if flag.ignored]
 
 

@@ -38,6 +38,7 @@ from burst.flux_setup.site_tables import (
     site_files,
     site_tables,
 )
+from burst.provider_type import provider_type
 from burst.runtime.connect import is_flux
 
 _LOCAL_QUEUE = "batch"
@@ -136,7 +137,8 @@ def _choice(
         check_intake(instance.config, instance, intake)
     site = _site(places, files, instance)
     check_names(site, intake)
-    has_local = any(table.type == "local" for table in settings.providers.values())
+    tables = settings.providers.values()
+    on_own_host = any(provider_type(table.type).own_host for table in tables)
     return IntakeChoice(
         intake=intake,
         policy=policy,
@@ -144,7 +146,7 @@ def _choice(
         local_queue="" if site.queues else _LOCAL_QUEUE,
         plugins=site.plugins,
         limits=site.default_limits,
-        verify=site.verify if has_local else {},
+        verify=site.verify if on_own_host else {},
     )
 
 

@@ -248,7 +248,7 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
     known = (*own, *ProviderTable.retired)
     common = {key: table[key] for key in known if key in table}
     if "type" not in common:
-        raise ConfigError(f"{where}.type: is missing", 'such as type = "local"')
+        raise ConfigError(f"{where}.type: is missing", "name a type that is installed")
     parsed = convert(ProviderTable, common, where)
     rest = {key: value for key, value in table.items() if key not in common}
     return msgspec.structs.replace(parsed, options=rest)

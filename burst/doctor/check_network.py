@@ -12,6 +12,7 @@ from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.ranks import format_hostlist, format_idset
+from burst.provider_type import provider_type
 
 _WHERE = "set address and port under [lead] to where followers reach it"
 _OPEN = (
@@ -87,7 +88,7 @@ def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
     elsewhere = sorted(
         name
         for name, table in settings.providers.items()
-        if table.enabled and table.type != "local"
+        if table.enabled and not provider_type(table.type).own_host
     )
     if elsewhere and is_loopback(urlsplit(str(facts.endpoint)).hostname or ""):
         found.append(

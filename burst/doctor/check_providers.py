@@ -11,6 +11,7 @@ from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Offer
+from burst.provider_type import installed_types
 
 _DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
 
@@ -87,7 +88,8 @@ def check_offers(
         return [
             wrong(
                 "no provider is configured, so no burst can be made",
-                'add a table such as [providers.local] with type = "local"',
+                "add a table [providers.NAME] with one of the types"
+                f" {', '.join(installed_types())}",
             )
         ]
     if not offers or not slots:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from burst.config import Settings
-from burst.flux_setup.site_tables import verify_for_local
+from burst.flux_setup.site_tables import verify_without_names
 from burst.model.finding import Finding, note, wrong
+from burst.provider_type import provider_type
 
 
 def _ignores_names_alone(verify: Any) -> bool:
@@ -25,13 +26,17 @@ def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[F
     (flux-config-resource(5), `verify`).
     """
     table = config.get("resource", {})
-    types = {each.type for each in settings.providers.values() if each.enabled}
-    needed = verify_for_local(config)
-    if "local" in types and needed:
+    here = ", ".join(
+        name
+        for name, each in settings.providers.items()
+        if each.enabled and provider_type(each.type).own_host
+    )
+    needed = verify_without_names(config)
+    if here and needed:
         keys = ", ".join(f'{name} = "{mode}"' for name, mode in needed.items())
         yield wrong(
             "Flux compares the names of hosts with [resource], so it drains followers"
-            " of provider local, which are on a host of another name",
+            f" of provider {here}, which are on a host of another name",
             f"`burst setup` writes [resource.verify] {keys}; or write it yourself; then"
             " restart the lead",
         )
@@ -41,10 +46,10 @@ def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[F
             "Flux compares no names of hosts with [resource] ([resource.verify]"
             ' hostname = "ignore"), so that it would not drain an own node that has'
             " another's name",
-            f"followers of provider local need it; once there are none, {again}"
-            if "local" in types
-            else f"no provider local needs it any more: {again}, unless the site wrote"
-            " it for itself",
+            f"followers of provider {here} need it; once there are none, {again}"
+            if here
+            else f"no provider needs it any more: {again}, unless the site wrote it for"
+            " itself",
         )
     if table.get("config") and table.get("path"):
         yield note(

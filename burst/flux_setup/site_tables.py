@@ -34,7 +34,7 @@ class SiteTables(msgspec.Struct, frozen=True, kw_only=True):
     """That of jobs which name none."""
     verify: Mapping[str, str] = {}
     """What `[resource.verify]` needs so that Flux does not drain followers on a host of
-    another name, as those of provider `local` are; empty for nothing."""
+    another name, as those on the lead's own host are; empty for nothing."""
 
     @property
     def default_limits(self) -> Mapping[str, Any]:
@@ -55,11 +55,11 @@ def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTable
         queues=queues,
         plugins=tuple(str(p) for p in listed if os.path.basename(str(p)) != NAME),
         default_queue=default if default in queues else "",
-        verify=ours.get("resource", {}).get("verify") or verify_for_local(config),
+        verify=ours.get("resource", {}).get("verify") or verify_without_names(config),
     )
 
 
-def verify_for_local(config: Mapping[str, Any]) -> dict[str, str]:
+def verify_without_names(config: Mapping[str, Any]) -> dict[str, str]:
     """Return `[resource.verify]` by which Flux does not compare the names of hosts.
 
     All else is compared as before (flux-config-resource(5), `parse_verify_config` in

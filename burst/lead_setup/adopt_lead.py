@@ -26,6 +26,7 @@ from burst.lead_setup.init_lead import intake_text, settings_text
 from burst.lead_setup.lead_config import read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
+    NO_PROVIDER,
     HostGroup,
     LeadPlan,
     PlannedSlot,
@@ -33,11 +34,13 @@ from burst.lead_setup.lead_plan import (
     resolve_slots,
 )
 from burst.lead_setup.lead_resources import declared_resources
+from burst.lead_setup.provider_table import tell_to_fill_in
 from burst.lead_setup.site_files import replace_files
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
 from burst.model.ranks import format_hostlist
+from burst.provider_type import provider_type
 
 
 class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +67,8 @@ class AdoptedLead(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[Path, ...]
     unlike: tuple[str, ...] = ()
     """What files that were kept have otherwise than it was asked for."""
+    fill_in: str = ""
+    """Says what has to be filled in in the settings; empty for nothing."""
 
 
 def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
@@ -117,6 +122,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         written=written,
         kept=(asked.settings,) if there else (),
         unlike=unlike,
+        fill_in="" if there else tell_to_fill_in(asked.settings, asked.provider, text),
     )
 
 
@@ -159,11 +165,10 @@ def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
 ) -> dict[Path, str]:
     """Return the unit, and this text as settings unless there are some."""
-    # Local followers start guests' jobs by the IMP, as children of the daemon.
-    is_local = "local" in _types(there) if there else False
-    provider = "local" if is_local else asked.provider
+    types = {asked.provider, *(_types(there) if there else ())}
+    here = any(provider_type(kind).own_host for kind in types)
     texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
-    unit = daemon_unit(asked.places, asked.settings, provider)
+    unit = daemon_unit(asked.places, asked.settings, has_followers=here)
     return {**texts, asked.settings.with_name(DAEMON_UNIT): unit}
 
 
@@ -191,7 +196,7 @@ def _unlike(settings: Settings, asked: AdoptRequest) -> Iterator[str]:
     mode, kind = settings.intake.mode, asked.provider
     if mode != asked.mode:
         yield f'[intake] mode is "{mode}" there; write "{asked.mode}", or give --mode'
-    if kind != "none" and kind not in _types(settings):
+    if kind != NO_PROVIDER and kind not in _types(settings):
         yield f"it has no provider of type {kind}; add one, or give --provider"
 
 

@@ -18,11 +18,12 @@ from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.intake_files import install_with_daemon
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
-from burst.lead_setup.provider_table import provider_table
+from burst.lead_setup.provider_table import provider_table, tell_to_fill_in
 from burst.lead_setup.start_files import StartFiles, write_start_files
 from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
+from burst.provider_type import TableRequest, provider_type
 
 # Variables that Flux commands of users need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
@@ -62,6 +63,8 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     """All declared hosts, in the order of their ranks."""
     fingerprint: str
     """Of the certificate."""
+    fill_in: str = ""
+    """Says what has to be filled in in burst.toml; empty for nothing."""
     loaded: tuple[Path, ...] = ()
     """Files below `flux` in the directory, for Flux and for systemd."""
     environment: Mapping[str, str] = {}
@@ -115,6 +118,7 @@ def init_lead(
         own=plan.hosts,
         hosts=format_hostlist(name for group in groups for name in group.names),
         fingerprint=certificate.read(files.certificate).fingerprint,
+        fill_in="" if settings in kept else tell_to_fill_in(settings, provider, text),
         loaded=_installed(directory / "flux") if choice else (),
         environment=environment,
         scripts=scripts,
@@ -136,10 +140,10 @@ def _installed(own: Path) -> tuple[Path, ...]:
 
 def _refuse(plan: LeadPlan, provider: str, there: Path | None) -> None:
     """Raise ConfigError for a plan that cannot work, or if `there` exists."""
-    if provider == "local" and plan.gateways:
+    if plan.gateways and provider_type(provider).own_host:
         raise ConfigError(
-            "followers of the local provider have no addresses of their own, so none"
-            " can be a gateway",
+            f"followers of type {provider} have no addresses of their own, so none can"
+            " be a gateway",
             "leave --gateways out, or say --provider none",
         )
     if there and there.exists():
@@ -163,8 +167,9 @@ def settings_text(
 ) -> str:
     """Return burst.toml for a lead with these own hosts and slots.
 
-    `path` is where it will be, and `provider` its type; `place` is as for
-    `provider_table`. Raises ConfigError.
+    `path` is where it will be, `provider` the type of its provider, and `place` the
+    directory that the daemon's unit makes for followers on its host. Raises
+    ConfigError.
     """
     own, *slots = groups
     names = [slot.names for slot in slots]
@@ -174,11 +179,12 @@ def settings_text(
         max(slot.shape.cores for slot in slots), max(slot.shape.gpus for slot in slots)
     )
     sizes = [len(slot.names) for slot in slots]
+    wanted = TableRequest(shape=shape, nodes=max(sizes), total=sum(sizes), place=place)
     return _SETTINGS.format(
         path=path,
         address=plan.address,
         port=plan.port,
         # Only where their names do not tell: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
-        provider=provider_table(provider, shape, max(sizes), sum(sizes), place),
+        provider=provider_table(provider, wanted),
     )

@@ -23,6 +23,7 @@ from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
 from burst.kits.broker import check_socket
 from burst.lead_setup.lead_plan import (
+    OWN_PROPERTY,
     HostGroup,
     LeadPlan,
     bind_uri,
@@ -193,7 +194,7 @@ def _resources(
         if own and not rank:
             entries = zip(map(str, ranks), own, strict=True)
             each = [ResourceGroup(number, children) for number, children in entries]
-            found = found.with_ranks(each, group.names, ["local"])
+            found = found.with_ranks(each, group.names, [OWN_PROPERTY])
         else:
             found = with_group(found, group, ranks)
         rank = ranks.stop
@@ -213,13 +214,13 @@ def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> Resour
             "make R without it, as Fluxion makes a graph of R itself; then run this"
             " again",
         )
-    names = slot_properties(group) if ranks.start else ["local"]
+    names = slot_properties(group) if ranks.start else [OWN_PROPERTY]
     return resources.with_ranks([group_of(ranks, group.shape)], group.names, names)
 
 
 def slot_properties(group: HostGroup) -> list[str]:
     """Return the properties of the ranks of a slot."""
-    # A slot that is called local must not pass for the lead's own nodes.
-    slot = group.slot if group.slot != "local" else LENT
+    # A slot of that name must not pass for the lead's own nodes.
+    slot = group.slot if group.slot != OWN_PROPERTY else LENT
     lent = (LENT, slot, *([group.provider] if group.provider else []))
     return list(dict.fromkeys(lent))

@@ -15,6 +15,10 @@ from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
 
 DEFAULT_PORT = 8050
+OWN_PROPERTY = "local"
+"""The property of the lead's own ranks."""
+NO_PROVIDER = "none"
+"""What is asked for in place of a type of providers where none is wanted."""
 _NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
 _REACH = "give the name or address at which followers will reach the lead"
 
@@ -117,9 +121,9 @@ def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
     if counts:
         cores, gpus = (int(count) for count in (*counts, "0")[:2])
         shape = Shape(cores, gpus)
-    if provider == "local":
+    if provider == OWN_PROPERTY:
         raise ConfigError(
-            "ranks with the property local are the lead's own",
+            f"ranks with the property {OWN_PROPERTY} are the lead's own",
             "leave the provider out: the slot is for any, or give it another name",
         )
     if not re.fullmatch("[A-Za-z0-9._-]*", provider):
@@ -127,6 +131,14 @@ def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
             f"not a provider's name: {provider!r}", "use letters, digits, dots, dashes"
         )
     return PlannedSlot(hosts=hosts, shape=shape, provider=provider)
+
+
+def slot_provider(kind: str) -> str:
+    """Return the provider that slots are for where `kind` is asked for; empty for any.
+
+    A provider that is named as own ranks' property cannot have slots of its own.
+    """
+    return "" if kind in {OWN_PROPERTY, NO_PROVIDER} else kind
 
 
 def uri_host(address: str) -> str:

@@ -3,56 +3,61 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 from burst.errors import ConfigError
-from burst.model.shape import Shape
-from burst.run_burst_flags import GROUP, TableTemplate
+from burst.lead_setup.lead_plan import NO_PROVIDER
+from burst.provider_type import TableRequest, installed_types, provider_type
 
-_LOCAL = """\
-[providers.local]
-# Followers are processes on the lead's own host.
-type = "local"
-{place}# The most followers of all bursts together.
-max_nodes = {nodes}
-# What each follower offers. All followers share the cores of this host.
-cores = {cores}
-gpus = {gpus}
-"""
-_PLACE = """\
-# Made by burst.service: no other user can make it first, as in /tmp.
-dir = "{place}"
-"""
 _NONE = """\
 # Set up a provider here. Without one, no burst can be made.
 # [providers.NAME]
-# type = "local"
+# type = "TYPE"
 """
+_KEY = re.compile(r"# ([a-z_]+) = ")
 
 
-def provider_table(
-    kind: str, shape: Shape, largest: int, nodes: int, place: str = ""
-) -> str:
-    """Return the table of a type of provider: `local`, `none`, or one installed.
+def provider_table(kind: str, wanted: TableRequest) -> str:
+    """Return the table of an installed type of provider, or of `none`.
 
-    `shape` is the most that a slot's nodes have, `largest` the size of the largest slot
-    and `nodes` that of all. `place` is the directory of local followers that the
-    daemon's unit makes; empty for the provider's own default. Raises ConfigError.
+    Raises ConfigError.
     """
-    if kind == "none":
+    if kind == NO_PROVIDER:
         return _NONE
-    if kind == "local":
-        return _LOCAL.format(
-            nodes=nodes,
-            cores=shape.cores,
-            gpus=shape.gpus,
-            place=_PLACE.format(place=place) if place else "",
-        )
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    made = points[kind].load() if kind in points else None
-    if not isinstance(made, TableTemplate):
+    known = installed_types()
+    if kind not in known:
         raise ConfigError(
-            f"there is no table for a provider of type {kind}",
-            "there are " + ", ".join(sorted({"local", "none", *points})),
+            f"there is no provider of type {kind}",
+            "there are " + ", ".join(sorted({NO_PROVIDER, *known})),
         )
-    return made.table_template(kind, shape, largest)
+    text = provider_type(kind).table_template(wanted)
+    if not text:
+        raise ConfigError(
+            f"providers of type {kind} bring no table",
+            f"say --provider {NO_PROVIDER}, and write it by hand",
+        )
+    return text
+
+
+def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:
+    """Return a line that says what a person has to fill in; empty for nothing.
+
+    `text` is what was written to `settings`, see `ProviderType.table_template`.
+    """
+    keys = ", ".join(_keys_to_fill_in(text))
+    return f"fill in {keys} of [providers.{kind}] in {settings}" if keys else ""
+
+
+def _keys_to_fill_in(text: str) -> Iterator[str]:
+    asked = listed = False
+    for line in text.splitlines():
+        key = _KEY.match(line)
+        if line.startswith("# Fill in"):
+            asked, listed = True, False
+        elif asked and key:
+            listed = True
+            yield key[1]
+        elif listed or not line.startswith("#"):
+            asked = listed = False

@@ -15,6 +15,7 @@ from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import LeadExtras
 from burst.lead_setup.security_files import SecurityPlan, plan_security
 from burst.lead_setup.system_units import SystemPlaces, broker_unit, daemon_unit
+from burst.provider_type import provider_type
 
 BROKER_UNIT, DAEMON_UNIT = "flux.service", "burst.service"
 _QUEUES = "start-queues"
@@ -62,7 +63,12 @@ def install_system(directory: Path, choice: SystemChoice) -> LeadExtras:
     for target, text in choice.security.wanted.items():
         more[staged_name(target)] = text
     settings = directory / "burst.toml"
-    more[DAEMON_UNIT] = daemon_unit(places, settings, choice.provider, before)
+    more[DAEMON_UNIT] = daemon_unit(
+        places,
+        settings,
+        before,
+        has_followers=provider_type(choice.provider).own_host,
+    )
     extra = install_intake(directory, choice, more)
     broker = [choice.install.flux, "broker", f"--config-path={directory}/broker.toml"]
     if not choice.own[1:]:

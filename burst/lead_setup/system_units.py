@@ -90,9 +90,9 @@ RestartForceExitStatus=SIGHUP
 [Install]
 WantedBy=flux.service
 """
-_LOCAL_RIGHTS = """\
-# Followers of provider local are in this unit's control group, and outlive the daemon,
-# as their directories do.
+_FOLLOWERS_RIGHTS = """\
+# Followers on this host are in this unit's control group, and outlive the daemon, as
+# their directories do.
 KillMode=process
 RuntimeDirectory={followers}
 RuntimeDirectoryMode=0711
@@ -102,13 +102,14 @@ RuntimeDirectoryPreserve=yes
 Delegate=yes
 # They are children of the daemon and start users' jobs by the IMP, which is setuid: so
 # the daemon may not give up privileges here, and jobs see the files as users do. With
-# any other provider the unit takes away what the daemon does not use.
+# followers elsewhere alone the unit takes away what the daemon does not use.
 NoNewPrivileges=no
 """
 _FEW_RIGHTS = """\
 # The daemon uses sockets, and writes its ledger in the lead's state directory. If it
-# has to write elsewhere ([daemon] archive, record, alive; a cloud's token cache), say
-# `systemctl edit burst`, and there [Service] and ReadWritePaths=DIRECTORY.
+# has to write elsewhere (dir of a provider; [daemon] archive, record, alive; a cloud's
+# token cache), say `systemctl edit burst`, and there [Service] and
+# ReadWritePaths=DIRECTORY.
 UMask=0077
 NoNewPrivileges=yes
 CapabilityBoundingSet=
@@ -142,7 +143,7 @@ class SystemPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def followers(self) -> Path:
-        """Where local followers have their directories; the daemon's unit makes it."""
+        """Where followers on this host have theirs; burst.service makes it."""
         return _RUN / "burst" / self.user
 
 
@@ -178,16 +179,22 @@ def broker_unit(
 
 
 def daemon_unit(
-    places: SystemPlaces, settings: Path, provider: str, before: Path | None = None
+    places: SystemPlaces,
+    settings: Path,
+    before: Path | None = None,
+    *,
+    has_followers: bool,
 ) -> str:
-    """Return the unit of the daemon, with as few rights as this type of provider needs.
+    """Return the unit of the daemon, with as few rights as it needs.
 
-    `settings` is burst.toml. `before` is a program to run ahead of the daemon.
+    `settings` is burst.toml, `before` a program to run ahead of the daemon.
+    `has_followers` tells whether it starts followers on its host
+    (`ProviderType.own_host`).
     """
     daemon = own_command("daemon", "-c", str(settings))
-    if provider == "local":
+    if has_followers:
         where = places.followers.relative_to(_RUN)
-        rights = _LOCAL_RIGHTS.format(followers=_quote(str(where)))
+        rights = _FOLLOWERS_RIGHTS.format(followers=_quote(str(where)))
     else:
         rights = _FEW_RIGHTS.format(state=_quote(str(places.state)))
     return _DAEMON.format(

@@ -13,8 +13,8 @@ from burst import log
 from burst.config import ProviderTable, Settings, convert
 from burst.errors import BurstError, ConfigError
 from burst.provider import Imaged, Modal, Provider
+from burst.provider_type import PROVIDERS
 
-GROUP = "burst.providers"
 IMAGE = "image"
 """What a provider is able to, whose bursts may have images of their own."""
 _METHODS = ("offers", "provision", "observe", "reap")
@@ -66,7 +66,7 @@ def abilities_by_settings(
 
 
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
-    points = entry_points(group=GROUP) if found is None else found
+    points = entry_points(group=PROVIDERS) if found is None else found
     return {point.name: point for point in points}
 
 

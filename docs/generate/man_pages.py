@@ -36,7 +36,7 @@ def man_pages() -> dict[str, str]:
 def _run_burst() -> click.Command:
     """Return run-burst with the flags of our own providers, whatever is installed."""
     points = distribution(_PACKAGE).entry_points
-    return make_command(points.select(group="burst.run_burst_flags"))
+    return make_command(points.select(group="burst.provider_types"))
 
 
 def _contexts(

@@ -13,8 +13,8 @@ __all__ = ["GkeProvider", "GkeSettings"]
 
 
 def __getattr__(name: str) -> Any:
-    # `run-burst --help` imports `burst_gke.run_burst_flags` only. Google's SDK takes a
-    # second to import, and need not be installed for that.
+    # Commands import `burst_gke.provider_type` only. Google's SDK takes a second to
+    # import, and need not be installed for that.
     if name == "GkeProvider":
         from burst_gke.provider import GkeProvider  # noqa: PLC0415
 

@@ -13,14 +13,14 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from burst_gke.run_burst_flags import GkeFlags
+from burst_gke.provider_type import GkeType
 from click.testing import CliRunner
 
 from burst.cli.run_burst import make_command
 from burst.errors import BurstError
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods.diagnose.own_image import OwnImage, find_own_image, read_own_image
-from burst.run_burst_flags import GROUP
+from burst.provider_type import GROUP
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.embedded_instance import (
     EmbeddedInstance,
@@ -55,7 +55,7 @@ def lead_image() -> OwnImage:
         return read_own_image(cluster, "flux-operator", "flux-sample-0")
 
 
-FLAGS = GkeFlags(lead_image)
+FLAGS = GkeType(lead_image)
 COMMAND = make_command([EntryPoint("gke", f"{__name__}:FLAGS", GROUP)])
 
 

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.config import ProviderTable
 from burst.errors import ConfigError
-from burst.kits.pod_run_burst_flags import PodFlags
+from burst.kits.pod_type import PodType
 from burst.kits.pods.diagnose.own_image import OwnImage
-from burst.run_burst_flags import GROUP, ProviderFlag
+from burst.provider_type import GROUP, ProviderFlag, ProviderType
 
 
-class RackFlags:
+class RackType(ProviderType):
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("rack", "Where it stands.", selects=True),
         ProviderFlag("color", "Of no use.", ignored=True),
@@ -39,9 +39,9 @@ class RackFlags:
         return [f"the rack is {given['rack']} of {options['dir']}"]
 
 
-FLAGS = RackFlags()
-POINT = EntryPoint("rack", f"{__name__}:FLAGS", GROUP)
-GONE = EntryPoint("gone", "no_such_package:FLAGS", GROUP)
+TYPE = RackType()
+POINT = EntryPoint("rack", f"{__name__}:TYPE", GROUP)
+GONE = EntryPoint("gone", "no_such_package:TYPE", GROUP)
 
 
 def run(*words: str, points: Sequence[EntryPoint] = (POINT,)) -> GivenFlags:
@@ -82,38 +82,42 @@ def test_a_package_that_cannot_be_imported_keeps_nobody_from_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run("--rack", "r7", points=(GONE, POINT)).selected_type() == "rack"
-    assert "type gone are left out: No module named" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "flags of provider type gone are left out: " in told
+    assert "cannot be imported: No module named" in told
 
 
 def test_pods(tmp_path: Path) -> None:
     given = {"image": "x", "flux-operator-yaml": str(tmp_path / "o.yaml")}
-    assert PodFlags().options(given, {"namespace": "n"}, 2) == {
+    assert PodType().options(given, {"namespace": "n"}, 2) == {
         "namespace": "n",
         "image": "x",
         "form": "operator",
         "operator_yaml": str(tmp_path / "o.yaml"),
     }
-    assert PodFlags().notes({}, {}) == []
+    assert PodType().notes({}, {}) == []
     key = {"image": "x", "munge-key": str(tmp_path / "munge.key")}
-    made = PodFlags().options(key, {}, 2)
+    made = PodType().options(key, {}, 2)
     assert made == {"image": "x", "munge_key": str(tmp_path / "munge.key")}
-    (said,) = PodFlags().notes(key, made)
+    (said,) = PodType().notes(key, made)
     assert "goes into the burst's Secret, and a munged of the image" in said
 
 
 def test_pods_run_the_image_of_the_leads_own_by_default() -> None:
     plain, viewed = OwnImage("lead:1"), OwnImage("lead:1", "view:2")
-    made = PodFlags(lambda: plain).options({}, {}, 2)
+    made = PodType(lambda: plain).options({}, {}, 2)
     assert made == {"image": "lead:1"}
-    (said,) = PodFlags(lambda: plain).notes({}, made)
+    (said,) = PodType(lambda: plain).notes({}, made)
     assert "followers run image lead:1; --image says another" in said
-    assert PodFlags(lambda: plain).options({}, {"image": "x"}, 2) == {"image": "x"}
-    found = PodFlags(lambda: viewed).options({}, {}, 2)
+    assert PodType(lambda: plain).options({}, {"image": "x"}, 2) == {"image": "x"}
+    found = PodType(lambda: viewed).options({}, {}, 2)
     assert found == {"image": "lead:1", "view": "view:2"}
 
 
 def test_no_sdk_is_imported_for_them() -> None:
-    code = "import burst_gke.run_burst_flags, burst.kits.pod_run_burst_flags, sys;"
+    code = "import sys; from burst.provider_type import *;"
+    code += "found = [provider_type(kind) for kind in installed_types()];"
+    code += "assert len(found) >= 7;"
     code += "sys.exit(any(m.split('.')[0] in ('google', 'kubernetes') for m in"
     code += " sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -134,7 +134,7 @@ def test_offers_and_slots_that_fit_are_fine() -> None:
 def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
     found = check_offers(providers, SLOTS)
     assert levels(found) == [WRONG]
-    assert "add a table such as [providers.local]" in said(found)
+    assert "add a table [providers.NAME] with one of the types command, " in said(found)
 
 
 @pytest.mark.parametrize("offers", [(), ReadFailure("401")])

@@ -54,4 +54,4 @@ def test_own_nodes_of_another_name_that_flux_would_not_notice_are_told(
     assert found.advice.startswith("followers of provider local need it; once there")
     (found,) = check_resources(config, settings())
     assert found.level is NOTE
-    assert found.advice.startswith("no provider local needs it any more: run `burst")
+    assert found.advice.startswith("no provider needs it any more: run `burst")

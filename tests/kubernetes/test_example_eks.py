@@ -20,7 +20,7 @@ from burst.config import Seconds, load
 from burst.errors import Refused, Transient
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
-from burst.runtime.provider_registry import GROUP
+from burst.provider_type import PROVIDERS
 from burst.testing import ProviderContract, example_lead, example_spec
 from burst.testing.contract import MakeProvider, MakeSpec
 from tests.kubelab.cluster import Cluster
@@ -161,6 +161,6 @@ def test_a_token_is_renewed_before_it_ends() -> None:
 def test_its_settings_are_read_by_the_daemon() -> None:
     file = load(EXAMPLE / "burst.toml")
     assert file.providers["eks"].type == "eks"
-    assert not entry_points(group=GROUP, name="eks"), (
+    assert not entry_points(group=PROVIDERS, name="eks"), (
         "the example is not one of our own plug-ins"
     )

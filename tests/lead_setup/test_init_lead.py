@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke import GkeSettings
-from burst_kind import KindSettings
-from burst_kube import KubeSettings
 
-from burst.config import convert, load
+from burst.config import load
 from burst.core.plan.slots import find_slots
 from burst.errors import ConfigError
 from burst.kits import certificate
-from burst.kits.pods import PodSettings
 from burst.lead_setup.add_slots import add_slots
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
+from burst.provider_type import installed_types
 from tests.builders import identity
 from tests.support.fluxlead import short_directory
 
@@ -61,45 +57,6 @@ def test_without_a_provider_none_is_written(place: Path) -> None:
     assert load(ready.settings).providers == {}
 
 
-FILLED_IN = {
-    "project": "p",
-    "location": "us-central1-a",
-    "image": "flux:0.88.0",
-    "machine_type": "n2-standard-32",
-    "accelerator": "nvidia-l4",
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "missing", "of"),
-    [
-        ("kube", "image", KubeSettings),
-        ("kind", "image", KindSettings),
-        ("gke", "machine_type", GkeSettings),
-    ],
-)
-@pytest.mark.parametrize("shape", [Shape(16, 2), Shape(16)])
-def test_a_providers_table_is_written_with_what_is_known(
-    place: Path, kind: str, missing: str, of: type[PodSettings], shape: Shape
-) -> None:
-    slots = (
-        PlannedSlot(hosts="burst-0-[0-3]", shape=shape, provider=kind),
-        PlannedSlot(hosts="burst-1-[0-1]", shape=Shape(8), provider=kind),
-    )
-    ready = init_lead(place, msgspec.structs.replace(PLAN, slots=slots), kind)
-    table = load(ready.settings).providers[kind]
-    assert table.type == kind
-    with pytest.raises(ConfigError, match=missing):
-        convert(of, table.options, f"providers.{kind}")
-    text = ready.settings.read_text()
-    for key, value in FILLED_IN.items():
-        text = re.sub(f"^# {key} = .*$", f'{key} = "{value}"', text, flags=re.MULTILINE)
-    ready.settings.write_text(text)
-    filled = convert(of, load(ready.settings).providers[kind].options, kind)
-    (offer,) = filled.offers.values()
-    assert (Shape(offer.cores, offer.gpus), offer.max_nodes) == (shape, 4)
-
-
 def test_slots_are_for_the_provider_alone(place: Path) -> None:
     slots = (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(8), provider="kube"),)
     plan = msgspec.structs.replace(PLAN, slots=slots)
@@ -112,7 +69,8 @@ def test_slots_are_for_the_provider_alone(place: Path) -> None:
 
 
 def test_a_type_that_is_not_installed_is_refused(place: Path) -> None:
-    with pytest.raises(ConfigError, match="type nope; there are gke, kind, kube, loc"):
+    names = ", ".join(sorted({"none", *installed_types()}))
+    with pytest.raises(ConfigError, match=f"type nope; there are {names}"):
         init_lead(place, PLAN, "nope")
     assert not place.exists()
 

@@ -62,7 +62,9 @@ def test_directories_elsewhere_are_made_by_root_for_the_owner() -> None:
 
 
 def test_a_daemon_with_local_followers_can_start_the_imp() -> None:
-    unit = service(daemon_unit(PLACES, SETTINGS, "local", Path("/srv/queues")))
+    unit = service(
+        daemon_unit(PLACES, SETTINGS, Path("/srv/queues"), has_followers=True)
+    )
     assert unit["User"] == ["flux"]
     assert unit["Environment"] == ["FLUX_URI=local:///run/flux/local"]
     assert unit["ExecStartPre"] == ["/srv/queues"]
@@ -78,7 +80,7 @@ def test_a_daemon_with_local_followers_can_start_the_imp() -> None:
 
 
 def test_any_other_daemon_has_no_privileges() -> None:
-    unit = service(daemon_unit(PLACES, SETTINGS, "kube"))
+    unit = service(daemon_unit(PLACES, SETTINGS, has_followers=False))
     assert unit["NoNewPrivileges"] == ["yes"]
     assert unit["CapabilityBoundingSet"] == [""]
     assert unit["ProtectSystem"] == ["strict"]
@@ -88,13 +90,13 @@ def test_any_other_daemon_has_no_privileges() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
-@pytest.mark.parametrize("provider", ["local", "kube"])
-def test_systemd_can_read_them(tmp_path: Path, provider: str) -> None:
+@pytest.mark.parametrize("has_followers", [True, False])
+def test_systemd_can_read_them(tmp_path: Path, *, has_followers: bool) -> None:
     places = SystemPlaces(user=own_user(), group="root")
     flux = shutil.which("true") or "/bin/true"
     texts = {
         "flux.service": broker_unit(places, (flux, "broker"), {"A": "b c%"}, 1),
-        "burst.service": daemon_unit(places, SETTINGS, provider),
+        "burst.service": daemon_unit(places, SETTINGS, has_followers=has_followers),
     }
     for wrong in ("", "Nonsense=1\n"):
         for name, text in texts.items():

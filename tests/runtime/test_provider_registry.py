@@ -11,12 +11,13 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.errors import ConfigError
-from burst.runtime.provider_registry import GROUP, load_providers
+from burst.provider_type import PROVIDERS
+from burst.runtime.provider_registry import load_providers
 from burst.testing import FakeProvider
 
 
 def point(name: str, value: str) -> EntryPoint:
-    return EntryPoint(name, value, GROUP)
+    return EntryPoint(name, value, PROVIDERS)
 
 
 FAKE = point("fake", "burst.testing:FakeProvider")
@@ -103,7 +104,9 @@ def test_an_installed_package_is_named_as_pip_knows_it(
     (info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: my-burst\nVersion: 1\n"
     )
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\nmine = my_burst:Mine [cloud]\n")
+    (info / "entry_points.txt").write_text(
+        f"[{PROVIDERS}]\nmine = my_burst:Mine [cloud]\n"
+    )
     (plugins / "my_burst.py").write_text("import no_such_cloud\n")
     with pytest.raises(ConfigError, match=r"no_such_cloud.*pip install 'my-burst\[cl"):
         load_providers(settings('[providers.x]\ntype = "mine"\n'), "o")

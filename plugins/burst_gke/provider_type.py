@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Flags of `run-burst` for GKE, named as in the script that this project replaces."""
+"""What is known of providers in GKE before one is made."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burst.errors import ConfigError
-from burst.kits.pod_run_burst_flags import PodFlags
-from burst.model.shape import Shape
-from burst.run_burst_flags import ProviderFlag
+from burst.kits.pod_type import PodType
+from burst.provider_type import ProviderFlag, TableRequest
 from burst_gke.table_template import gke_table
 
 # The defaults of that script.
@@ -17,8 +16,11 @@ _LOCATION = "us-central1-a"
 _MACHINE = "n2-standard-8"
 
 
-class GkeFlags(PodFlags):
-    """With a project, a zone and a machine type no settings file is needed."""
+class GkeType(PodType):
+    """Flags named as in the script that this project replaces.
+
+    With a project, a zone and a machine type no settings file is needed.
+    """
 
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("project", "Google Cloud project to burst into.", selects=True),
@@ -30,7 +32,7 @@ class GkeFlags(PodFlags):
         ProviderFlag("zone", f"Of the cluster. Default: {_LOCATION}.", selects=True),
         ProviderFlag("region", "Of the cluster, instead of a zone.", selects=True),
         ProviderFlag("machine-type", f"Default: {_MACHINE}.", selects=True),
-        *PodFlags.flags,
+        *PodType.flags,
     )
 
     def options(
@@ -52,10 +54,9 @@ class GkeFlags(PodFlags):
             found["offers"] = {machine: offer}
         return found
 
-    def table_template(self, kind: str, shape: Shape, nodes: int) -> str:
-        """Return the table of a provider in GKE; see `TableTemplate`."""
-        del kind
-        return gke_table(shape, nodes)
+    def table_template(self, wanted: TableRequest) -> str:
+        """Return the table of a provider in GKE."""
+        return gke_table(wanted.shape, wanted.nodes)
 
 
 def _place(given: Mapping[str, str]) -> dict[str, str]:
@@ -72,4 +73,4 @@ def _place(given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-FLAGS = GkeFlags()
+TYPE = GkeType()

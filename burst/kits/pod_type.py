@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Flags of `run-burst` for providers whose followers are pods.
+"""What types of providers whose followers are pods tell before one is made.
 
-Not in `burst.kits.pods`, which imports the Kubernetes client: `run-burst --help` must
-work without it.
+Not in `burst.kits.pods`, which imports the Kubernetes client: `run-burst --help` and
+`burst lead init` must work without it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from burst.kits.pod_table_template import pod_table
-from burst.model.shape import Shape
-from burst.run_burst_flags import ProviderFlag
+from burst.provider_type import ProviderFlag, ProviderType, TableRequest
 
 if TYPE_CHECKING:
     from burst.kits.pods.diagnose.own_image import OwnImage
+
+IMAGE = """\
+# Fill in. Its Flux has the lead's major and minor version.
+# image = "registry.example.org/flux:0.88.0"
+"""
+"""Lines of a table template."""
+_OFFER = """
+[providers.{kind}.offers.nodes]
+# What each follower has, as R declares for a node of a rank slot.
+cores = {cores}
+gpus = {gpus}
+# The most followers of one burst.
+max_nodes = {nodes}
+# What its pod requests, as a node keeps some of its CPU for itself.
+# cpu = "{cpu}m"
+"""
 
 
 def _own_image() -> OwnImage:
@@ -26,8 +40,8 @@ def _own_image() -> OwnImage:
     return find_own_image()
 
 
-class PodFlags:
-    """The keys of `PodSettings` that a burst by hand may need to set."""
+class PodType(ProviderType):
+    """Flags for the keys of `PodSettings` that a burst by hand may need to set."""
 
     def __init__(self, own_image: Callable[[], OwnImage] = _own_image) -> None:
         """Take what tells the image of the lead's pod, the default of `--image`."""
@@ -96,14 +110,19 @@ class PodFlags:
             )
         return found
 
-    def table_template(self, kind: str, shape: Shape, nodes: int) -> str:
-        """Return the table of a provider with pods; see `TableTemplate`."""
-        return pod_table(kind, shape, nodes)
-
     def _own(self) -> dict[str, str]:
         """Return the keys of the image of the lead's own pod, and of its view."""
         own = self._own_image()
         return {"image": own.image, **({"view": own.view} if own.view else {})}
 
 
-FLAGS = PodFlags()
+def pod_offer(kind: str, wanted: TableRequest) -> str:
+    """Return the end of a table template: an offer with what R declares."""
+    shape = wanted.shape
+    return _OFFER.format(
+        kind=kind,
+        cores=shape.cores,
+        gpus=shape.gpus,
+        nodes=wanted.nodes,
+        cpu=max(1, shape.cores * 1000 - 500),
+    )

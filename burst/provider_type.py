@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""What a type of providers tells before any provider of it is made.
+
+A package registers an object of a subclass of `ProviderType` as an entry point of the
+group `burst.provider_types`, named as the type. What it does not override is not
+offered. Commands that make no provider ask it: `run-burst --help` for its flags, `burst
+lead init` for its table. So its module should import no SDK: that an SDK is not
+installed is an error only once the provider is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from burst.errors import ConfigError
+from burst.model.shape import Shape
+
+GROUP = "burst.provider_types"
+PROVIDERS = "burst.providers"
+"""The group of the classes themselves."""
+DEFAULT = "local"
+"""The type that commands use where none is named: it is in the package without extras,
+and works on any host without a fact about the site."""
+
+
+class ProviderFlag(msgspec.Struct, frozen=True):
+    """One flag with a value, such as `--machine-type n2-standard-8`."""
+
+    name: str
+    """Without the dashes in front: `machine-type`."""
+    help: str
+    selects: bool = False
+    """Where it is given and `--provider` is not, this type of provider is used."""
+    is_file: bool = False
+    """The value is the path of a file, which has to exist."""
+    ignored: bool = False
+    """It is accepted and has no effect; `notes` says why."""
+
+
+class TableRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What `burst lead init` knows of the lead that a table is for."""
+
+    shape: Shape
+    """What R declares for the nodes of rank slots, at most."""
+    nodes: int
+    """How many the largest slot has."""
+    total: int
+    """How many all slots have together."""
+    place: str = ""
+    """A directory that the daemon's unit makes for followers on its host; empty for
+    none."""
+
+
+class ProviderType:
+    """What is known of all providers of a type. Each part may be overridden."""
+
+    flags: Sequence[ProviderFlag] = ()
+    """Of `run-burst`, which lists those of all installed types."""
+    own_host: bool = False
+    """Whether followers are processes of the lead's own host that the daemon starts.
+    Then they reach the lead by any address of the host, have no address or host name of
+    their own, and live and start guests' jobs in the daemon's unit."""
+
+    def options(
+        self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
+    ) -> dict[str, Any]:
+        """Return the keys of `[providers.NAME]`, with what the flags say.
+
+        `given` has the values by flag name, `table` what the settings file has, and
+        `nodes` is the size of the rank slot. Raises ConfigError.
+        """
+        del given, nodes
+        return dict(table)
+
+    def notes(
+        self, given: Mapping[str, str], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """Return what a user should know before anything is made, a line for each.
+
+        `options` is what that method returned.
+        """
+        del given, options
+        return ()
+
+    def table_template(self, wanted: TableRequest) -> str:
+        """Return the text of `[providers.TYPE]`, as TOML; empty if there is none.
+
+        A key that a site has to fill in is a comment `# KEY = EXAMPLE`; such lines
+        follow a comment that begins with `# Fill in`.
+        """
+        del wanted
+        return ""
+
+
+def installed_types() -> tuple[str, ...]:
+    """Return the names of all types whose providers can be made, sorted."""
+    return tuple(sorted({point.name for point in entry_points(group=PROVIDERS)}))
+
+
+def provider_type(kind: str) -> ProviderType:
+    """Return what a type tells; of one that is not installed nothing is known.
+
+    Raises ConfigError where its package cannot be imported.
+    """
+    for point in entry_points(group=GROUP, name=kind):
+        return load_type(point)
+    return ProviderType()
+
+
+def load_type(point: EntryPoint) -> ProviderType:
+    """Import what an entry point of the group names. Raises ConfigError."""
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"what is known of provider type {point.name} cannot be imported: {error}",
+            "install its package again, or remove it",
+        ) from error
+    if not isinstance(found, ProviderType):
+        raise ConfigError(
+            f"{point.value} of provider type {point.name} is no ProviderType",
+            "that is a mistake in its package; install another version of it",
+        )
+    return found

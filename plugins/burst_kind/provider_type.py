@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""What is known of providers of type kind before one is made."""
+
+from __future__ import annotations
+
+from burst.kits.pod_type import IMAGE, PodType, pod_offer
+from burst.provider_type import TableRequest
+
+_TABLE = """\
+[providers.kind]
+# Followers are pods of a kind cluster. It is made with the first burst, and deleted
+# with the last.
+type = "kind"
+create = true
+{image}# If docker on this host has it:
+# images = ["local/flux:0.88"]
+# image_pull = "Never"
+# Followers connect to this host in kind's docker network: the lead must listen there.
+lead = "host"
+"""
+
+
+class KindType(PodType):
+    """Pods of a kind cluster."""
+
+    def table_template(self, wanted: TableRequest) -> str:
+        """Return the table of a provider that makes its cluster."""
+        return _TABLE.format(image=IMAGE) + pod_offer("kind", wanted)
+
+
+TYPE = KindType()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""`burst lead init --provider` writes a table that works, for each installed type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from burst.config import ProviderTable, convert, load
+from burst.errors import ConfigError
+from burst.lead_setup.init_lead import InitializedLead, init_lead
+from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, slot_provider
+from burst.model.shape import Shape
+from burst.provider_type import GROUP, PROVIDERS, installed_types, provider_type
+from tests.support.fluxlead import short_directory
+
+SHAPES = [Shape(16, 2), Shape(16)]
+FILLED_IN = {
+    "accelerator": '"nvidia-l4"',
+    "machine_type": '"n2-standard-32"',
+}
+"""What the example in a table does not do for, as it depends on the shape."""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with short_directory() as path:
+        yield path / "lead"
+
+
+def init(place: Path, kind: str, shape: Shape) -> InitializedLead:
+    slots = tuple(
+        PlannedSlot(hosts=hosts, shape=each, provider=slot_provider(kind))
+        for hosts, each in (("burst-0-[0-3]", shape), ("burst-1-[0-1]", Shape(8)))
+    )
+    plan = LeadPlan(hosts="lead-0", shape=Shape(4), slots=slots, address="lead-0")
+    return init_lead(place, plan, kind)
+
+
+def read(path: Path, kind: str) -> ProviderTable:
+    tables = load(path).providers
+    assert list(tables) == [kind]
+    assert tables[kind].type == kind
+    return tables[kind]
+
+
+def options_of(path: Path, kind: str) -> object:
+    """Read the table as the provider does. Raises ConfigError."""
+    (point,) = entry_points(group=PROVIDERS, name=kind)
+    return convert(point.load().Settings, read(path, kind).options, kind)
+
+
+def uncomment(text: str, key: str) -> str:
+    value = FILLED_IN.get(key)
+    wanted = rf"{key} = {value}" if value else rf"{key} = \1"
+    text, count = re.subn(rf"^# {key} = (.*)$", wanted, text, flags=re.MULTILINE)
+    assert count == 1, key
+    return text
+
+
+def asked_for(said: str) -> list[str]:
+    """Return the keys that a person is told to fill in."""
+    found = re.match(r"fill in (.*) of \[providers", said)
+    return found[1].split(", ") if found else []
+
+
+@pytest.mark.parametrize("kind", installed_types())
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_each_types_table_works_once_what_it_asks_for_is_filled_in(
+    place: Path, kind: str, shape: Shape
+) -> None:
+    ready = init(place, kind, shape)
+    read(ready.settings, kind)
+    missing = asked_for(ready.fill_in)
+    for key in missing:
+        # Each is needed: without it the provider says so, by its name.
+        text = ready.settings.read_text()
+        with pytest.raises(ConfigError, match=rf"\b({'|'.join(missing)})\b"):
+            options_of(ready.settings, kind)
+        ready.settings.write_text(uncomment(text, key))
+    options_of(ready.settings, kind)
+
+
+@pytest.mark.parametrize("kind", installed_types())
+def test_it_offers_what_the_slots_declare(place: Path, kind: str) -> None:
+    shape = SHAPES[0]
+    ready = init(place, kind, shape)
+    for key in asked_for(ready.fill_in):
+        ready.settings.write_text(uncomment(ready.settings.read_text(), key))
+    table = read(ready.settings, kind).options
+    offer = next(iter(table["offers"].values())) if "offers" in table else table
+    assert Shape(offer["cores"], offer["gpus"]) == shape
+    largest, all_slots = 4, 6
+    on_host = provider_type(kind).own_host
+    assert offer["max_nodes"] == (all_slots if on_host else largest)
+
+
+def test_what_is_known_of_a_type_is_of_one_that_is_installed() -> None:
+    assert {point.name for point in entry_points(group=GROUP)} == set(installed_types())
+
+
+def test_of_others_nothing_is_known() -> None:
+    known = provider_type("nope")
+    assert (known.own_host, list(known.flags)) == (False, [])
