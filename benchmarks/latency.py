@@ -25,7 +25,7 @@ from burst.errors import NotFound
 from burst.lead import Lead, Store
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, Provider
 from burst.runtime.clock import Clock
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
@@ -46,7 +46,7 @@ LONGEST_PAUSE_S = 1.0
 """From the end of one burst to the next job."""
 
 
-class Noting:
+class Noting(Provider):
     """A provider that notes when it is asked, and makes nothing."""
 
     def __init__(self) -> None:

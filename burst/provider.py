@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The plug-in interface of providers, which make and delete followers.
 
-Four methods. Write a class with them, name it under the entry point group
-`burst.providers`, and run `burst.testing.ProviderContract` on it.
+Four methods. Write a subclass of `Provider` with them, name it under the entry point
+group `burst.providers`, and run `burst.testing.ProviderContract` on it.
 
-    class Provider:
+    class MyProvider(Provider):
         Settings = MySettings            # a msgspec.Struct: the keys of its table
 
         def __init__(self, name: str, settings: MySettings, owner: str) -> None: ...
@@ -19,7 +19,7 @@ What the daemon assumes of a provider:
   half-built things after a crash too.
 * It **may block**: each provider has a worker of its own. It never waits for progress
   though; progress is what `observe` is for.
-* It is **called from one thread** at a time, unless it says more (`Concurrent`).
+* It is **called from one thread** at a time, unless it says more (`concurrency`).
 
 The error that it raises says what the daemon does (`burst.errors`).
 InsufficientCapacity: it ends this burst and does not try the offer for a while.
@@ -35,9 +35,10 @@ change is in CHANGELOG.md. Other modules may change at any time.
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -62,45 +63,32 @@ from burst.model.shape import Shape
 
 __all__ = [
     "OUTPUT_MOST",
-    "Accessible",
     "BurstId",
     "BurstMode",
     "BurstSpec",
     "BurstStatus",
     "CertificateError",
-    "Concurrent",
     "ConfigError",
     "Event",
-    "Examined",
     "Failure",
     "Finding",
     "FollowerStatus",
-    "Forced",
-    "Furnished",
-    "GuestProbed",
-    "Imaged",
     "InstanceStatus",
     "InsufficientCapacity",
     "LeadIdentity",
     "Level",
-    "Listed",
-    "Modal",
     "NotFound",
-    "Noted",
     "Offer",
+    "OptionalMethod",
     "OwnedBurst",
     "Phase",
-    "Placed",
-    "Probed",
     "Program",
     "Provider",
     "ProviderError",
     "Refused",
-    "Resizable",
     "Seconds",
     "Shape",
     "SpecRefused",
-    "Testable",
     "Transient",
     "note",
     "ok",
@@ -261,17 +249,37 @@ class OwnedBurst(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch; 0 for no end, or where no tag tells it."""
 
 
-@runtime_checkable
-class Provider(Protocol):
-    """Makes, observes and deletes bursts."""
+OptionalMethod = Literal[
+    "resize", "force_reap", "record_event", "list_all", "probe", "check"
+]
+"""Methods that are called only where a provider `has` them."""
 
+
+class Provider(abc.ABC):
+    """Makes, observes and deletes bursts.
+
+    A provider overrides the four abstract methods. The others are optional: their
+    defaults say that there is nothing to tell, or are never called, as `has` says.
+    """
+
+    Settings: ClassVar[type[msgspec.Struct]]
+    """The keys of its table."""
+
+    concurrency: int = 1
+    """How many calls may be made at a time, by several threads; at most 32 are.
+
+    Never for the same burst, and never twice at a time for `observe` or `offers`. So a
+    burst is made and deleted while others are, and while all are listed.
+    """
+
+    @abc.abstractmethod
     def offers(self) -> Sequence[Offer]:
         """Return what can be made at all, now or later; not what is free now.
 
         Raises Transient or Refused.
         """
-        ...
 
+    @abc.abstractmethod
     def provision(self, spec: BurstSpec) -> None:
         """Begin to make the burst, or go on. Returns promptly.
 
@@ -279,16 +287,16 @@ class Provider(Protocol):
         missing, nothing twice. Raises InsufficientCapacity, Transient, SpecRefused and
         Refused.
         """
-        ...
 
+    @abc.abstractmethod
     def observe(self) -> Sequence[BurstStatus]:
         """Return every burst of our owner of which anything exists.
 
         Raises Transient or Refused; never returns a part because the rest could not
         be read, since what is missing may be taken for gone.
         """
-        ...
 
+    @abc.abstractmethod
     def reap(self, burst_id: BurstId) -> None:
         """Delete all of the burst, or go on deleting. Returns promptly.
 
@@ -296,12 +304,50 @@ class Provider(Protocol):
         more: no process, no object, no file, nothing that costs. Returning means:
         requested, not yet confirmed. Also raises Transient and Refused.
         """
-        ...
 
+    @classmethod
+    def modes(cls, settings: Any) -> tuple[BurstMode, ...]:
+        """Return all that is in `modes` of some offer, by the settings alone.
 
-@runtime_checkable
-class Examined(Protocol):
-    """An optional interface: finds what would keep a provider from working."""
+        It is for what makes no provider, such as a check of files.
+        """
+        del settings
+        return ("joined",)
+
+    @classmethod
+    def own_images(cls, settings: Any) -> bool:
+        """Return whether some offer has `own_images`, as `modes`."""
+        del settings
+        return False
+
+    def place(self) -> str:
+        """Return where bursts are made: cluster, project, directory. No secret.
+
+        Asked once, when the provider is made; answers at once, from its settings and
+        files. Another text means that bursts made before cannot be seen from here: a
+        reload that brings it is refused while there are some. Empty where it is not
+        known.
+        """
+        return ""
+
+    def directories(self) -> Sequence[str]:
+        """Return absolute paths that all followers have; asked once, as `place`.
+
+        For a provider whose followers do not share the lead's files: `flux submit
+        --burst` tells a user whose working directory is below none of them. With none
+        nobody is told.
+        """
+        return ()
+
+    def access(self, burst_id: BurstId) -> Sequence[str]:
+        """Return how a person gets at what a burst runs in: commands for a shell.
+
+        Such as those that write a kubeconfig. The person runs them one after the other,
+        with credentials of their own, so no secret is in them. Answers at once, from
+        the settings.
+        """
+        del burst_id
+        return ()
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check all that can be checked without making anything.
@@ -310,61 +356,14 @@ class Examined(Protocol):
         Each thing that was checked is one finding (`burst.model.finding`), also if it
         is as it should be. An error that it raises is reported as the only finding.
         """
-        ...
-
-
-@runtime_checkable
-class Forced(Protocol):
-    """An optional interface: deletes what cannot be seen to end.
-
-    Only a person asks for it (`burst down --force`), who knows that the host is dead.
-    """
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but wait for no host that does not answer.
-
-        Called in place of `reap` until it raises NotFound.
-        """
-        ...
-
-
-@runtime_checkable
-class Placed(Protocol):
-    """An optional interface: names the place where bursts are made."""
-
-    def place(self) -> str:
-        """Return where: cluster, namespace, project, server, directory. No secret.
-
-        Asked once, when the provider is made; answers at once, from its settings and
-        files. Another text means that bursts made before cannot be seen from here: a
-        reload that brings it is refused while there are some. Empty where it is not
-        known.
-        """
-        ...
-
-
-@runtime_checkable
-class Concurrent(Protocol):
-    """An optional interface: may be called from several threads at a time.
-
-    Never for the same burst, and never twice at a time for `observe` or `offers`. So a
-    burst is made and deleted while others are, and while all are listed.
-    """
-
-    concurrency: int
-    """How many calls may be made at a time; at most 32 are."""
-
-
-@runtime_checkable
-class Resizable(Protocol):
-    """An optional interface: changes how many followers a burst has while it lives.
-
-    Of bursts that join the lead only. Without it the daemon makes another burst where
-    jobs need more nodes, and keeps all nodes of one as long as some are used.
-    """
+        del lead
+        return ()
 
     def resize(self, spec: BurstSpec) -> None:
         """Have the burst consist of the followers of `spec`. Returns promptly.
+
+        Of bursts that join the lead only. Without it the daemon makes another burst
+        where jobs need more nodes, and keeps all nodes of one as long as some are used.
 
         `spec` is that of the burst's `provision` or of its last `resize`, with other
         `hosts` and `ranks`: either these with further ones behind them, or the first
@@ -386,143 +385,67 @@ class Resizable(Protocol):
         leave the burst as it is and let it go on; Transient and Refused. `reap`
         deletes what a growth has made, too.
         """
-        ...
+        raise NotImplementedError
 
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but wait for no host that does not answer.
 
-@runtime_checkable
-class Modal(Protocol):
-    """An optional interface of `Settings`: says what bursts can be, before any offer.
-
-    It is for what makes no provider, such as a check of files. Bursts of Settings
-    without it join the lead.
-    """
-
-    @property
-    def modes(self) -> tuple[BurstMode, ...]:
-        """Return all that is in `modes` of some offer."""
-        ...
-
-
-@runtime_checkable
-class Imaged(Protocol):
-    """An optional interface of `Settings`, as `Modal`: what offers say of images."""
-
-    @property
-    def own_images(self) -> bool:
-        """Return whether some offer has `own_images`."""
-        ...
-
-
-@runtime_checkable
-class Furnished(Protocol):
-    """An optional interface: names directories that all followers have.
-
-    For a provider whose followers do not share the lead's files: `flux submit --burst`
-    tells a user whose working directory is below none of them.
-    """
-
-    def directories(self) -> Sequence[str]:
-        """Return absolute paths, by the settings alone; asked once, as `place`."""
-        ...
-
-
-@runtime_checkable
-class Accessible(Protocol):
-    """An optional interface: tells a person how to get at what a burst runs in."""
-
-    def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return commands for a shell, such as those that write a kubeconfig.
-
-        The person runs them one after the other, with credentials of their own, so no
-        secret is in them. Answers at once, from the settings.
+        Only a person asks for it (`burst down --force`), who knows that the host is
+        dead. Called in place of `reap` until it raises NotFound.
         """
-        ...
-
-
-@runtime_checkable
-class Noted(Protocol):
-    """An optional interface: shows what became of a burst where people see what it is.
-
-    Such as an event of its Job, for who has kubectl and no access to the daemon.
-    """
+        raise NotImplementedError
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Note that this happened to the burst; `text` is what `burst explain` says.
+        """Note that this happened to the burst where people see what it is.
 
-        That is a sentence without a full stop. Called beside other methods, from a
-        thread of its own, and not for all events: nothing depends on it. Raises
-        NotFound where nothing of the burst can be seen yet, and Transient; it is then
-        called again, for a minute at most, so an event that is there already is not
-        noted twice. Raises Refused where it will not work, and is then left alone for
-        a while.
+        Such as an event of its Job, for who has kubectl and no access to the daemon.
+        `text` is what `burst explain` says, a sentence without a full stop. Called
+        beside other methods, from a thread of its own, and not for all events: nothing
+        depends on it. Raises NotFound where nothing of the burst can be seen yet, and
+        Transient; it is then called again, for a minute at most, so an event that is
+        there already is not noted twice. Raises Refused where it will not work, and is
+        then left alone for a while.
         """
-        ...
-
-
-@runtime_checkable
-class Listed(Protocol):
-    """An optional interface: lists what exists of all owners.
-
-    `burst gc --provider` needs it, which deletes what a lead left that is lost. It then
-    makes a provider of this type with the owner and name of each, and calls its `reap`.
-    """
+        raise NotImplementedError
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners and names in the place of the settings.
 
-        Raises Transient or Refused.
+        `burst gc --provider` needs it, which deletes what a lead left that is lost. It
+        then makes a provider of this type with the owner and name of each, and calls
+        its `reap`. Raises Transient or Refused.
         """
-        ...
-
-
-@runtime_checkable
-class Probed(Protocol):
-    """An optional interface: tries whether followers can reach the lead.
-
-    Only a person asks for it (`burst doctor --probe`), as it makes something.
-    """
+        raise NotImplementedError
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         """Start something small, where followers run, that connects to the lead.
+
+        Only a person asks for it (`burst doctor --probe`), as it makes something. With
+        a `user`, a name of the host that asks, it also tells whether this guest's jobs
+        could run there (`--as-user`).
 
         May wait as long as a follower may take to be started, and calls `tell` with a
         line that says for what. When it ends, also by KeyboardInterrupt, nothing is
         left, or what is left has our tags and ends by itself. Raises ProviderError.
         """
-        ...
-
-
-@runtime_checkable
-class Testable(Protocol):
-    """An optional interface: tests what a site wrote for it, by making a burst.
-
-    Only a person asks for it (`burst provider check`), of a provider object with an
-    owner that no lead has.
-    """
+        raise NotImplementedError
 
     def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
-        """Make a burst, list it and delete it; return a finding for each rule.
+        """Test what a site wrote for it: make a burst, list it and delete it.
 
-        `tell` is called with a line of progress. Nothing is left, or a finding says
-        what. Raises ProviderError.
+        Only a person asks for it (`burst provider check`), of a provider object with an
+        owner that no lead has. Returns a finding for each rule. `tell` is called with a
+        line of progress. Nothing is left, or a finding says what. Raises ProviderError.
         """
-        ...
+        raise NotImplementedError
 
+    def has(self, method: OptionalMethod) -> bool:
+        """Return whether this optional method may be called.
 
-@runtime_checkable
-class GuestProbed(Protocol):
-    """An optional interface: tries whether a guest's jobs could run on followers.
-
-    Only a person asks for it (`burst doctor --probe --as-user NAME`).
-    """
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """As `Probed.probe`, and tell whether this user's jobs could run there.
-
-        `user` is a name of the host that asks. Raises ProviderError.
+        By default if it is overridden; one for which that depends on its settings
+        overrides this too.
         """
-        ...
+        found = getattr(self, method)
+        return getattr(found, "__func__", found) is not getattr(Provider, method)

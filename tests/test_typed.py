@@ -14,7 +14,7 @@ PROVIDER = """
 from collections.abc import Sequence
 from burst.provider import BurstId, BurstSpec, BurstStatus, Offer, Provider, Shape
 
-class Mine:
+class Mine(Provider):
     def offers(self) -> Sequence[Offer]:
         return [Offer(name="a", shape=Shape(1), max_nodes=1)]
     def provision(self, spec: BurstSpec) -> None: ...
@@ -52,4 +52,4 @@ def test_a_third_partys_provider_is_checked_against_the_interface(
     tmp_path: Path,
 ) -> None:
     assert "Success" in check(tmp_path, "BurstId")
-    assert "Incompatible types in assignment" in check(tmp_path, "int")
+    assert "incompatible with supertype" in check(tmp_path, "int")

@@ -18,7 +18,7 @@ from burst.cli.target import Target, target_options
 from burst.config import Settings
 from burst.errors import ConfigError
 from burst.model.finding import Level
-from burst.provider import Provider, Testable
+from burst.provider import Provider
 from burst.runtime.provider_registry import load_providers
 
 
@@ -38,7 +38,7 @@ def check(name: str, target: Target) -> None:
     program breaks a rule.
     """
     made = _make(target.settings(), name)
-    if not isinstance(made, Testable):
+    if not made.has("check"):
         raise ConfigError(
             f"provider {name} has no program of a site's own to test",
             "burst doctor --probe tests whether its nodes reach the lead",

@@ -40,7 +40,7 @@ from burst.lead import Accounting, Lead
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
-from burst.provider import Examined, GuestProbed, Probed, Provider
+from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
@@ -186,7 +186,7 @@ def _ask(
         facts,
         offers=try_call(lambda: read_offers(made)),
         statuses=try_call(lambda: read_statuses(made)) if lead else (),
-        findings=try_call(lambda: _examine(made, lead)),
+        findings=try_call(lambda: made.examine(lead)),
     )
 
 
@@ -216,18 +216,9 @@ def probe(
     made = try_call(lambda: make(alone, lead.owner)[facts.name])
     if isinstance(made, ReadFailure):
         return made
-    if asked.user:
-        if not isinstance(made, GuestProbed):
-            what = f"type {facts.type} cannot tell whether jobs of {asked.user} run"
-            return [note(what)]
-        return try_call(lambda: made.probe_guest(lead, asked.user, asked.tell))
-    if not isinstance(made, Probed):
+    if not made.has("probe"):
         return [note(f"type {facts.type} has nothing with which to try the way")]
-    return try_call(lambda: made.probe(lead, asked.tell))
-
-
-def _examine(provider: Provider, lead: LeadIdentity | None) -> Sequence[Finding]:
-    return provider.examine(lead) if isinstance(provider, Examined) else ()
+    return try_call(lambda: made.probe(lead, asked.tell, asked.user))
 
 
 def read_runtime(

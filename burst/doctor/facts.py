@@ -120,7 +120,7 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Sequence[BurstStatus] | ReadFailure = ()
     """Its bursts, for the lead's owner."""
     findings: Sequence[Finding] | ReadFailure = ()
-    """Its own, if it is `Examined`."""
+    """Its own, see `Provider.examine`."""
 
 
 class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from burst.config import Settings
 from burst.errors import ConfigError
 from burst.model.burst import BurstId
 from burst.model.lead import LeadIdentity
-from burst.provider import Accessible
 from burst.runtime import provider_registry
 from burst.runtime.connect import owner_tag
 
@@ -34,5 +33,4 @@ def access_commands(
     only = {provider: msgspec.structs.replace(table, enabled=True)}
     alone = msgspec.structs.replace(settings, providers=only)
     owner = owner_tag(identity, settings.lead)
-    made = provider_registry.load_providers(alone, owner)[provider]
-    return made.access(burst) if isinstance(made, Accessible) else ()
+    return provider_registry.load_providers(alone, owner)[provider].access(burst)

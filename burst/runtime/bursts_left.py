@@ -15,7 +15,6 @@ from burst.core.provider_health import Outcome
 from burst.core.world import LastCall
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
-from burst.provider import Listed
 from burst.runtime import provider_registry
 from burst.runtime.engine_config import LoadProviders
 from burst.runtime.last_call import ProviderBurst
@@ -46,7 +45,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             listed=frozenset(
                 name
                 for name, provider in session.providers.items()
-                if isinstance(provider, Listed)
+                if provider.has("list_all")
             ),
         )
 

@@ -26,7 +26,7 @@ from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.provider import Furnished, Placed, Provider, Resizable
+from burst.provider import Provider
 from burst.runtime.connect import with_settings
 
 # Characters that are kept of what a provider says of its place.
@@ -55,7 +55,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     def resizable(self) -> frozenset[str]:
         """The providers whose bursts can grow and shrink."""
         found = self.providers.items()
-        return frozenset(n for n, p in found if isinstance(p, Resizable))
+        return frozenset(n for n, p in found if p.has("resize"))
 
 
 def make_config(
@@ -92,9 +92,9 @@ def make_config(
         providers={name: made[name] for name in settings.providers if name in made},
         places={name: _place(settings, identity, name, made[name]) for name in made},
         directories={
-            name: tuple(provider.directories())
+            name: paths
             for name, provider in made.items()
-            if isinstance(provider, Furnished)
+            if (paths := tuple(provider.directories()))
         },
     )
 
@@ -161,7 +161,7 @@ def _place(
 
     So is another owner tag of the settings: what has the old one is not seen with it.
     """
-    where = provider.place() if isinstance(provider, Placed) else ""
+    where = provider.place()
     tag = f" as {identity.owner}" if settings.lead.owner else ""
     kind = settings.providers[name].type
     return f"{kind} {where}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has providers note what became of their bursts (`burst.provider.Noted`).
+"""Has providers note what became of their bursts (`Provider.record_event`).
 
 On a thread of its own, that no burst waits for: what cannot be noted is left out, and
 so is what comes faster than it may be written.
@@ -20,7 +20,7 @@ from burst.core.burst_story import sentence
 from burst.errors import NotFound, ProviderError, Transient
 from burst.model.burst import Burst, BurstId
 from burst.model.event import Event, cut
-from burst.provider import Noted, Provider
+from burst.provider import Provider
 
 TOLD = frozenset(
     {
@@ -79,7 +79,8 @@ class EventTeller:
             if burst is None or event.name not in TOLD:
                 continue
             name = burst.lease.provider
-            if isinstance(providers.get(name), Noted):
+            provider = providers.get(name)
+            if provider is not None and provider.has("record_event"):
                 self._waiting.append(_Told(name, burst_id, event, until))
         if self._waiting:
             self._start()
@@ -110,9 +111,11 @@ class EventTeller:
     def _note(self, told: _Told) -> bool:
         """Return whether it is done with, be it noted or left out."""
         now = self._clock()
-        provider: object = self._providers.get(told.provider)
+        provider = self._providers.get(told.provider)
         left_alone = now < self._alone.get(told.provider, now)
-        if now >= told.until or left_alone or not isinstance(provider, Noted):
+        if now >= told.until or left_alone or provider is None:
+            return True
+        if not provider.has("record_event"):
             return True
         try:
             provider.record_event(told.burst, told.event, text_of(told.event))

@@ -78,7 +78,7 @@ class Executor(Protocol):
 
 
 class ProviderWorkers:
-    """Daemon threads for each provider: one, or as many as it says (`Concurrent`).
+    """Daemon threads for each provider: one, or as many as it says (`concurrency`).
 
     Two calls are never made at a time for one burst, for the list of all (`observe`) or
     of offers, nor for two objects of one provider, as a reload makes.

@@ -14,7 +14,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.world import LastCall
 from burst.errors import ConfigError
-from burst.provider import Listed, OwnedBurst, Provider
+from burst.provider import OwnedBurst, Provider
 from burst.runtime import provider_registry
 from burst.runtime.engine_config import LoadProviders
 from burst.runtime.last_call import ProviderBurst
@@ -60,7 +60,7 @@ class Leftovers:
         Raises ConfigError if it cannot list them, and what its `list_all` raises.
         """
         provider = self._make(_NOBODY, self._name)
-        if not isinstance(provider, Listed):
+        if not provider.has("list_all"):
             raise ConfigError(
                 f"providers.{self._name}: type {self._table.type} cannot list bursts"
                 " without their lead",

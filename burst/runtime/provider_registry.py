@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -12,12 +12,11 @@ import msgspec
 from burst import log
 from burst.config import ProviderTable, Settings, convert
 from burst.errors import BurstError, ConfigError
-from burst.provider import Imaged, Modal, Provider
+from burst.provider import Provider
 from burst.provider_type import PROVIDERS
 
 IMAGE = "image"
 """What a provider is able to, whose bursts may have images of their own."""
-_METHODS = ("offers", "provision", "observe", "reap")
 
 
 def load_providers(
@@ -59,10 +58,9 @@ def abilities_by_settings(
 
     It is not made. Raises ConfigError.
     """
-    parsed = _options(f"providers.{name}", table, _by_type(found))[1]
-    modes = parsed.modes if isinstance(parsed, Modal) else ("joined",)
-    images = isinstance(parsed, Imaged) and parsed.own_images
-    return {*modes, *((IMAGE,) if images else ())}
+    kind, parsed = _options(f"providers.{name}", table, _by_type(found))
+    images = kind.own_images(parsed)
+    return {*kind.modes(parsed), *((IMAGE,) if images else ())}
 
 
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
@@ -74,8 +72,9 @@ def _make(
     name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
 ) -> Provider:
     kind, parsed = _options(f"providers.{name}", table, known)
+    make = cast(Callable[[str, msgspec.Struct, str], Provider], kind)
     try:
-        return cast(Provider, kind(name, parsed, owner))
+        return make(name, parsed, owner)
     except BurstError:
         raise
     except (Exception, SystemExit) as error:
@@ -88,7 +87,7 @@ def _make(
 
 def _options(
     where: str, table: ProviderTable, known: dict[str, EntryPoint]
-) -> tuple[Any, msgspec.Struct]:
+) -> tuple[type[Provider], msgspec.Struct]:
     """Return the class of a provider, and its settings as it declares them."""
     point = known.get(table.type)
     if point is None:
@@ -96,8 +95,7 @@ def _options(
             f"{where}.type: no provider {table.type!r} is installed",
             "installed are " + (", ".join(sorted(known)) or "none"),
         )
-    kind = _import(point, where)
-    _check(kind, point, where)
+    kind = _checked(_import(point, where), point, where)
     return kind, convert(kind.Settings, table.options, where)
 
 
@@ -123,12 +121,18 @@ def _requirement(point: EntryPoint) -> str:
     return f"'{package}[{extras}]'" if extras else package
 
 
-def _check(kind: Any, point: EntryPoint, where: str) -> None:
-    missing = [m for m in _METHODS if not callable(getattr(kind, m, None))]
+def _checked(kind: Any, point: EntryPoint, where: str) -> type[Provider]:
+    """Return the class, if it is one of a provider. Raises ConfigError."""
+    if not (isinstance(kind, type) and issubclass(kind, Provider)):
+        raise ConfigError(
+            f"{where}: {point.value} is no subclass of burst.provider.Provider",
+            "that is a mistake in its package; install another version of it",
+        )
+    missing = sorted(kind.__abstractmethods__)
     if missing:
         raise ConfigError(
             f"{where}: {point.value} has no method {', '.join(missing)}",
-            f"a provider has {', '.join(_METHODS)}; see burst.provider",
+            "that is a mistake in its package; see burst.provider",
         )
     settings = getattr(kind, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, msgspec.Struct)):
@@ -136,3 +140,4 @@ def _check(kind: Any, point: EntryPoint, where: str) -> None:
             f"{where}: {point.value} has no Settings",
             "a provider declares its keys as a msgspec.Struct",
         )
+    return kind

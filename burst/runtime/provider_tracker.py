@@ -24,7 +24,7 @@ from burst.core.world import LastCall, ProviderView, repeat_at
 from burst.errors import BurstError, SpecRefused
 from burst.model.burst import Burst, BurstId, State
 from burst.model.fsd import format_fsd
-from burst.provider import BurstSpec, Forced, Provider
+from burst.provider import BurstSpec, Provider
 from burst.runtime.executor import CallResult, Executor
 from burst.runtime.last_call import (
     ProviderBurst,
@@ -158,7 +158,8 @@ class ProviderTracker:
         It is not kept over a restart of the daemon: who wants it says it again. Raises
         BurstError if the provider cannot do that.
         """
-        if not isinstance(self._providers.get(provider), Forced):
+        known = self._providers.get(provider)
+        if known is None or not known.has("force_reap"):
             raise BurstError(
                 f"provider {provider or 'NAME'} waits for every host",
                 "only providers of pods have --force; give the burst's --provider if"

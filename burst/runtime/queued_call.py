@@ -12,7 +12,7 @@ from burst.core.provider_answers import check_offers, check_statuses
 from burst.core.provider_health import Verb
 from burst.errors import SpecRefused
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, Forced, Provider, Resizable
+from burst.provider import BurstSpec, Provider
 
 
 class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,12 +49,12 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
                 provider.provision(self.spec)
             case Verb.RESIZE:
                 assert isinstance(self.spec, BurstSpec)
-                if not isinstance(provider, Resizable):
+                if not provider.has("resize"):
                     raise SpecRefused(f"{self.provider} cannot resize bursts")
                 provider.resize(self.spec)
             case Verb.REAP:
                 assert self.burst is not None
-                if self.force and isinstance(provider, Forced):
+                if self.force and provider.has("force_reap"):
                     provider.force_reap(self.burst)
                 else:
                     provider.reap(self.burst)

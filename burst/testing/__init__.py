@@ -26,6 +26,7 @@ from burst.testing.contract import ProviderContract  # noqa: E402
 from burst.testing.examples import example_lead, example_spec, isolate  # noqa: E402
 from burst.testing.fake import FakeProvider  # noqa: E402
 from burst.testing.trial import Trial  # noqa: E402
+from burst.testing.wrapped import WrappedProvider  # noqa: E402
 
 __all__ = [
     "Backend",
@@ -35,6 +36,7 @@ __all__ = [
     "ProviderCall",
     "ProviderContract",
     "Trial",
+    "WrappedProvider",
     "example_lead",
     "example_spec",
     "isolate",

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from burst.provider import BurstSpec, Concurrent
+from burst.provider import BurstSpec
 from burst.testing.fixtures import Begin, ContractFixtures, MakeSpec
 from burst.testing.trial import Trial
 
@@ -22,7 +22,7 @@ class ThreadChecks(ContractFixtures):
         self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec, begin: Begin
     ) -> None:
         provider = trial.provider
-        if not isinstance(provider, Concurrent) or provider.concurrency < 2:
+        if provider.concurrency < 2:
             pytest.skip("it does not say that it may be called from several threads")
         specs = [spec, make_spec(spec.owner, 1)]
         # Each has a thread of its own, for the same provider.

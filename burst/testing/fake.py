@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.model.burst import BurstId
 from burst.provider import (
+    BurstMode,
     BurstSpec,
     BurstStatus,
     Failure,
@@ -17,11 +18,12 @@ from burst.provider import (
     Offer,
     OwnedBurst,
     Phase,
+    Provider,
 )
 from burst.testing.cloud import FakeBurst, FakeCloud, FakeSettings, Key, ProviderCall
 
 
-class FakeProvider:
+class FakeProvider(Provider):
     """Works as a provider must, unless an attribute makes it fail.
 
     The attributes can be set at any time. A delay is a number of calls of `observe`;
@@ -153,6 +155,16 @@ class FakeProvider:
                 guests=self.settings.guests,
             )
         ]
+
+    @classmethod
+    def modes(cls, settings: FakeSettings) -> tuple[BurstMode, ...]:
+        """Return those of the offer."""
+        return settings.modes
+
+    @classmethod
+    def own_images(cls, settings: FakeSettings) -> bool:
+        """Return whether the offer has them."""
+        return settings.own_images
 
     def place(self) -> str:
         """Return the name of the cloud."""

@@ -19,7 +19,7 @@ from burst.decode import from_json
 from burst.errors import BurstError, CertificateError, NotFound, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider, Resizable
+from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider
 
 _T = TypeVar("_T")
 
@@ -141,7 +141,6 @@ class Trial:
 
     def resize_once(self, spec: BurstSpec) -> None:
         """Resize once, and raise what it raises."""
-        assert isinstance(self.provider, Resizable)
         resize = self.provider.resize
         self.give(spec)
         self._call(lambda: resize(spec))

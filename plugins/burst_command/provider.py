@@ -37,6 +37,7 @@ from burst.provider import (
     Offer,
     OwnedBurst,
     Phase,
+    Provider,
     ProviderError,
     SpecRefused,
     Transient,
@@ -60,7 +61,7 @@ Write = Callable[[Path, BurstSpec], Path]
 """Writes what followers of the burst need into a directory; returns the script."""
 
 
-class CommandProvider:
+class CommandProvider(Provider):
     """Followers on nodes that the site's program brings."""
 
     Settings = CommandSettings

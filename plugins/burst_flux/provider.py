@@ -28,7 +28,7 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.settings import FluxSettings
@@ -38,7 +38,7 @@ from burst_flux.settings import FluxSettings
 _SPARE_S = 60.0
 
 
-class FluxProvider:
+class FluxProvider(Provider):
     """Followers as tasks of jobs of another Flux instance."""
 
     Settings = FluxSettings

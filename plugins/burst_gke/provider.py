@@ -18,7 +18,7 @@ from burst.errors import (
     ProviderError,
     Transient,
 )
-from burst.kits.pods import Tags, can_resize, check_burst, known_directories
+from burst.kits.pods import PodSettingsProvider, Tags, check_burst
 from burst.kits.pods.diagnose.examine import examine_lead
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
@@ -67,12 +67,10 @@ class Dependencies(msgspec.Struct, frozen=True):
     """None: only GKE is asked, and the VMs of nodes cannot be seen."""
 
 
-class GkeProvider:
+class GkeProvider(PodSettingsProvider):
     """Followers in GKE."""
 
     Settings = GkeSettings
-    resize: Callable[[BurstSpec], None]
-    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
 
     def __init__(
         self,
@@ -85,10 +83,9 @@ class GkeProvider:
             cloud = Cloud(settings.parent)
             apis = GoogleApis(settings.project, cloud.token)
             dependencies = Dependencies(cloud, apis=apis)
+        super().__init__(settings)
         self._apis = dependencies.apis
         self._settings = settings
-        if can_resize(settings):
-            self.resize = self._resize
         self._labels = Labels(owner, name)
         self._tags = Tags(owner, name)
         self._cloud = dependencies.cloud
@@ -113,10 +110,6 @@ class GkeProvider:
     def offers(self) -> Sequence[Offer]:
         """Return the machines of the settings."""
         return offers_of(self._settings)
-
-    def directories(self) -> Sequence[str]:
-        """Return what followers have whatever is in their image; see `Furnished`."""
-        return known_directories(self._settings)
 
     def place(self) -> str:
         """Return project and location, the shared cluster if any, and the namespace."""
@@ -191,7 +184,7 @@ class GkeProvider:
             found.append(status)
         return found
 
-    def _resize(self, spec: BurstSpec) -> None:
+    def resize(self, spec: BurstSpec) -> None:
         """Let the pool's bounds, the pods and the nodes follow.
 
         Raises Transient while GKE changes the bounds.
@@ -266,19 +259,20 @@ class GkeProvider:
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         """Run a pod in the named cluster that tries to connect to the lead."""
-        return self._try_there(lambda pods: pods.probe(lead, tell))
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """As `probe`, and tell whether this user's jobs could run there."""
-        return self._try_there(lambda pods: pods.probe_guest(lead, user, tell))
+        _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
+        if cluster is None:
+            advice = "set cluster to one that runs, and try again"
+            return [note("there is no cluster in which a pod could try it", advice)]
+        settings = self._settings
+        if settings.pool:
+            settings = on_pool(settings, settings.pool)
+        return self._connections.pods(cluster, settings).probe(lead, tell, user)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster; see `Noted`.
+        """Write an event of the burst's Job or MiniCluster.
 
         In its cluster as that was last reached: Google is not asked for an event.
         Raises NotFound before that.
@@ -288,19 +282,6 @@ class GkeProvider:
         if pods is None:
             raise NotFound(f"the cluster {name} was not reached yet")
         pods.record_event(burst_id, event, text)
-
-    def _try_there(
-        self, ask: Callable[[GkeBursts], Sequence[Finding]]
-    ) -> Sequence[Finding]:
-        """Ask the bursts of the named cluster, if it runs."""
-        _, cluster = examine_cloud(self._cloud, self._settings, self._labels)
-        if cluster is None:
-            advice = "set cluster to one that runs, and try again"
-            return [note("there is no cluster in which a pod could try it", advice)]
-        settings = self._settings
-        if settings.pool:
-            settings = on_pool(settings, settings.pool)
-        return ask(self._connections.pods(cluster, settings))
 
     def _check(self, spec: BurstSpec) -> None:
         check_burst(spec, self._settings, self._tags, self._clock)

@@ -72,7 +72,7 @@ class PoolResizer:
     def resize(
         self, spec: BurstSpec, resources: BurstResources, pods: GkeBursts
     ) -> None:
-        """Do the next step. Raises what `Resizable.resize` may raise."""
+        """Do the next step. Raises what `Provider.resize` may raise."""
         members = pods.members(spec.burst_id)
         if members is None or spec.program is not None:
             pods.resize(spec)  # which says why not

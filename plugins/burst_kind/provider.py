@@ -23,11 +23,9 @@ from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import (
     Bursts,
     PodBursts,
+    PodSettingsProvider,
     Tags,
-    can_resize,
     check_burst,
-    known_directories,
-    offers,
 )
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
@@ -35,7 +33,7 @@ from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
+from burst.provider import BurstSpec, BurstStatus, OwnedBurst, Phase
 from burst_kind.cluster import ClusterState, ClusterView, KindCluster
 from burst_kind.examine import examine_address, examine_cluster, examine_programs
 from burst_kind.programs import Programs
@@ -47,12 +45,10 @@ from burst_kind.settings import KindSettings
 _CLAIM, _ENDING = ".claim", ".ending"
 
 
-class KindProvider:
+class KindProvider(PodSettingsProvider):
     """Followers as pods of a kind cluster on this host."""
 
     Settings = KindSettings
-    resize: Callable[[BurstSpec], None]
-    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
 
     def __init__(
         self,
@@ -70,11 +66,10 @@ class KindProvider:
                     "set cluster to one of `kind get clusters`, or create = true",
                 )
             settings = msgspec.structs.replace(settings, cluster=name)
+        super().__init__(settings)
         base = Path(settings.dir) if settings.dir else default_base()
         self._settings = settings
         self._tags = Tags(owner, name)
-        if can_resize(settings):
-            self.resize = self._resize
         self._reach = reach or self._reach_cluster
         self._base = base.absolute()
         self._directory = PrivateDirectory(self._base, owner, name)
@@ -85,14 +80,6 @@ class KindProvider:
         )
         self._reached: tuple[str, Bursts] | None = None
         """The bursts in the cluster, and the id of its control plane."""
-
-    def offers(self) -> Sequence[Offer]:
-        """Return the offers of the settings' tables."""
-        return offers(self._settings)
-
-    def directories(self) -> Sequence[str]:
-        """Return what followers have whatever is in their image; see `Furnished`."""
-        return known_directories(self._settings)
 
     def place(self) -> str:
         """Return the cluster on this host, and the namespace."""
@@ -123,7 +110,8 @@ class KindProvider:
             spec = msgspec.structs.replace(spec, lead=self._locate(spec.lead))
         self._bursts(view).provision(spec)
 
-    def _resize(self, spec: BurstSpec) -> None:
+    def resize(self, spec: BurstSpec) -> None:
+        """Add pods to the burst, or delete the last ones."""
         self._directory.check()
         claim, view = self._claims().get(spec.burst_id), self._cluster.look()
         if claim == _ENDING:
@@ -221,21 +209,19 @@ class KindProvider:
         return [*found, *self._bursts(view).examine(lead)] if view.open else found
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead, if there is a cluster."""
-        return self._try_there(lead, lambda pods, found: pods.probe(found, tell))
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """As `probe`, and tell whether this user's jobs could run there."""
-        return self._try_there(
-            lead, lambda pods, found: pods.probe_guest(found, user, tell)
-        )
+        self._directory.check()
+        view = self._cluster.look()
+        if view.state is not ClusterState.READY:
+            what = f"no pod can try it: the kind cluster {self._cluster.name}"
+            advice = "try again while there is a burst, or make the cluster by hand"
+            return [note(f"{what} {view.text}", advice)]
+        return self._bursts(view).probe(self._locate(lead), tell, user)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster; see `Noted`.
+        """Write an event of the burst's Job or MiniCluster.
 
         In the cluster as it was last reached: no program is called for an event. Raises
         NotFound before that.
@@ -243,20 +229,6 @@ class KindProvider:
         if self._reached is None:
             raise NotFound(f"the kind cluster {self._cluster.name} was not reached yet")
         self._reached[1].record_event(burst_id, event, text)
-
-    def _try_there(
-        self,
-        lead: LeadIdentity,
-        ask: Callable[[Bursts, LeadIdentity], Sequence[Finding]],
-    ) -> Sequence[Finding]:
-        """Ask the bursts of the cluster, if there is one, by the lead's address."""
-        self._directory.check()
-        view = self._cluster.look()
-        if view.state is not ClusterState.READY:
-            what = f"no pod can try it: the kind cluster {self._cluster.name}"
-            advice = "try again while there is a burst, or make the cluster by hand"
-            return [note(f"{what} {view.text}", advice)]
-        return ask(self._bursts(view), self._locate(lead))
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))

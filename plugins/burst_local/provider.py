@@ -39,7 +39,7 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
 from burst_local.cgroups import Cgroups, own_group
@@ -84,7 +84,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the followers' environment, which has PATH and few others."""
 
 
-class LocalProvider:
+class LocalProvider(Provider):
     """Followers as processes on this host, for leads that run on it too."""
 
     Settings = LocalSettings

@@ -25,7 +25,7 @@ from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_slurm.examine import examine
 from burst_slurm.job_options import batch_script, job_options, minutes_of
 from burst_slurm.jobs import Slurm, SlurmJob, describe
@@ -33,7 +33,7 @@ from burst_slurm.settings import SlurmSettings
 from burst_slurm.states import FORGOTTEN, SETTLES_S, UNLISTED
 
 
-class SlurmProvider:
+class SlurmProvider(Provider):
     """Followers as tasks of Slurm jobs."""
 
     Settings = SlurmSettings

@@ -23,9 +23,9 @@ from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
 from burst.errors import NoDaemon, Refused
 from burst.kits import certificate
 from burst.model.burst import BurstId
-from burst.model.finding import Finding, Level, note, ok
+from burst.model.finding import Finding, Level, ok
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstStatus, Examined, Phase, Provider
+from burst.provider import BurstStatus, Phase, Provider
 from burst.testing import FakeProvider
 from tests.builders import identity
 from tests.fakes import FakeLead
@@ -42,10 +42,11 @@ class Open(FakeProvider):
         return [ok(f"lead {lead.owner if lead else 'unknown'} of {self.owner}")]
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         tell("is tried")
-        return [ok(f"{lead.endpoint} of {self.owner}")]
+        found = [ok(f"{lead.endpoint} of {self.owner}")]
+        return [*found, ok(f"{user} could run")] if user else found
 
 
 def settings(*names: str, **options: Any) -> Settings:
@@ -90,7 +91,6 @@ def test_without_a_lead_it_is_not_asked_for_its_bursts() -> None:
 
 
 def test_a_provider_may_have_no_examination() -> None:
-    assert not isinstance(FakeProvider("one"), Examined)
     (facts,) = ask(
         "one", make=lambda s, _: {name: FakeProvider() for name in s.providers}
     )
@@ -138,16 +138,8 @@ def test_a_provider_may_try_the_way_to_the_lead() -> None:
 
 
 def test_it_may_try_it_for_a_guest() -> None:
-    def try_guest(
-        lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        tell(f"{user} at {lead.endpoint}")
-        return [ok(f"{user} could run")]
-
-    found = try_way(broken(probe_guest=try_guest), "ann")
-    assert found == ([ok("ann could run")], [f"ann at {LEAD.endpoint}"])
-    told, _ = try_way(make, "ann")
-    assert told == [note("type fake cannot tell whether jobs of ann run")]
+    found, _ = try_way(make, "ann")
+    assert found == [ok(f"{LEAD.endpoint} of {LEAD.owner}"), ok("ann could run")]
 
 
 def test_one_that_cannot_says_so() -> None:

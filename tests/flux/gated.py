@@ -16,7 +16,7 @@ from burst_local import LocalProvider, LocalSettings
 
 from burst.errors import NotFound
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, Provider
 
 TYPE = "gated"
 _LOOK_S = 0.02
@@ -28,7 +28,7 @@ class GatedSettings(LocalSettings, frozen=True, kw_only=True):
     gates: str
 
 
-class GatedProvider:
+class GatedProvider(Provider):
     """Stops before and after the calls that change something."""
 
     Settings = GatedSettings

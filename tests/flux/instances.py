@@ -29,6 +29,7 @@ from burst.provider import (
     InstanceStatus,
     Offer,
     Phase,
+    Provider,
     Shape,
 )
 
@@ -49,7 +50,7 @@ class InstancesSettings(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[BurstMode, ...] = ("isolated",)
 
 
-class InstancesProvider:
+class InstancesProvider(Provider):
     """Each burst is a directory, with the files of its instance."""
 
     Settings = InstancesSettings
@@ -57,6 +58,11 @@ class InstancesProvider:
     def __init__(self, name: str, settings: InstancesSettings, owner: str) -> None:
         self._home = Path(settings.dir)
         self._settings = settings
+
+    @classmethod
+    def modes(cls, settings: InstancesSettings) -> tuple[BurstMode, ...]:
+        """Return those of the settings."""
+        return settings.modes
 
     def offers(self) -> Sequence[Offer]:
         """Return one kind of nodes, of this machine."""

@@ -14,17 +14,13 @@ from burst.kits.pods import (
     PodBursts,
     PodProvider,
     check_burst,
-    known_directories,
 )
+from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import (
     BurstSpec,
-    Examined,
-    Furnished,
-    Probed,
     Provider,
-    Resizable,
 )
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, bursts_in, replace
@@ -45,11 +41,8 @@ class OnePod(PodProvider):
 def test_what_is_left_to_write_is_the_way_to_the_cluster(server: Said) -> None:
     provider = OnePod("far", SETTINGS, "owner")
     assert isinstance(provider, Provider)
-    assert isinstance(provider, Examined)
-    assert isinstance(provider, Probed)
     (offer,) = provider.offers()
     assert (offer.name, offer.max_nodes) == ("nodes", 4)
-    assert isinstance(provider, Furnished)
     assert provider.directories() == known_directories(SETTINGS)
     provider.server = server
     server.serve_nothing()
@@ -63,9 +56,9 @@ def test_only_bursts_without_a_queue_can_be_resized() -> None:
     """Kueue would stop a Job whose size changes, with the followers that stay."""
     for form in ("job", "operator"):
         settings = replace(SETTINGS, form=form)
-        assert isinstance(OnePod("far", settings, "owner"), Resizable)
+        assert OnePod("far", settings, "owner").has("resize")
         queued = replace(settings, queue="batch")
-        assert not isinstance(OnePod("far", queued, "owner"), Resizable)
+        assert not OnePod("far", queued, "owner").has("resize")
 
 
 def test_without_that_it_says_what_is_missing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import NotFound, Refused
-from burst.provider import Event, Noted
+from burst.provider import Event
 from tests.kubernetes.bursts import Bursts, reap_all
 from tests.kubernetes.rights import grant
 
@@ -26,7 +26,6 @@ PLANNED = at("submit")
 
 def test_events_are_shown_with_the_job_and_after_its_end(bursts: Bursts) -> None:
     provider, name = bursts.provider(), bursts.spec.burst_id
-    assert isinstance(provider, Noted)
     with pytest.raises(NotFound):
         provider.record_event(name, PLANNED, "it was planned")
     provider.provision(bursts.spec)

@@ -112,7 +112,7 @@ def test_for_a_guest_it_owns_what_its_pod_mounts(
             owners.extend(owner["kind"] for refs in owned for owner in refs)
             bursts.patch_pod(pods[0], ended(0, "burst-guest-uid:\n"))
 
-    found = provider.probe_guest(lead, "root", hear)
+    found = provider.probe(lead, hear, "root")
     assert any("there is no user root there" in finding.what for finding in found)
     # The pod, the Secret and the ConfigMap.
     assert owners == ["Job"] * 3

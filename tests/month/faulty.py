@@ -17,7 +17,7 @@ from burst_local import LocalProvider, LocalSettings
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Offer
+from burst.provider import BurstSpec, BurstStatus, Offer, Provider
 
 TYPE = "faulty"
 METHODS = ("offers", "provision", "observe", "reap", "*")
@@ -37,7 +37,7 @@ class FaultySettings(LocalSettings, frozen=True, kw_only=True):
     faults: str
 
 
-class FaultyProvider:
+class FaultyProvider(Provider):
     """Looks at its file in each call."""
 
     Settings = FaultySettings

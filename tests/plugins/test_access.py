@@ -14,7 +14,6 @@ from burst_kube import KubeProvider, KubeSettings
 
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
-from burst.provider import Accessible
 from tests.plugins.gke.build import NAMED_POOL, settings
 
 ID = BurstId("burst-0-a1")
@@ -51,7 +50,6 @@ def test_of_gke_gcloud_gets_a_kubeconfig(table: dict[str, Any], words: str) -> N
 def test_of_kind_it_is_kind_that_does(tmp_path: Path) -> None:
     known = KindSettings(**PODS, cluster="near", dir=str(tmp_path), internal=True)
     made = KindProvider("far", known, "owner-a")
-    assert isinstance(made, Accessible)
     export, listing = made.access(ID)
     assert export == "kind export kubeconfig --name=near --internal"
     where = ("--context=kind-near", "--namespace=bursts")

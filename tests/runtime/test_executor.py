@@ -22,11 +22,15 @@ from burst.testing.fake import FakeProvider
 from tests.support.waiting import HANG_S
 
 
-class Reaping:
+class Reaping(FakeProvider):
     """A provider of which only `reap` is called, which does what the test says."""
 
     def __init__(self, do):
-        self.reap = lambda _: do()
+        super().__init__()
+        self.do = do
+
+    def reap(self, burst_id):
+        self.do()
 
 
 def reaping(providers: dict[str, Any], provider="p", burst="burst-1"):
@@ -199,10 +203,11 @@ def test_workers_end_when_they_are_closed():
     assert not thread.is_alive()
 
 
-class Meeting:
+class Meeting(FakeProvider):
     """A provider whose calls wait until so many are under way, or `longest` s."""
 
     def __init__(self, concurrency, parties, longest):
+        super().__init__()
         self.concurrency, self.parties, self.longest = concurrency, parties, longest
         self.met = threading.Event()
         self.most = self.now = 0
@@ -263,7 +268,7 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
     woken, go, under_way = (threading.Semaphore(0) for _ in range(3))
     order = []
 
-    class Old:
+    class Old(FakeProvider):
         concurrency = 4
 
         def reap(self, burst):
@@ -271,7 +276,7 @@ def test_after_a_reload_calls_of_the_provider_before_end_first():
             assert go.acquire(timeout=HANG_S)
             order.append("old")
 
-    class New:
+    class New(FakeProvider):
         concurrency = 4
 
         def reap(self, burst):

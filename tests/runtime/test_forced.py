@@ -7,7 +7,6 @@ import pytest
 
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
-from burst.provider import Forced
 from tests.runtime.asking import Asking
 
 
@@ -34,8 +33,8 @@ def test_what_does_not_end_is_ended_by_force_and_its_slot_is_free() -> None:
         provider.cloud.bursts.clear()
         provider.reap(burst_id)
 
-    provider.force_reap = force_reap  # type: ignore[attr-defined]
-    assert isinstance(provider, Forced)
+    provider.force_reap = force_reap  # type: ignore[method-assign]
+    assert provider.has("force_reap")
     asking.sim.tick(30)
     assert forced == []
     assert asking.ask("down", burst=burst, force=True) == {"burst": burst}

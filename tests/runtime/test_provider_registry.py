@@ -122,22 +122,25 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+_BASE = "from burst.provider import Provider\nclass P(Provider):\n"
+
+
 @pytest.mark.parametrize(
     ("source", "what"),
     [
         ("", "provider p is not at wrong:P.*another version"),
-        ("class P: Settings = 1", "has no method offers, provision, observe, reap"),
+        ("class P: Settings = 1", "wrong:P is no subclass of burst.provider.Provider"),
+        ("P = 3", "wrong:P is no subclass of"),
         (
-            "class P:\n    def offers(self): ...\n    def observe(self): ...\n"
-            "    def provision(self, spec): ...\n    reap = None\n",
-            "wrong:P has no method reap; a provider has offers, prov",
+            f"{_BASE}    offers = observe = provision = id\n",
+            "wrong:P has no method reap; .* see burst.provider",
         ),
         (
-            "class P:\n    offers = observe = provision = reap = lambda self: None\n",
+            f"{_BASE}    offers = observe = provision = reap = id\n",
             "has no Settings; .*msgspec.Struct",
         ),
         (
-            "class P:\n    offers = observe = provision = reap = lambda self: None\n"
+            f"{_BASE}    offers = observe = provision = reap = id\n"
             "    Settings = dict\n",
             "has no Settings",
         ),

@@ -9,19 +9,22 @@ only the `Cluster` (`burst.kits.kube`). If the provider also makes the cluster, 
 
 from __future__ import annotations
 
-from burst.kits.pods.lifecycle.resizer import can_resize
 from burst.kits.pods.names import Tags
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.pod_offers import offers
-from burst.kits.pods.pod_provider import Bursts, PodProvider, check_burst
+from burst.kits.pods.pod_provider import (
+    Bursts,
+    PodProvider,
+    PodSettingsProvider,
+    check_burst,
+)
 from burst.kits.pods.settings import (
     CommandsTable,
     PodSettings,
     Toleration,
 )
 from burst.kits.pods.template.multi_user_table import MultiUserTable
-from burst.kits.pods.template.storage import known_directories
 from burst.kits.pods.template.volume_table import VolumeTable
 
 __all__ = [
@@ -32,11 +35,10 @@ __all__ = [
     "PodBursts",
     "PodProvider",
     "PodSettings",
+    "PodSettingsProvider",
     "Tags",
     "Toleration",
     "VolumeTable",
-    "can_resize",
     "check_burst",
-    "known_directories",
     "offers",
 ]

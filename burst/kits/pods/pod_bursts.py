@@ -50,7 +50,7 @@ from burst.provider import BurstSpec, BurstStatus, OwnedBurst
 class PodBursts:
     """All bursts of one provider of one owner in one namespace of a cluster.
 
-    Its methods may be called at a time as `burst.provider.Concurrent` says.
+    Its methods may be called at a time as `Provider.concurrency` says.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class PodBursts:
         self._source.expect(spec.burst_id)
 
     def resize(self, spec: BurstSpec) -> None:
-        """Have the burst consist of the followers of `spec`; see `Resizable`.
+        """Have the burst consist of the followers of `spec`; see `Provider.resize`.
 
         A provider whose settings `can_resize` refuses must not have it.
         """
@@ -130,11 +130,11 @@ class PodBursts:
         self._reap(burst_id)
 
     def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods that do not end; see `Forced`."""
+        """As `reap`, but delete pods that do not end; see `Provider.force_reap`."""
         self._reap(burst_id, force=True)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster; see `Noted`."""
+        """Write an event of the burst's Job or MiniCluster."""
         self._events.record(burst_id, event, text)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
@@ -148,16 +148,10 @@ class PodBursts:
         return [*found, self._events.examine()]
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        """Run a pod that tries to connect to the lead; see `Probed`."""
-        return Probe(self.cluster, self._settings, self._tags).run(lead, tell)
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """As `probe`, and tell whether a guest's jobs could run; see `GuestProbed`."""
-        guest = find_guest(user, self._settings)
+        """Run a pod that tries to connect to the lead; see `Provider.probe`."""
+        guest = find_guest(user, self._settings) if user else None
         probe = Probe(self.cluster, self._settings, self._tags, guest=guest)
         return probe.run(lead, tell)
 

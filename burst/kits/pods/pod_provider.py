@@ -20,7 +20,15 @@ from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst
+from burst.provider import (
+    BurstMode,
+    BurstSpec,
+    BurstStatus,
+    Offer,
+    OptionalMethod,
+    OwnedBurst,
+    Provider,
+)
 
 
 class Bursts(Protocol):
@@ -31,7 +39,7 @@ class Bursts(Protocol):
         ...
 
     def resize(self, spec: BurstSpec) -> None:
-        """See `burst.provider.Resizable`."""
+        """See `burst.provider.Provider`."""
         ...
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -39,7 +47,7 @@ class Bursts(Protocol):
         ...
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """See `burst.provider.Listed`."""
+        """See `burst.provider.Provider`."""
         ...
 
     def reap(self, burst_id: BurstId) -> None:
@@ -47,42 +55,61 @@ class Bursts(Protocol):
         ...
 
     def force_reap(self, burst_id: BurstId) -> None:
-        """See `burst.provider.Forced`."""
+        """See `burst.provider.Provider`."""
         ...
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """See `burst.provider.Noted`."""
+        """See `burst.provider.Provider`."""
         ...
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """See `burst.provider.Examined`."""
+        """See `burst.provider.Provider`."""
         ...
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        """See `burst.provider.Probed`."""
-        ...
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """See `burst.provider.GuestProbed`."""
+        """See `burst.provider.Provider`."""
         ...
 
 
-class PodProvider(abc.ABC):
-    """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
+class PodSettingsProvider(Provider):
+    """What the settings alone say of a provider whose followers are pods."""
 
-    resize: Callable[[BurstSpec], None]
-    """As `burst.provider.Resizable`. A provider whose settings rule it out has none."""
-
-    def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
-        self.tags = Tags(owner, name)
-        if can_resize(settings):
-            self.resize = self._resize
+    def __init__(self, settings: PodSettings) -> None:
+        self._can_resize = can_resize(settings)
         self._offers = offers(settings)
         self._directories = known_directories(settings)
+
+    @classmethod
+    def modes(cls, settings: PodSettings) -> tuple[BurstMode, ...]:
+        """Return what bursts can be."""
+        return settings.modes
+
+    @classmethod
+    def own_images(cls, settings: PodSettings) -> bool:
+        """Return whether bursts may have other images."""
+        return settings.own_images
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the offers of the settings' tables."""
+        return self._offers
+
+    def directories(self) -> Sequence[str]:
+        """Return what followers have whatever is in their image."""
+        return self._directories
+
+    def has(self, method: OptionalMethod) -> bool:
+        """Return whether it may be called; settings may rule `resize` out."""
+        return super().has(method) and (method != "resize" or self._can_resize)
+
+
+class PodProvider(PodSettingsProvider):
+    """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
+
+    def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
+        super().__init__(settings)
+        self.tags = Tags(owner, name)
 
     @abc.abstractmethod
     def bursts(self) -> Bursts:
@@ -92,19 +119,12 @@ class PodProvider(abc.ABC):
         provider may raise, such as Transient while the cluster is being made.
         """
 
-    def offers(self) -> Sequence[Offer]:
-        """Return the offers of the settings."""
-        return self._offers
-
-    def directories(self) -> Sequence[str]:
-        """Return what followers have whatever is in their image; see `Furnished`."""
-        return self._directories
-
     def provision(self, spec: BurstSpec) -> None:
         """Make what is missing of the burst's objects."""
         self.bursts().provision(spec)
 
-    def _resize(self, spec: BurstSpec) -> None:
+    def resize(self, spec: BurstSpec) -> None:
+        """Add pods to the burst, or delete the last ones."""
         self.bursts().resize(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -124,7 +144,7 @@ class PodProvider(abc.ABC):
         self.bursts().force_reap(burst_id)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster; see `Noted`."""
+        """Write an event of the burst's Job or MiniCluster."""
         self.bursts().record_event(burst_id, event, text)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
@@ -132,16 +152,10 @@ class PodProvider(abc.ABC):
         return self.bursts().examine(lead)
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         """Run a pod that tries to connect to the lead."""
-        return self.bursts().probe(lead, tell)
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        """As `probe`, and tell whether this user's jobs could run there."""
-        return self.bursts().probe_guest(lead, user, tell)
+        return self.bursts().probe(lead, tell, user)
 
 
 def check_burst(

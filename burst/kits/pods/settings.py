@@ -202,12 +202,12 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_images(self) -> bool:
-        """Whether bursts may have other images; see `burst.provider.Imaged`."""
+        """Whether bursts may have other images."""
         return True
 
     @property
     def modes(self) -> tuple[BurstMode, ...]:
-        """What bursts can be; see `burst.provider.Modal`."""
+        """What bursts can be."""
         if self.form == "operator" or self.multi_user:
             return ("joined",)
         return ("isolated", "joined") if self.mode == "isolated" else _BOTH

@@ -14,7 +14,7 @@ import pytest
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, example_spec
+from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
@@ -22,18 +22,17 @@ from tests.plugins.command.played import Site, kill
 from tests.support.fluxlead import short_directory
 
 
-class Dying:
+class Dying(WrappedProvider):
     """A provider whose first `provision` reaches no site; then there is one."""
 
     def __init__(self, provider: Provider, down: Path) -> None:
-        self.offers, self.observe = provider.offers, provider.observe
-        self.reap, self._provision = provider.reap, provider.provision
+        super().__init__(provider)
         self._down = down
 
     def provision(self, spec: BurstSpec) -> None:
         self._down.touch()
         try:
-            self._provision(spec)
+            super().provision(spec)
         finally:
             self._down.unlink()
 

@@ -15,7 +15,7 @@ import pytest
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, example_spec
+from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
 from burst.testing.backend import Moment
 from burst.testing.fixtures import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
@@ -27,18 +27,16 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
-class Dying:
+class Dying(WrappedProvider):
     """A provider whose first `provision` reaches no instance; then there is one."""
 
     def __init__(self, other: OtherInstance, owner: str) -> None:
-        provider = other.provider(owner)
-        self.offers, self.observe = provider.offers, provider.observe
-        self.reap, self._provision = provider.reap, provider.provision
+        super().__init__(other.provider(owner))
         self._other = other
 
     def provision(self, spec: BurstSpec) -> None:
         with self._other.away():
-            self._provision(spec)
+            super().provision(spec)
 
 
 class Closed(Dying):
@@ -46,7 +44,7 @@ class Closed(Dying):
 
     def provision(self, spec: BurstSpec) -> None:
         with self._other.disabled():
-            self._provision(spec)
+            self.provider.provision(spec)
 
 
 class OtherBackend(Backend):

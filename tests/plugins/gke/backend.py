@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from burst.errors import Transient
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend
+from burst.testing import Backend, WrappedProvider
 from burst.testing.backend import Moment, missing
 from tests.plugins.gke.gke import STOCKOUT, Denied, Fate, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
@@ -92,16 +92,15 @@ class GkeBackend(Backend):
             ]
 
 
-class Dying:
+class Dying(WrappedProvider):
     """A provider whose first provision does not come to its end; then all is well."""
 
     def __init__(self, provider: Provider, gke: Gke) -> None:
-        self.offers, self.observe = provider.offers, provider.observe
-        self.reap, self._provision = provider.reap, provider.provision
+        super().__init__(provider)
         self._gke = gke
 
     def provision(self, spec: BurstSpec) -> None:
         try:
-            self._provision(spec)
+            super().provision(spec)
         finally:
             self._gke.denials.clear()

@@ -82,14 +82,10 @@ class FollowersAtHome:
         return self._local.examine(lead)
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        return [ok(f"at home {lead.endpoint} is reached")]
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        return [*self.probe(lead, tell), ok(f"at home {user} is known")]
+        found = [ok(f"at home {lead.endpoint} is reached")]
+        return [*found, ok(f"at home {user} is known")] if user else found
 
 
 class InstalledGke(GkeProvider):

@@ -251,15 +251,11 @@ class Pods:
         return [ok(f"may do all at {self._cluster.access}")]
 
     def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None]
+        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
         where = dict(self._settings.node_selector)
-        return [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
-
-    def probe_guest(
-        self, lead: LeadIdentity, user: str, tell: Callable[[str], None]
-    ) -> Sequence[Finding]:
-        return [*self.probe(lead, tell), ok(f"{user} is known there")]
+        found = [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
+        return [*found, ok(f"{user} is known there")] if user else found
 
     def _key(self, burst_id: BurstId) -> Key:
         """Speak to the API server, and return under what it has a burst."""

@@ -16,7 +16,6 @@ from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.container_v1 import ClusterManagerClient
 
 from burst.errors import BurstError, Refused, Transient
-from burst.provider import Furnished
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.server import Service, Token, connect, serve
@@ -121,5 +120,4 @@ def test_what_is_not_there_cannot_be_deleted(
 
 def test_directories_of_followers_are_known() -> None:
     provider = GkeProvider("gke", build.settings(cwd=["/work"]), "owner-a")
-    assert isinstance(provider, Furnished)
     assert "/work" in provider.directories()

@@ -120,11 +120,11 @@ def test_in_a_cluster_that_is_there_a_pod_can_try_the_way(world: World) -> None:
     (found,) = world.make(**PLAIN).probe(lead, print)
     assert found.level is Level.NOTE
     assert "no cluster in which" in found.what
-    assert world.make(**PLAIN).probe_guest(lead, "ann", print) == [found]
+    assert world.make(**PLAIN).probe(lead, print, "ann") == [found]
     world.gke.add_cluster("shared")
     (found,) = world.make(**PLAIN, **POOL).probe(lead, print)
     assert found.what.endswith(f" {{}} reaches {lead.endpoint}")
-    way, guest = world.make(**PLAIN, **POOL).probe_guest(lead, "ann", print)
+    way, guest = world.make(**PLAIN, **POOL).probe(lead, print, "ann")
     assert (way, guest.what) == (found, "ann is known there")
     pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
     world.gke.clusters["shared"].node_pools.append(pool)

@@ -15,7 +15,7 @@ from google.rpc.code_pb2 import Code
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
-from burst.provider import Event, Failure, Noted, Phase
+from burst.provider import Event, Failure, Phase
 from tests.plugins.gke.answers import EXTERNAL_IP, igm
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
@@ -250,7 +250,6 @@ def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_is_reached(
 ) -> None:
     """Google is not asked for that, and what is gone is left out."""
     burst, event = form.spec.burst_id, Event(0.0, "online")
-    assert isinstance(form.provider, Noted)
     with pytest.raises(NotFound):
         form.provider.record_event(burst, event, "it is online")
     form.provision()

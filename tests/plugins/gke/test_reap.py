@@ -8,7 +8,7 @@ from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
 from burst.errors import Refused, Transient
-from burst.provider import Forced, Phase
+from burst.provider import Phase
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
 from tests.plugins.gke.gke import Denied, Fate
 
@@ -41,7 +41,6 @@ def test_pods_that_do_not_leave_lose_their_nodes_all_the_same(form: World) -> No
 
 
 def test_pods_that_do_not_leave_are_deleted_by_force(form: World) -> None:
-    assert isinstance(form.provider, Forced)
     form.kubernetes.looks_to_leave = 1000
     form.provision()
     form.provider.reap(form.spec.burst_id)

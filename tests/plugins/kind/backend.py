@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend
+from burst.testing import Backend, WrappedProvider
 from burst.testing.backend import Moment
 from tests.plugins.kind.harness import KindHarness
 
@@ -62,12 +62,11 @@ class KindBackend(Backend):
         return [str(path) for path in found]
 
 
-class Dying:
+class Dying(WrappedProvider):
     """A provider that dies in its first provision: before docker, or at its end."""
 
     def __init__(self, provider: Provider, kind: KindHarness, when: Moment) -> None:
-        self.offers, self.observe = provider.offers, provider.observe
-        self.reap, self._provider = provider.reap, provider
+        super().__init__(provider)
         self._cli = kind
         self._when = when
 
@@ -75,9 +74,9 @@ class Dying:
         if self._when == "before":
             self._cli.set("docker-error", "Cannot connect to the Docker daemon")
             try:
-                self._provider.provision(spec)
+                super().provision(spec)
             finally:
                 self._cli.unset("docker-error")
         else:
-            self._cli.provision(self._provider, spec)  # type: ignore[arg-type]
+            self._cli.provision(self.provider, spec)  # type: ignore[arg-type]
             raise RuntimeError("the process died")

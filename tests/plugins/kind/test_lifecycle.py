@@ -18,7 +18,7 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
-from burst.provider import Event, Forced, Noted, Phase
+from burst.provider import Event, Phase
 from burst.testing import isolate
 from tests.plugins.kind.harness import KindHarness
 from tests.support.waiting import wait_until
@@ -100,7 +100,6 @@ def test_reaped_while_it_is_made_nothing_of_it_is_left(kind: KindHarness) -> Non
 
 def test_pods_that_do_not_end_are_deleted_by_force(kind: KindHarness) -> None:
     provider, spec = kind.provider(), kind.spec()
-    assert isinstance(provider, Forced)
     kind.provision(provider, spec)
     kind.pods[-1].ends_after = 1000
     provider.reap(spec.burst_id)
@@ -323,7 +322,6 @@ def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_was_reached(
     kind: KindHarness,
 ) -> None:
     provider, spec = kind.provider(), kind.spec()
-    assert isinstance(provider, Noted)
     event = Event(0.0, "online")
     with pytest.raises(NotFound, match="was not reached yet"):
         provider.record_event(spec.burst_id, event, "it is online")

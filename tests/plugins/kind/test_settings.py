@@ -13,7 +13,6 @@ from burst_kind import KindProvider
 from burst.errors import Refused
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
-from burst.provider import Furnished
 from burst.testing import example_lead
 from tests.plugins.kind.harness import KindHarness
 
@@ -54,7 +53,6 @@ def test_by_default_files_are_where_all_providers_have_them(kind: KindHarness) -
 
 def test_directories_of_followers_are_known(kind: KindHarness) -> None:
     provider = kind.provider(cwd=("/work",))
-    assert isinstance(provider, Furnished)
     assert "/work" in provider.directories()
 
 
@@ -156,11 +154,11 @@ def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(
     assert found.level is Level.NOTE
     assert "no pod can try it" in found.what
     assert "does not exist yet" in found.what
-    assert provider.probe_guest(lead(kind), "ann", print) == [found]
+    assert provider.probe(lead(kind), print, "ann") == [found]
     kind.provision(provider, kind.spec())
     (found,) = provider.probe(lead(kind), print)
     assert found.what == "a pod there reaches tcp://172.18.0.1:8050"
-    way, guest = provider.probe_guest(lead(kind), "ann", print)
+    way, guest = provider.probe(lead(kind), print, "ann")
     assert (way, guest.what) == (found, "ann is known there")
 
 

@@ -20,7 +20,7 @@ import pytest
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, example_spec
+from burst.testing import Backend, WrappedProvider, example_spec
 from burst.testing.backend import Moment
 from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
@@ -44,18 +44,16 @@ class Cluster(Protocol):
     def tasks(self, spec: BurstSpec) -> int: ...
 
 
-class Dying:
+class Dying(WrappedProvider):
     """A provider whose first provision finds no controller; then there is one."""
 
     def __init__(self, cluster: Cluster, owner: str, *, submitted: bool) -> None:
-        provider = cluster.provider(owner)
-        self.offers, self.observe = provider.offers, provider.observe
-        self.reap, self._provision = provider.reap, provider.provision
+        super().__init__(cluster.provider(owner))
         self._cluster, self._submitted = cluster, submitted
 
     def provision(self, spec: BurstSpec) -> None:
         with self._cluster.crash(submitted=self._submitted):
-            self._provision(spec)
+            super().provision(spec)
 
 
 class SlurmBackend(Backend):

@@ -83,7 +83,7 @@ class Resizer:
         self._parent = kinds_of(settings)[0]
 
     def resize(self, spec: BurstSpec, now: float) -> None:
-        """Make or delete what the burst has not, or no more; see `Resizable`."""
+        """Make or delete what the burst has not, or no more; see `Provider.resize`."""
         found = self._find(spec)
         have, size = found.hosts, len(spec.hosts)
         both = min(len(have), size)

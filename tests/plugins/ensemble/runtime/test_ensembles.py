@@ -31,6 +31,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
 from burst.model.request import BurstPreferences
+from burst.provider import Provider
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
@@ -743,7 +744,7 @@ def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
 class NotResizable(FakeProvider):
     """A provider whose bursts keep their size."""
 
-    resize = None  # type: ignore[assignment]
+    resize = Provider.resize
 
 
 class SimOfFixedBursts(Sim):
