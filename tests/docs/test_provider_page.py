@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""The provider that docs/provider.md builds keeps the contract of all providers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from burst.lead import Lead
+from burst.provider import BurstSpec, Provider
+from burst.testing import (
+    Backend,
+    ProviderContract,
+    WrappedProvider,
+    example_spec,
+)
+from burst.testing.backend import Moment, missing
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.embedded_instance import embedded_instance
+from tests.support.fluxlead import short_directory
+
+PAGE = (Path(__file__).parents[2] / "docs" / "provider.md").read_text("utf-8")
+NAME = "tutorial_provider"
+LONGEST = 120
+
+
+def code() -> str:
+    """Return the blocks of the section, one after the other."""
+    section = PAGE.split("\n## A whole provider\n")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S))
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[types.ModuleType]:
+    module = types.ModuleType(NAME)
+    # msgspec looks there for the types of a struct's fields.
+    sys.modules[NAME] = module
+    exec(compile(code(), "docs/provider.md", "exec"), module.__dict__)
+    yield module
+    del sys.modules[NAME]
+
+
+@pytest.fixture(scope="module")
+def lead() -> Iterator[Lead]:
+    with embedded_instance() as instance, closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        yield lead
+
+
+class Dying(WrappedProvider):
+    """One whose process dies in its first `provision`, before anything or within."""
+
+    def __init__(self, provider: Provider, begun: int) -> None:
+        super().__init__(provider)
+        self.begun = begun
+
+    def provision(self, spec: BurstSpec) -> None:
+        hosts, ranks = spec.hosts[: self.begun], spec.ranks[: self.begun]
+        if hosts:
+            super().provision(msgspec.structs.replace(spec, hosts=hosts, ranks=ranks))
+        raise RuntimeError("the process died")
+
+
+class HereBackend(Backend):
+    def __init__(self, make: Callable[..., Provider], path: Path, lead: Lead) -> None:
+        self.make, self.path, self.lead = make, path, lead
+
+    def pids(self, spec: BurstSpec) -> dict[str, int]:
+        """Return the process groups of the followers that run."""
+        found = {
+            each.stem: int(each.read_text() or "0")
+            for each in self.path.glob(f"*/{spec.burst_id}/*.pid")
+        }
+        return {host: pid for host, pid in found.items() if pid and is_alive(pid)}
+
+    def crashing(self, owner: str, when: Moment) -> Provider:
+        return Dying(self.make(owner), 0 if when == "before" else 99)
+
+    def named(self, owner: str, name: str) -> Provider:
+        return self.make(owner, name)
+
+    def kill(self, spec: BurstSpec, host: str) -> None:
+        os.killpg(self.pids(spec)[host], signal.SIGKILL)
+
+    def public(self, spec: BurstSpec) -> str:
+        pids = self.pids(spec).values()
+        return "\n".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in pids)
+
+    def given(self, spec: BurstSpec) -> str:
+        [config] = self.path.glob(f"*/{spec.burst_id}/broker.toml")
+        return config.read_text()
+
+    def left(self, spec: BurstSpec) -> Sequence[str]:
+        rundirs = Path("/tmp").glob(f"{spec.burst_id}-*")
+        found = [*self.path.rglob(f"*{spec.burst_id}*"), *rundirs]
+        return [*map(str, found), *map(str, self.pids(spec))]
+
+    def online(self, spec: BurstSpec) -> AbstractSet[int]:
+        return self.lead.observe().online
+
+    def full(self, owner: str) -> Provider:
+        missing("full", "it has as many nodes as it says")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_it_is_as_short_as_it_is_said_to_be() -> None:
+    lines = [line for line in code().splitlines() if line.strip()]
+    assert len(lines) <= LONGEST
+    assert max(map(len, lines)) <= 88
+
+
+class TestHereProvider(ProviderContract):
+    patience = 60.0
+    pause = 0.1
+    ends_leases = True
+    lease = 5.0
+
+    @pytest.fixture
+    def path(self) -> Iterator[Path]:
+        with short_directory() as path:
+            yield path / "b"
+
+    @pytest.fixture
+    def make(self, page: types.ModuleType, path: Path) -> Callable[..., Provider]:
+        def make(owner: str, name: str = "here", base: Path = path) -> Provider:
+            settings = page.HereSettings(dir=str(base), cores=64)
+            made: Provider = page.HereProvider(name, settings, owner)
+            return made
+
+        return make
+
+    @pytest.fixture
+    def make_provider(self, make: Callable[..., Provider]) -> MakeProvider:
+        return make
+
+    @pytest.fixture
+    def backend(self, make: Callable[..., Provider], path: Path, lead: Lead) -> Backend:
+        return HereBackend(make, path, lead)
+
+    @pytest.fixture
+    def make_interrupted(self, make: Callable[..., Provider]) -> MakeProvider:
+        return lambda owner: Dying(make(owner), 1)
+
+    @pytest.fixture
+    def misconfigured(self, make: Callable[..., Provider]) -> Callable[[], Provider]:
+        return lambda: make("owner-a", base=Path("/proc/nowhere"))
+
+    @pytest.fixture
+    def make_spec(self, lead: Lead) -> MakeSpec:
+        def make(owner: str, number: int) -> BurstSpec:
+            identity = msgspec.structs.replace(lead.identity(), owner=owner)
+            spec = example_spec(identity, number, "n")
+            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
+            return msgspec.structs.replace(spec, shape=no_gpus)
+
+        return make
+
+    @pytest.fixture
+    def count(self, backend: HereBackend) -> Count:
+        return lambda spec: len(backend.pids(spec))
