@@ -169,7 +169,7 @@ def _find_further(
     catalog = read_catalog(tx, world, settings, tx.now)
     eligible = Eligibility(
         catalog,
-        current_usage(tx, world, settings),
+        current_usage(tx, world, settings, tx.now),
         IsolatedFacts(world.identity),
         share_users=settings.plan.share_users,
     )

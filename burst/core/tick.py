@@ -17,7 +17,7 @@ from burst.core.idle_parts import shrink_idle
 from burst.core.plan.demands import Plan
 from burst.core.plan.growth import FurtherRanks
 from burst.core.plan.job_accounts import with_accounts
-from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.plan_demands import plan_context, plan_demands
 from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
@@ -31,7 +31,6 @@ from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
 from burst.core.select.assignments import expire_assignments
-from burst.core.select.constraints import Constraints
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
 from burst.core.sync import sync, take_answers
@@ -179,12 +178,12 @@ def _decide_on_jobs(
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
-    constraints = Constraints(world.identity)
+    context = plan_context(tx, world, settings, tx.now, before.overtaken)
     bursts_by_job = tx.bursts_by_job()
-    triage = JobTriage(tx, world, constraints, settings, tx.now)
-    triage.policy.begin(rules)
+    triage = JobTriage(tx, world, context.slots.constraints, settings, tx.now)
+    triage.policy.begin(rules, context)
     triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
-    plan = plan_demands(tx, world, settings, triage.demands, before.overtaken)
+    plan = plan_demands(tx, world, settings, triage.demands, context)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
     _record_plan(tx, plan, world)
     fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}

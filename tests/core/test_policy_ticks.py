@@ -24,6 +24,7 @@ from burst.model.lead import JobView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
+from burst.model.shape import Shape
 from tests.builders import (
     LENT,
     T0,
@@ -115,6 +116,55 @@ def test_what_is_known_of_past_bursts_counts() -> None:
     told = tick_once(what, known, **FRUGAL).decisions[ONE].text()
     assert "in 30m on local/small (9 of 10 bursts within 30m)" in told
     assert "it saves nothing of the 0.1 h" in told
+
+
+@pytest.mark.parametrize(
+    "cheap",
+    [
+        {"shape": Shape(1)},
+        {"max_nodes": 1},
+        {"total": 1},
+        {"modes": ("isolated",), "max_nodes": 1},
+        {"modes": ("isolated",), "shape": Shape(1)},
+    ],
+    ids=["shape", "one burst", "in all", "one isolated burst", "isolated shape"],
+)
+@pytest.mark.parametrize("room", [8, 1], ids=["now", "later"])
+def test_what_cannot_serve_a_job_is_not_compared_with(
+    cheap: dict[str, Any], room: int
+) -> None:
+    """The cheap offer would be up at once, the other when the job starts here.
+
+    With a limit of one node the job gets none now.
+    """
+    offers = offer(price=1.0, **cheap), offer("slow", join_time=1800.0, price=2.0)
+    one = job(1, whole(2, cores_per_slot=2), duration=HOUR)
+    what = seen(one, forecasts={ONE: starts(1800)}, offers={"local": offers})
+    plan = {"worth": 0.1, "spread": False}
+    made = tick_once(what, limits={"max_nodes": room}, plan=plan)
+    assert reason(made) is Reason.NOT_WORTH
+    assert "in 30m on local/slow" in made.decisions[ONE].text()
+
+
+def test_an_offer_that_is_used_up_is_not_compared_with() -> None:
+    """Both of its nodes are lent to another user."""
+    offers = offer(price=1.0, total=2), offer("slow", join_time=1800.0, price=2.0)
+    burst = idle_burst(2)
+    other = msgspec.structs.replace(burst.lease, userids=(200,))
+    known = recorded(msgspec.structs.replace(burst, lease=other))
+    what = seen(TWO_HOURS, forecasts={ONE: starts(1800)}, offers={"local": offers})
+    made = tick_once(what, known, **FRUGAL)
+    assert reason(made) is Reason.NOT_WORTH
+    assert "in 30m on local/slow" in made.decisions[ONE].text()
+
+
+def test_where_no_offer_can_serve_a_job_that_is_what_it_is_told() -> None:
+    small = {"local": (offer(shape=Shape(1)),)}
+    what = seen(TWO_HOURS, forecasts={ONE: starts(1)}, offers=small)
+    made = tick_once(what, **FRUGAL)
+    assert reason(made) is Reason.TURNED_DOWN
+    (refusal,) = made.decisions[ONE].refusals
+    assert refusal.reason is Reason.SHAPE_MISMATCH
 
 
 def test_the_time_limit_counts_rather_than_the_expected_run_time() -> None:

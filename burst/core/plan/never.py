@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.fit import describe_need, nodes_needed
-from burst.core.plan.slot_ranks import SlotClass, class_of, run_of
+from burst.core.plan.slot_ranks import SlotClass, by_need, class_of, run_of
 from burst.core.plan.slots import RankSlot
+from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
+from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -39,6 +43,26 @@ class AllSlots:
         """Return how many nodes of some slot would do for a job; 0 if none would."""
         needs = (nodes_needed(request, shape) for shape, _ in self._by_class)
         return min(filter(None, needs), default=0)
+
+    def nodes_for(
+        self, demand: Demand, source: Source, most: int, *, spread: bool
+    ) -> int:
+        """Return how many nodes of an offer a job would get at some time; 0 for none.
+
+        `most` is how many one burst of it has; with `spread` the job may have several.
+        """
+        classes = (
+            kind
+            for kind in self._by_class
+            if not kind[1] or source.terms.provider in kind[1]
+        )
+        for kind in by_need(demand.request, classes):
+            need = nodes_wanted(demand, source, kind[0])
+            if not isinstance(need, OfferRejection):
+                sizes = self._capacity(kind, demand.request.constraint, most)
+                if sizes[spread] >= need:
+                    return need
+        return 0
 
     def why_never(
         self, request: ResourceRequest, caps: Mapping[str, int], spread: bool

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, nodes_wanted
@@ -26,8 +25,10 @@ class Opening(NamedTuple):
     """Bursts that may be made for a job."""
 
     candidate: ProviderOffer
+    nodes: int
+    """Of all of them together."""
     pieces: list[Piece]
-    """The ranks of each; none of an isolated burst, which is placed already."""
+    """The ranks of each; none of an isolated burst."""
 
 
 class _Asks(NamedTuple):
@@ -42,18 +43,11 @@ class _Asks(NamedTuple):
 
 
 class Openings:
-    """Finds them for the jobs of one plan. Takes no ranks."""
+    """Finds them for the jobs of one plan. Changes nothing."""
 
-    def __init__(
-        self,
-        context: PlanContext,
-        isolated: IsolatedPlacement,
-        sorter: OfferSorter,
-        eligible: Eligibility,
-    ) -> None:
+    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
         self._context = context
-        self._isolated = isolated
-        self._sorter = sorter
+        self._sorter = OfferSorter(eligible)
         self._eligible = eligible
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
@@ -93,9 +87,8 @@ class Openings:
         )
         for source, rejection in self._sorter.judged(demand):
             found = rejection or self._try(source, asks)
-            if not isinstance(found, OfferRejection):
-                assert source.candidate is not None
-                return Opening(source.candidate, found)
+            if isinstance(found, Opening):
+                return found
             refusals.append(found)
         if not self._context.slots and not wanted.some_isolated:
             return Decision(Reason.NO_SLOTS)
@@ -140,7 +133,7 @@ class Openings:
             return Reason.NO_ROOM, never[1]
         return never
 
-    def _try(self, source: Source, asks: _Asks) -> list[Piece] | OfferRejection:
+    def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
         """Return what a job may have of an offer that is one for it; or why nothing."""
         if self._context.table.full and not source.isolated:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)
@@ -148,35 +141,30 @@ class Openings:
         assert candidate is not None
         until = demand.end(self._context.now + candidate.offer.join_time)
         if source.isolated:
-            return self._isolate(source, demand, until) or []
+            return self._isolate(source, demand, until)
         table, want = self._context.table, RankNeed(until, asks.admitted)
         rejection: OfferRejection | None = None
         classes = table.free_classes(candidate.provider, until)
         for slot_class in by_need(demand.request, classes):
             found = self._choose(source, asks, slot_class, want)
             if not isinstance(found, OfferRejection):
-                return found
+                nodes = sum(len(ranks) for _, ranks in found)
+                return Opening(candidate, nodes, found)
             rejection = rejection or found
         return rejection or self._busy_or_promised(source, asks, want)
 
     def _isolate(
         self, source: Source, demand: Demand, until: float
-    ) -> OfferRejection | None:
-        """Place a job in an isolated burst, until then; return why not, None if it is.
-
-        It needs no ranks.
-        """
+    ) -> Opening | OfferRejection:
+        """Return an isolated burst for a job, until then; or why there can be none."""
         candidate = source.candidate
         assert candidate is not None
         nodes = nodes_wanted(demand, source, candidate.offer.shape)
         if isinstance(nodes, OfferRejection):
             return nodes
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        rejection = self._eligible.why_not(demand, source, Portion(use, (("", nodes),)))
-        if rejection is None:
-            self._isolated.take(candidate, demand, nodes, until)
-            self._eligible.failures.begin(candidate, (nodes,))
-        return rejection
+        why = self._eligible.why_not(demand, source, Portion(use, (("", nodes),)))
+        return why or Opening(candidate, nodes, [])
 
     def _why_not(
         self, source: Source, asks: _Asks, pieces: list[Piece], want: RankNeed

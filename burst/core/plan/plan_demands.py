@@ -21,7 +21,7 @@ from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
-from burst.core.records import Transaction
+from burst.core.records import RecordsView, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
@@ -37,38 +37,21 @@ def plan_demands(
     world: World,
     settings: Settings,
     demands: Sequence[Demand],
-    overtaken: Mapping[JobId, int] = _NONE,
+    context: PlanContext | None = None,
 ) -> Plan:
-    """Place the demands, in the order in which they are served. Changes nothing.
+    """Place the demands, in the order in which they are served.
 
-    `overtaken` as of `Plan`, of the tick before.
+    Changes nothing but the context, which is that of `plan_context`.
     """
     assert world.lead is not None
     if world.closing:
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
-    catalog = read_catalog(tx, world, settings, tx.now)
-    constraints = Constraints(world.identity)
-    # Where followers could not reach the lead, there is no place for any.
-    slots = world.slots if world.identity.endpoint else ()
-    ranks = leasable_ranks(slots, tx, world.lead)
-    usage = current_usage(tx, world, settings)
-    context = PlanContext(
-        now=tx.now,
-        table=RankTable(slots, ranks, catalog.providers, tx.now),
-        slots=AllSlots(slots, constraints, catalog.providers),
-        catalog=catalog,
-        usage=usage,
-        live=lending_bursts(tx, world.lead, settings, tx.now),
-        settings=settings.plan,
-        patience=settings.deadlines.reservation,
-        overtaken=overtaken,
-        whole_nodes=world.lead.scheduler.whole_nodes,
-    )
+    context = context or plan_context(tx, world, settings, tx.now)
     unreadable = unreadable_isolated_record(tx)
-    isolated = IsolatedPlacement(usage, tx.bursts, unreadable, world.identity)
+    isolated = IsolatedPlacement(context.usage, tx.bursts, unreadable, world.identity)
     plan = make_plan(demands, context, isolated)
-    eligible = context.eligible(isolated.facts)
+    constraints, eligible = context.slots.constraints, context.eligible(isolated.facts)
     growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
     plan = with_growths(plan, growing)
     if not world.identity.endpoint:
@@ -76,19 +59,48 @@ def plan_demands(
     return plan
 
 
-def current_usage(tx: Transaction, world: World, settings: Settings) -> Usage:
+def plan_context(
+    records: RecordsView,
+    world: World,
+    settings: Settings,
+    now: float,
+    overtaken: Mapping[JobId, int] = _NONE,
+) -> PlanContext:
+    """Return what a plan is made on; `overtaken` as of `Plan`, of the tick before."""
+    assert world.lead is not None
+    catalog = read_catalog(records, world, settings, now)
+    # Where followers could not reach the lead, there is no place for any.
+    slots = world.slots if world.identity.endpoint else ()
+    ranks = leasable_ranks(slots, records, world.lead)
+    return PlanContext(
+        now=now,
+        table=RankTable(slots, ranks, catalog.providers, now),
+        slots=AllSlots(slots, Constraints(world.identity), catalog.providers),
+        catalog=catalog,
+        usage=current_usage(records, world, settings, now),
+        live=lending_bursts(records, world.lead, settings, now),
+        settings=settings.plan,
+        patience=settings.deadlines.reservation,
+        overtaken=overtaken,
+        whole_nodes=world.lead.scheduler.whole_nodes,
+    )
+
+
+def current_usage(
+    records: RecordsView, world: World, settings: Settings, now: float
+) -> Usage:
     """Return what live bursts use of limits and budgets."""
     lead = world.lead
     assert lead is not None
-    budgets = budgets_at(tx, settings, world.userids, tx.now)
-    purchases = Purchases(budgets, settings, lead.jobs, tx.now, world.banks)
-    purchases.know(tx.bursts, tx.entries)
+    budgets = budgets_at(records, settings, world.userids, now)
+    purchases = Purchases(budgets, settings, lead.jobs, now, world.banks)
+    purchases.know(records.bursts, records.entries)
     totals = {
         f"{name}/{offer.name}": offer.total
         for name, view in world.providers.items()
         for offer in view.offers or ()
     }
-    live = {burst.id: usage_of(burst, lead) for burst in tx.live}
+    live = {burst.id: usage_of(burst, lead) for burst in records.live}
     return Usage(settings.limits, live, purchases, totals)
 
 

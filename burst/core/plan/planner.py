@@ -19,8 +19,7 @@ from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.limits import NOT_JOINED, Joined
 from burst.core.plan.live_nodes import LiveNodes
-from burst.core.plan.offer_sorter import OfferSorter
-from burst.core.plan.openings import Openings
+from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
 from burst.core.plan.promises import Promises
 from burst.model.burst import PRICE_SOURCES, BurstId, Lease
@@ -45,8 +44,7 @@ class _Planner:
         self._isolated = isolated
         self._live = LiveNodes(context, eligible)
         self._planned = PlannedBursts(context, eligible)
-        sorter = OfferSorter(eligible)
-        self._openings = Openings(context, isolated, sorter, eligible)
+        self._openings = Openings(context, eligible)
         self._promises = Promises(context, eligible)
         self._refused = _Refused()
         self._decisions: dict[JobId | None, Decision] = {}
@@ -182,7 +180,16 @@ class _Planner:
             return found
         if found.pieces:
             self._planned.open(found.candidate, demand, key, found.pieces)
+        else:
+            self._isolate(found, demand)
         return None
+
+    def _isolate(self, found: Opening, demand: Demand) -> None:
+        """Make an isolated burst for the job; it needs no ranks."""
+        candidate, nodes = found.candidate, found.nodes
+        until = demand.end(self._context.now + candidate.offer.join_time)
+        self._isolated.take(candidate, demand, nodes, until)
+        self._context.catalog.failures.begin(candidate, (nodes,))
 
 
 class _Refused:

@@ -6,25 +6,26 @@ Where there are none, and `[plan] worth` is 0, nothing here changes a decision.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
 from burst.config import PolicyRule, Settings
-from burst.core.plan.catalog import read_catalog
-from burst.core.plan.demands import LiveBurstWorth
-from burst.core.plan.eligible import why_unwanted
+from burst.core.isolated.placement import unreadable_isolated_record
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand, LiveBurstWorth
+from burst.core.plan.eligible import IsolatedFacts
+from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.fit import nodes_needed
-from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
-from burst.core.worth.comparison import Comparison, purchase_of
-from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.comparison import Comparison
+from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.rules import JobFacts, RuleSet
+from burst.model.burst import Isolated
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -55,18 +56,22 @@ class JobPolicy:
         self._own_nodes = own_nodes
         self._settings = settings
         self._now = now
-        self._rules: RuleSet | None
+        self._rules: RuleSet | None = None
         self._found: dict[JobId, PolicyRule] = {}
         self._narrowed: dict[_Wish, BurstPreferences] = {}
         self._shapes = {slot.shape for slot in world.slots}
         self._nodes: dict[ResourceRequest, int] = {}
-        self._first: dict[BurstPreferences, ProviderOffer | None] = {}
-        self._times = OnlineTimes(records.times)
-        self._purchases: dict[tuple[str, int], Purchase] = {}
+        self._offers: FirstOffers
 
-    def begin(self, rules: RuleSet) -> None:
-        """Take over the rules."""
-        self._rules = None if rules.leaves_all else rules
+    def begin(self, rules: RuleSet, context: PlanContext) -> None:
+        """Take over the rules, and what a plan for the jobs is made on."""
+        if rules.leaves_all:
+            return
+        self._rules = rules
+        unreadable = unreadable_isolated_record(self._records)
+        isolated = IsolatedFacts(self._world.identity, unreadable)
+        times = OnlineTimes(self._records.times)
+        self._offers = FirstOffers(context, context.eligible(isolated), times)
 
     def may_burst(self, job: JobView) -> bool:
         """Tell whether a job is burstable by its attribute, or as a rule marks it."""
@@ -199,43 +204,27 @@ class JobPolicy:
         here: StartEstimate,
     ) -> Comparison | None:
         """Compare a start here with one on a burst; None if there could be none."""
-        candidate = self._first_offer(self.preferences(job))
-        nodes = self._nodes_of(request)
-        if candidate is None or not nodes:
-            return None
-        key = candidate.key, nodes
-        if key not in self._purchases:
-            self._purchases[key] = purchase_of(candidate, nodes, 0.0, self._times)
-        purchase = msgspec.structs.replace(
-            self._purchases[key], run_time=self._run_time(job)
+        demand = Demand(
+            job=job.id,
+            userid=job.userid,
+            request=request,
+            preferences=self.preferences(job),
+            duration=job.duration,
+            isolated=Isolated(kind="job", job=job.id, duration=job.duration),
         )
+        found = self._offers.find(demand)
+        if found is None:
+            return None
+        run_time = self._run_time(job)
+        purchase = msgspec.structs.replace(found.purchase, run_time=run_time)
         return Comparison(
             here=here,
             purchase=purchase,
-            offer=candidate.key,
+            offer=found.key,
             judgement=judge(here, purchase, rule.worth or 0.0, self._now),
             rule=rule.name,
             now=self._now,
         )
-
-    def _first_offer(self, preferences: BurstPreferences) -> ProviderOffer | None:
-        """Return the first offer, as the planner tries them, on terms that a job wants.
-
-        Whether it lasts long enough for the job is for the plan to find.
-        """
-        if preferences not in self._first:
-            wanted = (
-                each
-                for each in self._usable
-                if not why_unwanted(preferences, each.terms)
-            )
-            self._first[preferences] = next(wanted, None)
-        return self._first[preferences]
-
-    @cached_property
-    def _usable(self) -> tuple[ProviderOffer, ...]:
-        world, settings = self._world, self._settings
-        return read_catalog(self._records, world, settings, self._now).offers
 
     def _facts(self, job: JobView) -> JobFacts:
         return JobFacts(
@@ -284,5 +273,6 @@ def policy_for_job(
     """Return what answers for one job outside of a tick. The lead can be read."""
     own_nodes = OwnNodes(records, world, Constraints(world.identity))
     policy = JobPolicy(records, world, own_nodes, settings, now)
-    policy.begin(RuleSet(settings.rules, world.userids))
+    context = plan_context(records, world, settings, now)
+    policy.begin(RuleSet(settings.rules, world.userids), context)
     return policy

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The offer of which a burst for a job would be made, by which its worth is judged."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility, nodes_wanted
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.openings import Opening, Openings
+from burst.core.plan.planned_bursts import DemandKey
+from burst.core.plan.sources import Source
+from burst.core.worth.comparison import purchase_of
+from burst.core.worth.estimate import Purchase
+from burst.core.worth.online_times import OnlineTimes
+from burst.model.decision import OfferRejection
+
+
+class FirstOffer(NamedTuple):
+    """What would be bought for a job."""
+
+    key: str
+    """`PROVIDER/OFFER`."""
+    purchase: Purchase
+    """What the nodes come to, for no run time."""
+
+
+class FirstOffers:
+    """Finds them for jobs, each as if it were the first of the plan."""
+
+    def __init__(
+        self, context: PlanContext, eligible: Eligibility, times: OnlineTimes
+    ) -> None:
+        """`times` is how long bursts took to come and to go."""
+        self._context = context
+        self._times = times
+        self._openings = Openings(context, eligible)
+        self._found: dict[DemandKey, FirstOffer | None] = {}
+
+    def find(self, demand: Demand) -> FirstOffer | None:
+        """Return what a job could have now, else what it could have at some time.
+
+        None where no offer could ever serve it.
+        """
+        key = self._openings.key(demand)
+        if key not in self._found:
+            self._found[key] = self._now(demand) or self._later(demand)
+        return self._found[key]
+
+    def _now(self, demand: Demand) -> FirstOffer | None:
+        found = self._openings.find(demand)
+        if isinstance(found, Opening):
+            return self._offer(found.candidate, found.nodes)
+        return None
+
+    def _later(self, demand: Demand) -> FirstOffer | None:
+        for source in self._openings.wanted(demand):
+            nodes = self._nodes(demand, source)
+            if nodes:
+                assert source.candidate is not None
+                return self._offer(source.candidate, nodes)
+        return None
+
+    def _offer(self, candidate: ProviderOffer, nodes: int) -> FirstOffer:
+        purchase = purchase_of(candidate, nodes, 0.0, self._times)
+        return FirstOffer(candidate.key, purchase)
+
+    def _nodes(self, demand: Demand, source: Source) -> int:
+        """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
+        assert source.candidate is not None
+        offer, most = source.candidate.offer, self._context.most_of(source)
+        if source.isolated:
+            need = nodes_wanted(demand, source, offer.shape)
+            nodes = 0 if isinstance(need, OfferRejection) or need > most else need
+        else:
+            spread = self._openings.may_spread(demand)
+            nodes = self._context.slots.nodes_for(demand, source, most, spread=spread)
+        return nodes if nodes <= (offer.total or math.inf) else 0
