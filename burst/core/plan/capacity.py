@@ -109,7 +109,7 @@ def lending_bursts(
             pool=pools[burst.id],
         )
         for burst in records.live
-        if burst.id in pools and (settings.plan.share or not burst.jobs)
+        if burst.id in pools
     ]
 
 

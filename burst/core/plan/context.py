@@ -42,6 +42,10 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         """Return the ranks that a job may have by its constraint; None for any."""
         return self.slots.constraints.admitted_to(demand.request)
 
+    def may_spread(self, demand: Demand) -> bool:
+        """Tell whether a job may have several bursts."""
+        return self.settings.spread and demand.preferences.where != "together"
+
     def eligible(self, isolated: IsolatedFacts) -> Eligibility:
         """Return what tells which offers and bursts are for which jobs."""
         return Eligibility(

@@ -76,6 +76,6 @@ class FirstOffers:
             need = nodes_wanted(demand, source, offer.shape)
             nodes = 0 if isinstance(need, OfferRejection) or need > most else need
         else:
-            spread = self._openings.may_spread(demand)
+            spread = self._context.may_spread(demand)
             nodes = self._context.slots.nodes_for(demand, source, most, spread=spread)
         return nodes if nodes <= (offer.total or math.inf) else 0

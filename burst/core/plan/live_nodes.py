@@ -189,6 +189,8 @@ class LiveNodes:
         """Tell whether something of a burst is free for as long as a job may run."""
         if not live.pool or live.burst in self.ending:
             return False
+        if live.jobs and not self._context.settings.share:
+            return False
         return self._ends_in_time(demand, live) or self._passes(demand, live)
 
     def _why_not(

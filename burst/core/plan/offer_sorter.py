@@ -23,9 +23,9 @@ class WantedOffers(NamedTuple):
     """Whether some offer, taken now or later, would be an isolated burst."""
     most_nodes: Mapping[str, int]
     """By provider that they may have: the nodes of its largest burst."""
-    in_all: float
-    """How many nodes there are of these providers' offers together; math.inf where that
-    is not known of one."""
+    totals: Mapping[str, float]
+    """How many nodes there are of each offer of these providers, by `PROVIDER/OFFER`;
+    math.inf where that is not known."""
     unread: bool
     """Whether a provider that they may have has not told its offers yet."""
 
@@ -75,7 +75,6 @@ class OfferSorter:
         known = self._catalog.known
         modes = {burst_mode(preferences, each.offer.modes) for each in known}
         takes = preferences.takes
-        totals = (each.offer.total for each in known if takes(each.provider))
         return WantedOffers(
             offers=tuple(
                 new_burst(
@@ -86,6 +85,10 @@ class OfferSorter:
             ),
             some_isolated="isolated" in modes,
             most_nodes={name: n for name, n in self._most.items() if takes(name)},
-            in_all=sum(total or math.inf for total in totals),
+            totals={
+                each.key: each.offer.total or math.inf
+                for each in known
+                if takes(each.provider)
+            },
             unread=any(map(takes, self._catalog.unread)),
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, nodes_wanted
+from burst.core.plan.impossible import Impossible
 from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
 from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
@@ -49,6 +50,7 @@ class Openings:
         self._context = context
         self._sorter = OfferSorter(eligible)
         self._eligible = eligible
+        self._impossible = Impossible(context, eligible)
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
@@ -71,67 +73,30 @@ class Openings:
         """Return the offers that can be taken now and are some for the job."""
         return [source for source, why in self._sorter.judged(demand) if not why]
 
-    def may_spread(self, demand: Demand) -> bool:
-        """Tell whether the job may have several bursts."""
-        return self._context.settings.spread and demand.preferences.where != "together"
-
     def find(self, demand: Demand, beside: Joined = NOT_JOINED) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
         `beside` are others that it joins.
         """
+        context = self._context
         refusals: list[OfferRejection] = []
         wanted = self._sorter.wanted(demand.preferences)
         asks = _Asks(
-            demand, self._context.admitted(demand), self.may_spread(demand), beside
+            demand, context.admitted(demand), context.may_spread(demand), beside
         )
         for source, rejection in self._sorter.judged(demand):
             found = rejection or self._try(source, asks)
             if isinstance(found, Opening):
                 return found
             refusals.append(found)
-        if not self._context.slots and not wanted.some_isolated:
+        if not context.slots and not wanted.some_isolated:
             return Decision(Reason.NO_SLOTS)
-        refusals.extend(self._context.catalog.refusals)
+        refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
-        never = None if wanted.some_isolated else self._never(demand)
+        never = None if wanted.some_isolated else self._impossible.why(demand, wanted)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
-
-    def _never(self, demand: Demand) -> tuple[Reason, dict[str, object]] | None:
-        """Return why nothing could ever serve a demand, None if something could."""
-        context, wanted = self._context, self._sorter.wanted(demand.preferences)
-        least = context.slots.least_nodes(demand.request)
-        limit = context.usage.why_never(least, demand.userid)
-        if limit:
-            return Reason.OVER_LIMIT, limit
-        if wanted.unread:
-            # A job that is failed for what one more answer would show is lost.
-            return None
-        too_long = self._eligible.run_times.why_never(demand)
-        if too_long:
-            return Reason.TOO_LONG, too_long
-        return self._too_large(demand, least) if wanted.most_nodes else None
-
-    def _too_large(
-        self, demand: Demand, least: int
-    ) -> tuple[Reason, dict[str, object]] | None:
-        """Return why neither rank slots nor offers have enough nodes, whatever ends.
-
-        `least` is how many of some slot would do.
-        """
-        wanted = self._sorter.wanted(demand.preferences)
-        caps, spread = wanted.most_nodes, self.may_spread(demand)
-        never = self._context.slots.why_never(demand.request, caps, spread)
-        if never is not None and never[0] is not Reason.TOO_LARGE:
-            return never
-        if spread and wanted.in_all < least - demand.coming:
-            return Reason.TOO_LARGE, {"need": least, "most": int(wanted.in_all)}
-        if never is not None and max(caps.values()) >= least:
-            # A lead can get further rank slots, a provider no further nodes.
-            return Reason.NO_ROOM, never[1]
-        return never
 
     def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
         """Return what a job may have of an offer that is one for it; or why nothing."""
