@@ -95,7 +95,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     free = frozenset(rank for slot in slots for rank in slot.ranks)
     context = PlanContext(
         now=0.0,
-        table=RankTable(slots, LeasableRanks(free=free), market.providers, 0.0),
+        table=RankTable(slots, LeasableRanks(free=free), market.providers),
         slots=AllSlots(slots, Constraints(lead), market.providers),
         catalog=market,
         usage=usage,

@@ -7,7 +7,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.records import Records, Transaction
-from burst.core.select.job_policy import policy_for_job
+from burst.core.select.job_rules import job_rules
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Unreadable
@@ -31,8 +31,7 @@ def request_for_job(
         )
     view, hold = world.lead.jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
-    policy = policy_for_job(records, world, settings, now)
-    if view is None or not policy.may_burst(view):
+    if view is None or not job_rules(world, settings, now).may_burst(view):
         raise BurstError(
             f"{format_f58(job)} is not burstable",
             f"submit it with --setattr={settings.intake.attribute}",

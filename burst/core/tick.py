@@ -180,8 +180,7 @@ def _decide_on_jobs(
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     context = plan_context(tx, world, settings, tx.now, before.overtaken)
     bursts_by_job = tx.bursts_by_job()
-    triage = JobTriage(tx, world, context.slots.constraints, settings, tx.now)
-    triage.policy.begin(rules, context)
+    triage = JobTriage(tx, world, settings, rules, context)
     triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, triage.demands, context)
     tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}

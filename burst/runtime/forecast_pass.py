@@ -11,7 +11,7 @@ import msgspec
 from burst.config import PolicyRule, Settings
 from burst.core.records import Records
 from burst.core.select.assumed_bursts import assumed_to_burst, is_judged
-from burst.core.select.job_policy import policy_for_job
+from burst.core.select.burst_worth import worth_for_job
 from burst.core.world import World
 from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
 from burst.core.worth.forecast import OwnNodesQueue
@@ -109,8 +109,8 @@ def bursts_assumed(
     assert world.lead is not None
     if RuleSet(settings.rules).leaves_all:
         return None
-    policy = policy_for_job(records, world, settings, now)
-    return assumed_to_burst(policy, world.lead.jobs, inputs.decisions)
+    worth = worth_for_job(records, world, settings, now)
+    return assumed_to_burst(worth, world.lead.jobs, inputs.decisions)
 
 
 def next_start(starts: Mapping[JobId, StartEstimate], at: float) -> float:

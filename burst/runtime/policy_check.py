@@ -13,7 +13,7 @@ from burst.config import PolicyRule, Settings, parse
 from burst.config.money import parse_budgets
 from burst.config.policy import parse_policy
 from burst.core import job_report
-from burst.core.select.job_policy import policy_for_job
+from burst.core.select.job_rules import job_rules
 from burst.core.tick import run_tick
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.runtime.engine_config import find_userids
@@ -67,10 +67,10 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     world = msgspec.structs.replace(world, userids=userids)
     made = run_tick(snapshot.records, world, settings, now)
     jobs = world.lead.jobs if world.lead else {}
-    policy = policy_for_job(made.records, world, settings, now)
+    rules = job_rules(world, settings, now)
     rows: list[Row] = []
     for job, decision in made.decisions.items():
-        rule = policy.rule(jobs[job]) or settings.rules[-1]
+        rule = rules.rule(jobs[job]) or settings.rules[-1]
         rows.append({**job_report.job_row(jobs[job], decision), "rule": rule.name})
     warnings = list(find_rule_warnings(settings, userids, world.identity.queues))
     return {

@@ -28,7 +28,7 @@ from burst.core.guest_view import (
 from burst.core.job_report import starts_by_itself
 from burst.core.past_bursts import PastBursts
 from burst.core.plan.outlook import outlook
-from burst.core.select.job_policy import policy_for_job
+from burst.core.select.burst_worth import worth_for_job
 from burst.core.tick import TickResult, run_tick
 from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
@@ -212,9 +212,9 @@ def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
     view, world = lead.jobs[job], snapshot.world
     if snapshot.forecasts is not None:
         world = msgspec.structs.replace(world, forecasts=snapshot.forecasts.starts)
-    policy = policy_for_job(snapshot.records, world, snapshot.settings, snapshot.now)
+    worth = worth_for_job(snapshot.records, world, snapshot.settings, snapshot.now)
     assert view.request is not None  # or the decision were UNREADABLE
-    again = policy.decide(view, view.request, math.inf)
+    again = worth.decide(view, view.request, math.inf)
     return {job: again or decision}
 
 

@@ -8,7 +8,7 @@ import math
 import msgspec
 
 from burst.config.policy import default_rule
-from burst.core.select.job_policy import narrowed
+from burst.core.select.job_rules import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences
 from burst_replay.trace import Machine, TraceJob

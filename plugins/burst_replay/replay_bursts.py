@@ -194,7 +194,7 @@ class ReplayBursts:
             at, plan = self._epoch(now), self._settings.plan
             context = PlanContext(
                 now=at,
-                table=RankTable((), LeasableRanks(), frozenset(), at),
+                table=RankTable((), LeasableRanks(), frozenset()),
                 slots=self._slots,
                 catalog=self._catalog,
                 usage=Usage(LimitSettings(), {}, self._may_buy(at)),

@@ -77,7 +77,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     usage = Usage(limits, in_use, purchases, totals)
     context = PlanContext(
         now=T0,
-        table=RankTable(found, ranks, market.providers, T0),
+        table=RankTable(found, ranks, market.providers),
         slots=AllSlots(found, Constraints(lead), market.providers),
         catalog=market,
         usage=usage,

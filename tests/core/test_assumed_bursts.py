@@ -9,7 +9,7 @@ import pytest
 
 from burst.core.records import Records
 from burst.core.select.assumed_bursts import assumed_to_burst, is_judged
-from burst.core.select.job_policy import policy_for_job
+from burst.core.select.burst_worth import worth_for_job
 from burst.model.decision import Decision
 from burst.model.lead import JobView
 from burst.model.reason import Reason
@@ -28,9 +28,9 @@ def bursts(
     """Ask about one job, on which the last tick has decided so."""
     offers = tables.pop("offers", (offer(),))
     seen = world(view(one), local=offers)
-    policy = policy_for_job(Records(), seen, settings(**(tables or FRUGAL)), T0)
+    worth = worth_for_job(Records(), seen, settings(**(tables or FRUGAL)), T0)
     decisions = {} if reason is None else {one.id: Decision(reason, {})}
-    return assumed_to_burst(policy, {one.id: one}, decisions)(one.id, at)
+    return assumed_to_burst(worth, {one.id: one}, decisions)(one.id, at)
 
 
 @pytest.mark.parametrize("reason", [Reason.NOT_WORTH, Reason.NOT_FORECAST])

@@ -68,7 +68,7 @@ def table(*bursts, slots=SLOTS, ends=None, holders=None):
         ends=ends or {},
         holders=holders or {},
     )
-    return RankTable(slots, ranks, frozenset({"local"}), T0)
+    return RankTable(slots, ranks, frozenset({"local"}))
 
 
 def fits(found, nodes, want=ANY):
@@ -130,7 +130,7 @@ def test_of_hosts_behind_a_gateway_one_that_is_drained_closes_all():
     slots = find_slots(gateway())
     first = slots[0]
     ranks = LeasableRanks(drained={first.ranks[1]: "fan"})
-    found = RankTable(slots, ranks, frozenset(), T0)
+    found = RankTable(slots, ranks, frozenset())
     assert found.drained_for(KIND, ANY, 2, spread=False) == {first.ranks[1]: "fan"}
     assert not found.drained_for(KIND, ANY, first.size + 1, spread=False)
 
@@ -199,7 +199,7 @@ def test_hosts_behind_a_gateway_are_had_from_the_first_on():
     # Whoever has some has all, and who is promised some is promised all.
     place = earliest(found, 2)
     assert place.ranks == (4, 5)
-    found.promise(place._replace(start=T0 + 9), ONE, 0.0)
+    found.promise(place._replace(start=T0 + 9), ONE, math.inf)
     assert found.kept_from([2]) == T0 + 9
     assert fits(found, 1) == []
     ((slot, ranks),) = found.fitting(KIND, 1, RankNeed(T0 + 9))
@@ -255,7 +255,7 @@ def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     assert found.kept_from([3]) == math.inf
     place = earliest(found, 8)
     assert not found.are_free(place.ranks)
-    found.promise(place, ONE, 100.0)
+    found.promise(place, ONE, T0 + 150)
     assert found.first_promised() == ONE
     assert found.kept_from([3]) == found.kept_from([0, 2]) == T0 + 50
     assert fits(found, 1) == []
@@ -264,7 +264,7 @@ def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     assert fits(found, 4, RankNeed(T0 + 50)) == [(6, 7, 8, 9)]
     # They are free again once that job has ended, for the next one.
     assert earliest(found, 8).start == T0 + 150
-    found.promise(earliest(found, 8), JobId(2), 0.0)
+    found.promise(earliest(found, 8), JobId(2), math.inf)
     assert found.kept_from([3]) == T0 + 50
     assert earliest(found, 1) is None
 

@@ -136,6 +136,8 @@ class _Kept(msgspec.Struct):
 
     start: float
     job: JobId
+    asked: FurtherUse
+    """Its own."""
     use: _InUse
     ended: set[BurstId]
     """Bursts that are not in use any more by then, if no further job has them stay."""
@@ -160,7 +162,6 @@ class Usage:
         self._limited = any(of_all) or any(totals.values())
         self._live = dict(live)
         self._now = _InUse()
-        self._ahead: list[FurtherUse] = []
         self._kept: list[_Kept] = []
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone of which time limits tell the end."""
@@ -256,8 +257,8 @@ class Usage:
         if not self._limited:
             return Room(start, known, frozenset())
         left = self._now.copy()
-        for each in self._ahead:
-            left.add(each)
+        for kept in self._kept:
+            left.add(kept.asked)
         refused = self._exceeded(left, asked)
         for name, use in self._by_end():
             at = use.until if use.until < math.inf else late
@@ -283,7 +284,7 @@ class Usage:
         Nobody waits for the end of what has not begun, and of which no limit tells it.
         """
         bursts = ((name, _asked(use)) for name, use in self._live.items())
-        ahead = (each for each in self._ahead if each.until < math.inf)
+        ahead = (each.asked for each in self._kept if each.asked.until < math.inf)
         both = [*bursts, *((None, each) for each in ahead)]
         return sorted(both, key=lambda it: (it[1].until, it[0] or ""))
 
@@ -301,11 +302,10 @@ class Usage:
             use.remove(_asked(burst))
             if name in going and burst.until < math.inf:
                 self._due[name] = min(start, self.due(name))
-        self._ahead.append(asked)
-        for each in self._ahead:
+        for each in (*(kept.asked for kept in self._kept), asked):
             if each.until > start:
                 use.add(each)
-        self._kept.append(_Kept(start, job, use, ended - going))
+        self._kept.append(_Kept(start, job, asked, use, ended - going))
 
     def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:
         limits, offer, nodes = self._limits, asked.offer, asked.nodes

@@ -74,7 +74,7 @@ def plan_context(
     ranks = leasable_ranks(slots, records, world.lead)
     return PlanContext(
         now=now,
-        table=RankTable(slots, ranks, catalog.providers, now),
+        table=RankTable(slots, ranks, catalog.providers),
         slots=AllSlots(slots, Constraints(world.identity), catalog.providers),
         catalog=catalog,
         usage=current_usage(records, world, settings, now),

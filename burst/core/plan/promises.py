@@ -163,10 +163,10 @@ class Promises:
         )
         ranks = context.table.kept_for(place)
         gone = room.gone | context.table.holders(ranks)
-        context.table.promise(place, demand.job, demand.duration)
-        if place.known:
-            until = demand.end(max(place.start, context.now))
-            asked = msgspec.structs.replace(asked, until=until)
+        began = max(place.start, context.now)
+        until = demand.end(began) if place.known else math.inf
+        context.table.promise(place, demand.job, until)
+        asked = msgspec.structs.replace(asked, until=until)
         context.usage.keep(demand.job, asked, place.start, gone)
         promise = Promise(
             job=demand.job,

@@ -59,10 +59,8 @@ class RankTable:
         slots: Sequence[RankSlot],
         ranks: LeasableRanks,
         providers: frozenset[str],
-        now: float,
     ) -> None:
         """`providers` are the names of all there are."""
-        self._now = now
         self._holders = dict(ranks.holders)
         self._promised_to: dict[int, JobId] = {}
         self._slot_of: dict[int, SlotRanks] = {}
@@ -262,10 +260,8 @@ class RankTable:
         last = max(ranks, key=lambda rank: self._slot_of[rank].available[rank])
         return None if last in self._promised_to else self._holders.get(last)
 
-    def promise(self, place: Place, job: JobId, duration: float) -> None:
-        """Keep ranks for a job, which will have them for so long; 0 for no limit."""
-        known = duration if place.known else 0.0
-        until = max(place.start, self._now) + known if known else math.inf
+    def promise(self, place: Place, job: JobId, until: float) -> None:
+        """Keep ranks for a job, which has them until then; math.inf for no limit."""
         for rank in self.kept_for(place):
             slot = self._slot_of[rank]
             if place.start < slot.kept.get(rank, math.inf):

@@ -15,7 +15,7 @@ from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
-from burst.core.select.job_policy import forecast_due
+from burst.core.select.burst_worth import forecast_due
 from burst.core.world import World
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from burst.core.select.job_policy import BY_FORECAST, JobPolicy
+from burst.core.select.burst_worth import BY_FORECAST, BurstWorth
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -25,7 +25,7 @@ from burst.model.reason import Reason
 
 
 def assumed_to_burst(
-    policy: JobPolicy,
+    worth: BurstWorth,
     jobs: Mapping[JobId, JobView],
     decisions: Mapping[JobId, Decision],
 ) -> Callable[[JobId, float], bool]:
@@ -35,7 +35,7 @@ def assumed_to_burst(
         decision = decisions.get(job)
         if decision is None or decision.reason not in BY_FORECAST:
             return False
-        return policy.pays(jobs[job], at)
+        return worth.pays(jobs[job], at)
 
     return bursts
 

@@ -228,7 +228,7 @@ def _blocks_others(
         if missing or not all(is_up(burst) for burst in bursts):
             return True
         return waits_for_growth(job.request, bursts, lead)
-    if not triage.policy.may_burst(job):
+    if not triage.rules.may_burst(job):
         # Its attribute, or the rule, was taken away: it is not held any more.
         return False
     if triage.is_unread(job):

@@ -16,6 +16,7 @@ from burst.core.plan.capacity import (
     missing_nodes,
     waits_for_growth,
 )
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
 from burst.core.records import RecordsView
@@ -29,14 +30,14 @@ from burst.core.select.association_limits import (
     LimitsInUse,
     decide_on_dependencies,
 )
+from burst.core.select.burst_worth import BurstWorth
 from burst.core.select.confinement import (
     Confinement,
     burst_tags,
     confines_jobs,
     lasting,
 )
-from burst.core.select.constraints import Constraints
-from burst.core.select.job_policy import JobPolicy
+from burst.core.select.job_rules import JobRules
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import (
     decide_on_queue,
@@ -46,6 +47,7 @@ from burst.core.select.queues import (
     within_queue,
 )
 from burst.core.world import World
+from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, Isolated
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold, HoldState
@@ -67,12 +69,14 @@ class JobTriage:
         self,
         records: RecordsView,
         world: World,
-        constraints: Constraints,
         settings: Settings,
-        now: float,
+        rules: RuleSet,
+        context: PlanContext,
     ) -> None:
+        """`context` is what the plan for the jobs is made on."""
         assert world.lead is not None
         self._lead: LeadView = world.lead
+        now, constraints = context.now, context.slots.constraints
         self._constraints = constraints
         self._holds = records.holds
         self._any_live = bool(records.live)
@@ -82,7 +86,8 @@ class JobTriage:
         apart = confines_jobs(world.identity, settings)
         lasts, tags = lasting(records, settings, now), burst_tags(records, settings)
         self.confinement = Confinement(records, self._lead, apart, lasts, tags)
-        self.policy = JobPolicy(records, world, self.own_nodes, settings, now)
+        self.rules = JobRules(world, settings, rules, now)
+        self._worth = BurstWorth(self.rules, records, self.own_nodes, context)
         self._isolated_bursts = {
             job: burst
             for burst in records.bursts.values()
@@ -197,7 +202,7 @@ class JobTriage:
     def _triage(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
         elsewhere = self._decide_elsewhere(job)
         known = bool(bursts) or elsewhere is not None
-        if not (known or self.policy.may_burst(job)):
+        if not (known or self.rules.may_burst(job)):
             return Decision(Reason.NOT_BURSTABLE)
         alone = elsewhere or self._decide_left_alone(job)
         if alone:
@@ -244,11 +249,11 @@ class JobTriage:
         found = self._demand(job, request, 0)
         if isinstance(found, Decision) or found.tag:
             return found
-        return self.policy.decide_on_bank(job) or self._by_rule(job, found)
+        return self.rules.decide_on_bank(job) or self._by_rule(job, found)
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
         """Return what a job's rule makes of a demand; nothing is bought for it yet."""
-        why = self.policy.decide(job, demand.request, self._waited(job))
+        why = self._worth.decide(job, demand.request, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
         over = self._limits.decide(job, demand.request)
@@ -256,7 +261,7 @@ class JobTriage:
             return over
         worth = None
         if self._any_live:
-            worth = self.policy.live_worth(job, demand.request)
+            worth = self._worth.live_worth(job, demand.request)
         # A job to which no nodes are worth their price takes none of its user's limit.
         if why is None or worth is not None:
             self._limits.count(job, demand.request)
@@ -278,7 +283,7 @@ class JobTriage:
         if job.id in self._lead.changed:
             return True
         return (
-            self._waited(job) < max(self.policy.local_wait(job), _GRANTED_S)
+            self._waited(job) < max(self.rules.local_wait(job), _GRANTED_S)
             and bool(self._lead.granting)
             and self.own_nodes.fits_with_granted(request)
         )
@@ -342,7 +347,7 @@ class JobTriage:
         if not self.own_nodes.take(request):
             return False
         self.here.add(job.id)
-        return held or self._waited(job) < self.policy.local_wait(job)
+        return held or self._waited(job) < self.rules.local_wait(job)
 
     def _waited(self, job: JobView) -> float:
         """Return how long the scheduler has had the job, in seconds."""
@@ -368,7 +373,7 @@ class JobTriage:
             job=job.id,
             userid=job.userid,
             request=within_queue(job, request, self._world.identity.limits),
-            preferences=self.policy.preferences(job),
+            preferences=self.rules.preferences(job),
             coming=coming,
             since=max(job.t_submit, job.t_eligible),
             duration=job.duration,
