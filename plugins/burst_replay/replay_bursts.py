@@ -12,7 +12,7 @@ Times are those of the trace; what `burst.core` is told are seconds since the ep
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -46,6 +46,7 @@ from burst.core.worth.ledger import (
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
 from burst.model.burst import BurstId, Lease
+from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.reason import Reason
@@ -123,8 +124,11 @@ class ReplayBursts:
             if name is not None:
                 self._use(int(name), demand, now)
                 return now
-        purchase = self._purchase(asks.preferences, self._nodes(job), limit)
-        if purchase is None or not judge(here, purchase, asks.worth, now).pays:
+        offered = self._first_offer(job, asks, now)
+        if offered is None:
+            return None
+        purchase = self._purchase(offered, self._nodes(job), limit)
+        if not judge(here, purchase, asks.worth, now).pays:
             return None
         return self._buy(self._demand(job, asks), now)
 
@@ -214,13 +218,37 @@ class ReplayBursts:
         return self._spending.purchases(self._live.values(), self._leaving.values(), at)
 
     def _purchase_of(
-        self, wish: BurstPreferences, nodes: int, limit: float
-    ) -> Purchase | None:
-        """Return what a burst of the first offer comes to that a job may have."""
-        wanted = self._wanted(wish)
-        if not wanted:
-            return None
-        return purchase_of(wanted[0], nodes, limit, OnlineTimes(self._times))
+        self, offered: ProviderOffer, nodes: int, limit: float
+    ) -> Purchase:
+        """Return what a burst of an offer comes to."""
+        return purchase_of(offered, nodes, limit, OnlineTimes(self._times))
+
+    def _first_offer(self, job: int, asks: Asks, now: float) -> ProviderOffer | None:
+        """Return the offer by which a job is judged, None where it may have none.
+
+        The first for which there is money; the first of all where there is for none.
+        """
+        wanted = self._wanted(asks.preferences)
+        if len(wanted) > 1 and self._settings.budget:
+            for offered, refused in self._asked(self._demand(job, asks), now):
+                if refused is None:
+                    return offered
+        return next(iter(wanted), None)
+
+    def _asked(
+        self, demand: Demand, now: float
+    ) -> Iterator[tuple[ProviderOffer, OfferRejection | None]]:
+        """Return the offers that a job may have, and why there is no money for each."""
+        at = self._epoch(now)
+        may_buy = self._may_buy(at)
+        for offered in self._wanted(demand.preferences):
+            candidate = self._from(offered, at)
+            yield offered, may_buy.refuse(candidate, demand, demand.request.slots)
+
+    def _from(self, offered: ProviderOffer, at: float) -> ProviderOffer:
+        """Return an offer with the end of a lease that begins then."""
+        end = offered.lease_end and at + offered.lease_end
+        return msgspec.structs.replace(offered, lease_end=end)
 
     def _wanted_of(self, wish: BurstPreferences) -> Sequence[ProviderOffer]:
         """Return the offers that a job may have, in the order of preference."""
@@ -233,14 +261,10 @@ class ReplayBursts:
 
         Return when it is online.
         """
-        at = self._epoch(now)
-        may_buy, again = self._may_buy(at), math.inf
-        for offered in self._wanted(demand.preferences):
-            end = offered.lease_end and at + offered.lease_end
-            candidate = msgspec.structs.replace(offered, lease_end=end)
-            refused = may_buy.refuse(candidate, demand, demand.request.slots)
+        at, again = self._epoch(now), math.inf
+        for offered, refused in self._asked(demand, now):
             if refused is None:
-                return self._make(candidate, demand, now)
+                return self._make(self._from(offered, at), demand, now)
             if refused.reason is Reason.OVER_BUDGET:
                 again = next_begin(self._settings.budget, at) - self._site.started
         self.turned_down.add(_place(demand))

@@ -56,9 +56,11 @@ EAGER = rules_of({"worth": 0.0}, machine=ONE)
 """Judged again whenever something happens."""
 
 
-def sold(provider: str, lease: float = 0.0, fee: float = 0.0) -> ProviderOffer:
+def sold(
+    provider: str, lease: float = 0.0, fee: float = 0.0, boot: float = 60.0
+) -> ProviderOffer:
     """Nodes of a provider."""
-    found = offer("n", price=1.0, join_time=60.0, fee=fee)
+    found = offer("n", price=1.0, join_time=boot, fee=fee)
     return ProviderOffer(
         provider=provider, offer=found, lease_end=lease, run_time=math.inf, place=""
     )
@@ -125,6 +127,20 @@ def test_budgets_are_by_user_bank_queue_and_provider() -> None:
     for offers, bursts in (((gke,), 0), ((kube,), 1), ((gke, kube), 1)):
         found = run(jobs[:2], budget, offers=offers, providers=providers)
         assert (found.bursts, found.turned_down) == (bursts, 1 - bursts)
+
+
+@pytest.mark.parametrize(("boot", "bursts"), [(8 * HOUR, 0), (4 * HOUR, 1)])
+def test_a_job_is_judged_by_the_offer_for_which_there_is_money(
+    boot: float, bursts: int
+) -> None:
+    """It would start here in 9 h, and its rule asks for 0.9 h for a node-hour."""
+    budget = {"match": {"provider": "gke"}, "limit": 1.0}
+    providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
+    offers = sold("gke"), sold("kube", boot=boot)
+    policy = rules_of({"worth": 0.9}, machine=ONE)
+    jobs = [job(0, 9), job(0, 1)]
+    found = run(jobs, budget, policy=policy, offers=offers, providers=providers)
+    assert found.bursts == bursts
 
 
 def test_by_a_lease_all_of_it_is_reserved() -> None:
