@@ -15,6 +15,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 from burst.runtime import service_answers
 from burst.runtime.engine_config import find_userids, make_config
+from burst.runtime.policy_check import check_policy
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.runtime.asking import GUEST, Asking
@@ -45,6 +46,15 @@ def test_only_its_user_and_the_owner_request_a_burst_for_a_job() -> None:
     asking.ask("request-job", id=format_f58(other))
     with pytest.raises(BurstError, match="is not burstable"):
         asking.ask("request-job", id=format_f58(JobId(999)))
+
+
+def test_rules_are_told_where_the_lead_cannot_be_read() -> None:
+    snapshot = make_busy().sim.engine.snapshot
+    silent = msgspec.structs.replace(snapshot.world, lead=None, trouble="no answer")
+    snapshot = msgspec.structs.replace(snapshot, world=silent)
+    told = check_policy(snapshot, settings(**FRUGAL))
+    assert (told["jobs"], told["trouble"]) == ([], "no answer")
+    assert [rule["name"] for rule in told["rules"]] == ["default"]
 
 
 def test_explain_compares_by_the_last_forecast() -> None:
