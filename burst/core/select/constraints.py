@@ -78,7 +78,11 @@ class Constraints:
 
 
 class _Evaluator(ConstraintEvaluator):
-    """Evaluates constraints for one lead, and remembers results."""
+    """Evaluates constraints for one lead, and remembers results.
+
+    Ticks and the forecaster's thread share it: each step on the table is one that
+    another thread cannot come between, and what both evaluate is the same.
+    """
 
     def __init__(
         self,
@@ -88,8 +92,8 @@ class _Evaluator(ConstraintEvaluator):
         ranks = {host: rank for rank, host in enumerate(hosts)}
         super().__init__(ranks, dict(properties))
         self._remembered: dict[bytes, int] = {}
-        self.size = 0
-        """Bytes of what is remembered, about."""
+        self.most = MOST_BYTES // (_OVERHEAD + len(hosts) // 8)
+        """How many sets are remembered."""
 
     def knows(self, constraint: str) -> bool:
         """Tell whether the ranks are known without evaluation."""
@@ -101,19 +105,21 @@ class _Evaluator(ConstraintEvaluator):
         One that Flux could not evaluate admits none.
         """
         key = _key(constraint)
-        mask = self._remembered.pop(key, None)
+        mask = self._remembered.get(key)
         if mask is None:
             try:
                 mask = super().mask(constraint)
             except JobspecError:
                 mask = 0
-            self.size += _bytes(mask)
-        # The most recently used is at the end.
-        self._remembered[key] = mask
-        while self.size > MOST_BYTES:
-            oldest = next(iter(self._remembered))
-            self.size -= _bytes(self._remembered.pop(oldest))
+            if len(self._remembered) >= self.most:
+                self._forget()
+            self._remembered[key] = mask
         return mask
+
+    def _forget(self) -> None:
+        """Forget a tenth of what is remembered, the oldest."""
+        for key in list(self._remembered)[: self.most // 10 + 1]:
+            self._remembered.pop(key, None)
 
 
 # A lead's hosts and properties are fixed while it runs, so there is one in a daemon.
@@ -123,7 +129,3 @@ _evaluator = lru_cache(maxsize=2)(_Evaluator)
 def _key(constraint: str) -> bytes:
     """Return what a constraint is remembered by: its text may have kilobytes."""
     return hashlib.blake2b(constraint.encode(), digest_size=16).digest()
-
-
-def _bytes(mask: int) -> int:
-    return _OVERHEAD + mask.bit_length() // 8
