@@ -142,6 +142,13 @@ class PrivateDirectory:
             return InsufficientCapacity(what, "free space on that file system")
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
+        if error.errno == errno.EROFS:
+            # As the unit that `burst lead init --system` writes has it (systemd.exec).
+            return Refused(
+                what,
+                "if systemd runs the daemon, let it write there: `systemctl edit burst`"
+                f" with [Service] and ReadWritePaths={self._base}",
+            )
         return Refused(what, "set dir to a directory that this user may write")
 
     @classmethod

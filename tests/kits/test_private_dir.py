@@ -159,3 +159,12 @@ def test_users_may_pass_through_where_that_is_asked_for(tmp_path: Path) -> None:
     home.path.chmod(0o751)
     with pytest.raises(Refused, match="others may write"):
         home.check()
+
+
+def test_a_unit_of_systemd_that_may_not_write_there_is_told() -> None:
+    # As `open` has it; only root can mount a directory read-only.
+    error = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    home = PrivateDirectory(Path("/shared/bursts"), "owner", "far")
+    found = home._unusable("made", error)
+    assert isinstance(found, Refused)
+    assert "ReadWritePaths=/shared/bursts" in found.advice
