@@ -162,8 +162,8 @@ class ProviderTracker:
         if known is None or not known.has("force_reap"):
             raise BurstError(
                 f"provider {provider or 'NAME'} waits for every host",
-                "only providers of pods have --force; give the burst's --provider if"
-                " its record cannot be read",
+                "leave --force out; give the burst's --provider if its record cannot be"
+                " read",
             )
         self._forced.add(burst)
 
