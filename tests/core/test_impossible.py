@@ -131,6 +131,14 @@ def test_what_is_live_and_what_is_sold_count_together(
     assert decided(live, need=need, offers=offers) is expected
 
 
+def test_idle_nodes_that_would_be_combined_with_new_ones_count_once() -> None:
+    ranks = dict.fromkeys(range(1, 5), NODE)
+    idle = live_burst("burst-0-aaaaaa", NodePool(ranks, ranks), nodes=4)
+    limits = {"max_nodes": 5}
+    assert decided(idle, need=8, limits=limits) is Reason.OVER_LIMIT
+    assert decided(idle, need=5, limits=limits) is not Reason.OVER_LIMIT
+
+
 def test_a_tick_fails_no_job_that_a_live_burst_could_serve() -> None:
     """After a reload there is one node in all; the burst of two runs another job."""
     burst = run(*WHOLE_WAY[:5])

@@ -41,6 +41,8 @@ class Joined(NamedTuple):
     nodes: int = 0
     """How many of their nodes count anew against its user."""
     bursts: tuple[BurstId, ...] = ()
+    given: int = 0
+    """How many of their nodes the job is given, which are among those that come."""
 
 
 NOT_JOINED = Joined()

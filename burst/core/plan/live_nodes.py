@@ -129,7 +129,8 @@ class LiveNodes:
     def joined(self, demand: Demand, shares: Sequence[IdleShare]) -> Joined:
         """Return what a job joins that is given these shares."""
         nodes = sum(live.source.joined_by(demand) for live, _ in shares)
-        return Joined(nodes, tuple(live.burst for live, _ in shares))
+        bursts = tuple(live.burst for live, _ in shares)
+        return Joined(nodes, bursts, sum(len(ranks) for _, ranks in shares))
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""

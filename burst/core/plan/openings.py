@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, nodes_wanted
@@ -94,7 +96,12 @@ class Openings:
         refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
-        never = None if wanted.some_isolated else self._impossible.why(demand, wanted)
+        never = None
+        if not wanted.some_isolated:
+            # What it joins is live, and counts as that.
+            alone = demand.coming - beside.given
+            whole = msgspec.structs.replace(demand, coming=alone)
+            never = self._impossible.why(whole, wanted)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
 
