@@ -38,7 +38,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -253,6 +253,7 @@ OptionalMethod = Literal[
     "resize", "force_reap", "record_event", "list_all", "probe", "check"
 ]
 """Methods that are called only where a provider `has` them."""
+OPTIONAL_METHODS: tuple[OptionalMethod, ...] = get_args(OptionalMethod)
 
 
 class Provider(abc.ABC):
@@ -445,7 +446,7 @@ class Provider(abc.ABC):
         """Return whether this optional method may be called.
 
         By default if it is overridden; one for which that depends on its settings
-        overrides this too.
+        overrides this too. Asked once, when the provider is made; answers at once.
         """
         found = getattr(self, method)
         return getattr(found, "__func__", found) is not getattr(Provider, method)

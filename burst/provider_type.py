@@ -10,13 +10,14 @@ installed is an error only once the provider is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import msgspec
 
-from burst.errors import ConfigError
+from burst.errors import BurstError, ConfigError
 from burst.model.shape import Shape
 
 GROUP = "burst.provider_types"
@@ -96,6 +97,25 @@ class ProviderType:
         return ""
 
 
+@contextmanager
+def package_errors(what: str) -> Iterator[None]:
+    """Raise ConfigError for whatever a package's own code raises; `what` names it.
+
+    BurstError goes through: it says already what to do.
+    """
+    try:
+        yield
+    except BurstError:
+        raise
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise ConfigError(
+            f"{what}: {kind}{error}",
+            "that is a mistake in its package; install another version of it, or leave"
+            " it out (enabled = false)",
+        ) from error
+
+
 def installed_types() -> tuple[str, ...]:
     """Return the names of all types whose providers can be made, sorted."""
     return tuple(sorted({point.name for point in entry_points(group=PROVIDERS)}))
@@ -111,18 +131,21 @@ def provider_type(kind: str) -> ProviderType:
     return ProviderType()
 
 
+def on_own_host(kind: str) -> bool:
+    """Return `own_host` of a type; False where its package cannot tell."""
+    try:
+        return provider_type(kind).own_host
+    except ConfigError:
+        return False
+
+
 def load_type(point: EntryPoint) -> ProviderType:
     """Import what an entry point of the group names. Raises ConfigError."""
-    try:
+    what = f"what is known of provider type {point.name} cannot be imported"
+    with package_errors(what):
         found = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"what is known of provider type {point.name} cannot be imported: {error}",
-            "install its package again, or remove it",
-        ) from error
-    if not isinstance(found, ProviderType):
-        raise ConfigError(
-            f"{point.value} of provider type {point.name} is no ProviderType",
-            "that is a mistake in its package; install another version of it",
-        )
+        if not isinstance(found, ProviderType):
+            raise TypeError(f"{point.value} is no ProviderType")
+        if not all(isinstance(flag, ProviderFlag) for flag in found.flags):
+            raise TypeError(f"flags of {point.value} are no ProviderFlags")
     return found

@@ -16,7 +16,7 @@ from burst.model.host import is_host_name
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
 from burst.model.shape import Shape
-from burst.provider_type import provider_type
+from burst.provider_type import on_own_host
 
 _LOOPBACK = "127.0.0.1"
 
@@ -124,7 +124,7 @@ def _address(nodes: Sequence[AllocatedNode], settings: Settings) -> str:
     """Return where rank 0 is reached, by own nodes and by followers."""
     used = [table for table in settings.providers.values() if table.enabled]
     one_host = len({node.name for node in nodes}) == 1
-    if one_host and all(provider_type(table.type).own_host for table in used):
+    if one_host and all(on_own_host(table.type) for table in used):
         return _LOOPBACK
     return nodes[0].name
 

@@ -38,7 +38,7 @@ from burst.flux_setup.site_tables import (
     site_files,
     site_tables,
 )
-from burst.provider_type import provider_type
+from burst.provider_type import on_own_host
 from burst.runtime.connect import is_flux
 
 _LOCAL_QUEUE = "batch"
@@ -138,7 +138,7 @@ def _choice(
     site = _site(places, files, instance)
     check_names(site, intake)
     tables = settings.providers.values()
-    on_own_host = any(provider_type(table.type).own_host for table in tables)
+    on_own_host = any(on_own_host(table.type) for table in tables)
     return IntakeChoice(
         intake=intake,
         policy=policy,

@@ -12,7 +12,7 @@ from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.ranks import format_hostlist, format_idset
-from burst.provider_type import provider_type
+from burst.provider_type import on_own_host
 
 _WHERE = "set address and port under [lead] to where followers reach it"
 _OPEN = (
@@ -88,7 +88,7 @@ def check_endpoint(facts: EndpointFacts, settings: Settings) -> list[Finding]:
     elsewhere = sorted(
         name
         for name, table in settings.providers.items()
-        if table.enabled and not provider_type(table.type).own_host
+        if table.enabled and not on_own_host(table.type)
     )
     if elsewhere and is_loopback(urlsplit(str(facts.endpoint)).hostname or ""):
         found.append(

@@ -9,7 +9,7 @@ from typing import Any
 from burst.config import Settings
 from burst.flux_setup.site_tables import verify_without_names
 from burst.model.finding import Finding, note, wrong
-from burst.provider_type import provider_type
+from burst.provider_type import on_own_host
 
 
 def _ignores_names_alone(verify: Any) -> bool:
@@ -29,7 +29,7 @@ def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[F
     here = ", ".join(
         name
         for name, each in settings.providers.items()
-        if each.enabled and provider_type(each.type).own_host
+        if each.enabled and on_own_host(each.type)
     )
     needed = verify_without_names(config)
     if here and needed:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
+from burst.provider_type import provider_type
 from burst.runtime import provider_registry
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
@@ -179,15 +180,26 @@ def _ask(
         return facts
     alone = msgspec.structs.replace(settings, providers={name: table})
     owner = lead.owner if lead else _NOBODY
+    told = try_call(lambda: provider_type(table.type))
     made = try_call(lambda: make(alone, owner)[name])
-    if isinstance(made, ReadFailure):
-        return msgspec.structs.replace(facts, trouble=made)
+    for failure in (made, told):
+        if isinstance(failure, ReadFailure):
+            return msgspec.structs.replace(facts, trouble=failure)
+    assert not isinstance(made, ReadFailure)
     return msgspec.structs.replace(
         facts,
         offers=try_call(lambda: read_offers(made)),
         statuses=try_call(lambda: read_statuses(made)) if lead else (),
-        findings=try_call(lambda: made.examine(lead)),
+        findings=try_call(lambda: _checked(made.examine(lead))),
     )
+
+
+def _checked(found: Iterable[Finding]) -> Sequence[Finding]:
+    """Return what a plug-in has found, all of it. Raises TypeError if it is no list."""
+    findings = [*found]
+    if not all(isinstance(finding, Finding) for finding in findings):
+        raise TypeError(f"expected findings, got {findings!r:.60}")
+    return findings
 
 
 class ProbeRequest(msgspec.Struct, frozen=True):
@@ -218,7 +230,7 @@ def probe(
         return made
     if not made.has("probe"):
         return [note(f"type {facts.type} has nothing with which to try the way")]
-    return try_call(lambda: made.probe(lead, asked.tell, asked.user))
+    return try_call(lambda: _checked(made.probe(lead, asked.tell, asked.user)))
 
 
 def read_runtime(

@@ -119,11 +119,17 @@ def job_prefix(owner: str, provider: str) -> str:
 
 
 def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
-    """Return the bursts of jobs that are named so, of all owners and providers.
+    """Return the bursts of jobs that are named so, and of files, of all owners.
 
     `base` has the directories of all; what is there of a burst tells of its lease.
+    Files stay when a lead is lost and its job has ended, and have its certificate.
     """
-    found = (name.split(".") for name in sorted(set(names)))
+    words = (tuple(name.split(".")) for name in names)
+    found = {each[1:] for each in words if len(each) == 4 and each[0] == _NAMED}
+    with disk_errors(base):
+        for owner, provider in PrivateDirectory.owners(base):
+            home = PrivateDirectory(base, owner, provider)
+            found |= {(owner, provider, burst) for burst in home.names()}
     return [
         OwnedBurst(
             owner=owner,
@@ -131,8 +137,8 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
             burst_id=BurstId(burst),
             lease_end=_lease_end(base, owner, provider, burst),
         )
-        for named, owner, provider, burst in (each for each in found if len(each) == 4)
-        if named == _NAMED and all(map(is_safe_name, (owner, provider, burst)))
+        for owner, provider, burst in sorted(found)
+        if all(map(is_safe_name, (owner, provider, burst)))
     ]
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from burst.errors import ConfigError
 from burst.lead_setup.lead_plan import NO_PROVIDER
-from burst.provider_type import TableRequest, installed_types, provider_type
+from burst.provider_type import (
+    TableRequest,
+    installed_types,
+    package_errors,
+    provider_type,
+)
 
 _NONE = """\
 # Set up a provider here. Without one, no burst can be made.
@@ -32,7 +37,8 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
             f"there is no provider of type {kind}",
             "there are " + ", ".join(sorted({NO_PROVIDER, *known})),
         )
-    text = provider_type(kind).table_template(wanted)
+    with package_errors(f"the table of provider type {kind} cannot be made"):
+        text = provider_type(kind).table_template(wanted)
     if not text:
         raise ConfigError(
             f"providers of type {kind} bring no table",

@@ -27,6 +27,7 @@ from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.provider import Provider
+from burst.provider_type import package_errors
 from burst.runtime.connect import with_settings
 
 # Characters that are kept of what a provider says of its place.
@@ -94,7 +95,7 @@ def make_config(
         directories={
             name: paths
             for name, provider in made.items()
-            if (paths := tuple(provider.directories()))
+            if (paths := _directories(name, provider))
         },
     )
 
@@ -161,7 +162,17 @@ def _place(
 
     So is another owner tag of the settings: what has the old one is not seen with it.
     """
-    where = provider.place()
+    with package_errors(f"providers.{name}: place() failed"):
+        where = provider.place()
     tag = f" as {identity.owner}" if settings.lead.owner else ""
     kind = settings.providers[name].type
     return f"{kind} {where}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag
+
+
+def _directories(name: str, provider: Provider) -> tuple[str, ...]:
+    """Return what a provider says that its followers have."""
+    with package_errors(f"providers.{name}: directories() failed"):
+        found = provider.directories()
+        if isinstance(found, str):
+            raise TypeError("it returned text in place of a list")
+        return tuple(found)

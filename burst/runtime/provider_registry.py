@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -12,8 +13,8 @@ import msgspec
 from burst import log
 from burst.config import ProviderTable, Settings, convert
 from burst.errors import BurstError, ConfigError
-from burst.provider import Provider
-from burst.provider_type import PROVIDERS
+from burst.provider import OPTIONAL_METHODS, Provider
+from burst.provider_type import PROVIDERS, package_errors
 
 IMAGE = "image"
 """What a provider is able to, whose bursts may have images of their own."""
@@ -63,6 +64,19 @@ def abilities_by_settings(
     return {*kind.modes(parsed), *((IMAGE,) if images else ())}
 
 
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """As `package_errors`, with the traceback in the log."""
+    with package_errors(what):
+        try:
+            yield
+        except BurstError:
+            raise
+        except (Exception, SystemExit) as error:
+            log.failure("%s", what, error=error)
+            raise
+
+
 def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
     points = entry_points(group=PROVIDERS) if found is None else found
     return {point.name: point for point in points}
@@ -73,16 +87,12 @@ def _make(
 ) -> Provider:
     kind, parsed = _options(f"providers.{name}", table, known)
     make = cast(Callable[[str, msgspec.Struct, str], Provider], kind)
-    try:
-        return make(name, parsed, owner)
-    except BurstError:
-        raise
-    except (Exception, SystemExit) as error:
-        log.failure("provider %s cannot be made", name, error=error)
-        raise ConfigError(
-            f"providers.{name}: it cannot be made: {type(error).__name__}: {error}",
-            "that is a mistake in its package; set enabled = false until it is mended",
-        ) from error
+    with _logged(f"providers.{name}: it cannot be made"):
+        made = make(name, parsed, owner)
+        # Asked here once, where an error ends neither a tick nor the daemon.
+        answers = {method: bool(made.has(method)) for method in OPTIONAL_METHODS}
+    vars(made)["has"] = answers.__getitem__
+    return made
 
 
 def _options(
@@ -96,22 +106,25 @@ def _options(
             "installed are " + (", ".join(sorted(known)) or "none"),
         )
     kind = _checked(_import(point, where), point, where)
-    return kind, convert(kind.Settings, table.options, where)
+    with _logged(f"{where}: its settings cannot be read"):
+        return kind, convert(kind.Settings, table.options, where)
 
 
 def _import(point: EntryPoint, where: str) -> Any:
-    try:
-        return point.load()
-    except ImportError as error:
-        raise ConfigError(
-            f"{where}: a package of provider {point.name} is not installed: {error}",
-            f"pip install {_requirement(point)}, or set enabled = false",
-        ) from error
-    except AttributeError as error:
-        raise ConfigError(
-            f"{where}: provider {point.name} is not at {point.value}: {error}",
-            "that is a mistake in its package; install another version of it",
-        ) from error
+    with _logged(f"{where}: its package cannot be imported"):
+        try:
+            return point.load()
+        except ImportError as error:
+            raise ConfigError(
+                f"{where}: a package of provider {point.name} is not installed:"
+                f" {error}",
+                f"pip install {_requirement(point)}, or set enabled = false",
+            ) from error
+        except AttributeError as error:
+            raise ConfigError(
+                f"{where}: provider {point.name} is not at {point.value}: {error}",
+                "that is a mistake in its package; install another version of it",
+            ) from error
 
 
 def _requirement(point: EntryPoint) -> str:

@@ -137,7 +137,7 @@ class FluxProvider(Provider):
             self._forget(burst_id)
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """Return what has a job, of all owners; their files tell of leases."""
+        """Return what has a job or files, of all owners."""
         names = (job.name for job in self._flux.active())
         return owned_bursts(names, Path(self._settings.dir))
 

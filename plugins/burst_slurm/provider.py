@@ -126,7 +126,7 @@ class SlurmProvider(Provider):
         raise NotFound(f"no job and no file of {burst_id} is left")
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """Return what has a job, of all owners; their files tell of leases."""
+        """Return what has a job or files, of all owners."""
         return owned_bursts(self._slurm.names(), Path(self._settings.dir))
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:

@@ -94,7 +94,7 @@ def test_a_provider_may_have_no_examination() -> None:
     (facts,) = ask(
         "one", make=lambda s, _: {name: FakeProvider() for name in s.providers}
     )
-    assert facts.findings == ()
+    assert facts.findings == []
 
 
 def test_one_provider_may_be_asked_alone() -> None:
@@ -285,3 +285,14 @@ def test_the_flux_on_path_is_asked(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     facts = read_flux()
     assert (facts.program, facts.version) == (str(flux), "0.70.0")
+
+
+@pytest.mark.parametrize("answer", [None, "no list", ["no finding"]])
+def test_an_examination_with_a_wrong_answer_is_one_failure(answer: object) -> None:
+    class Odd(FakeProvider):
+        def examine(self, _: object) -> Any:
+            return answer
+
+    (facts,) = ask("one", make=lambda s, _: {name: Odd() for name in s.providers})
+    assert isinstance(facts.findings, ReadFailure)
+    assert facts.offers

@@ -156,8 +156,12 @@ def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
         job_prefix("bob", "near") + "burst-0-2",
         *("burst.bob.near", "burst.bob.near.a/b", "other.bob.near.c", "a banner"),
     ]
+    # Of a lead that is lost: its job has ended, and its certificate is still there.
+    (tmp_path / "ann.far" / "burst-0-0").mkdir()
+    (tmp_path / "others").mkdir()
     found = owned_bursts(names, tmp_path)
     assert [msgspec.structs.astuple(each) for each in found] == [
+        ("ann", "far", "burst-0-0", 0.0),
         ("ann", "far", "burst-0-1", 7.0),
         ("bob", "near", "burst-0-2", 0.0),
     ]

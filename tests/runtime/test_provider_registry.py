@@ -123,6 +123,15 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 _BASE = "from burst.provider import Provider\nclass P(Provider):\n"
+_WHOLE = """\
+from msgspec import Struct
+from burst.provider import Provider
+class S(Struct): 1
+class P(Provider):
+    offers = observe = provision = reap = id
+    Settings = S
+    def __init__(self, *_): 1
+"""
 
 
 @pytest.mark.parametrize(
@@ -139,10 +148,20 @@ _BASE = "from burst.provider import Provider\nclass P(Provider):\n"
             f"{_BASE}    offers = observe = provision = reap = id\n",
             "has no Settings; .*msgspec.Struct",
         ),
+        ("raise ValueError('x')", "providers.x: its package .*: ValueError: x; that"),
+        ("raise SystemExit(3)", "providers.x: its package .*: SystemExit: 3; that is"),
+        ("P = ) 3", "providers.x: its package cannot be imported: SyntaxError"),
+        (f"{_WHOLE}    def has(self): 1", "providers.x: it cannot be made: TypeError"),
         (
-            f"{_BASE}    offers = observe = provision = reap = id\n"
-            "    Settings = dict\n",
-            "has no Settings",
+            f"{_WHOLE}    @property\n    def resize(self): raise ValueError('x')",
+            "providers.x: it cannot be made: ValueError: x",
+        ),
+        (
+            _WHOLE.replace(
+                "(Struct): 1",
+                "(Struct):\n    def __post_init__(self): raise OSError('odd')",
+            ),
+            "providers.x: its settings cannot be read: OSError: odd",
         ),
     ],
 )
@@ -164,3 +183,14 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
 def test_a_wrong_setting_is_named_with_its_table(line: str, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         load_providers(settings(f'[providers.x]\ntype = "fake"\n{line}\n'), "o", [FAKE])
+
+
+def test_a_provider_is_asked_once_what_it_has(plugins: Path) -> None:
+    source = f"{_WHOLE}    asked = 0\n    def has(self, method):\n"
+    source += "        P.asked += 1\n        return method == 'resize'\n"
+    (plugins / "wrong.py").write_text(source)
+    table = settings('[providers.x]\ntype = "p"\n')
+    made = load_providers(table, "o", [point("p", "wrong:P")])["x"]
+    before = vars(type(made))["asked"]
+    assert [made.has("resize"), made.has("probe")] == [True, False]
+    assert vars(type(made))["asked"] == before
