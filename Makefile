@@ -16,7 +16,7 @@ help:
 	@echo "make soak   the state machine test with new seeds; SOAK=30m sets for how long"
 	@echo "make mutants  which changes of the code no test notices"
 	@echo "make lint   ruff, mypy, import-linter only"
-	@echo "make docs   the settings page and man pages from the code; the site of docs"
+	@echo "make docs   the settings and metrics pages and man pages from the code; the site of docs"
 	@echo "make bench  all benchmarks; each prints ratios that were measured in one run"
 
 # uv takes a quarter of pip's time for all that developers need. pip does it where uv

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Write what is made from the code: `python -m docs.generate`, or `make docs`.
 
-docs/settings.md, and the man pages in man/man1.
+docs/settings.md, docs/metrics.md, docs/ensemble-options.md, and the man pages in
+man/man1.
 """
 
 from __future__ import annotations

@@ -92,42 +92,49 @@ _PLAIN = {
 
 def settings_page() -> str:
     """Return the page, Markdown."""
-    page = _Page()
-    page.add_all_tables()
-    return page.text()
+    return _settings().text()
 
 
 def undocumented_keys() -> list[str]:
     """Return the keys on the page that have no docstring, as `Class.key`."""
-    page = _Page()
-    page.add_all_tables()
-    return page.silent
+    return _settings().silent
 
 
-class _Page:
-    def __init__(self) -> None:
-        self._parts = [_HEAD]
+def _settings() -> KeyPage:
+    page = KeyPage(_HEAD)
+    page.add_settings()
+    return page
+
+
+class KeyPage:
+    """A page of tables of keys, made from classes."""
+
+    def __init__(self, head: str) -> None:
+        self._parts = [head]
         self._titles: dict[type, str] = {}
         self.silent: list[str] = []
+        """Keys without a docstring, as `Class.key`."""
 
     def text(self) -> str:
+        """Return the page, Markdown."""
         return "\n".join(self._parts)
 
-    def add_all_tables(self) -> None:
+    def add_settings(self) -> None:
+        """Add each table of burst.toml."""
         for key, hint in get_type_hints(Settings, include_extras=True).items():
             for table in _tables_in(hint):
                 if table not in (ProviderTable, PackageTable):
                     many = get_origin(hint) is tuple
-                    self._add(table, f"[[{key}]]" if many else f"[{key}]")
+                    self.add(table, f"[[{key}]]" if many else f"[{key}]")
             if hint == Mapping[str, float]:
                 self._parts.append(_prose(f"`[{key}]`", _docs(Settings)[key]))
         for name, package_table in load_all("burst.settings").items():
-            self._add(package_table, f"[{name}]")
-        self._add(ProviderTable, "[providers.NAME]", leave_out=("options",))
+            self.add(package_table, f"[{name}]")
+        self.add(ProviderTable, "[providers.NAME]", leave_out=("options",))
         for types, table, what in _PROVIDERS:
-            self._add(table, f"[providers.NAME], type = {types}", lead=what)
+            self.add(table, f"[providers.NAME], type = {types}", lead=what)
 
-    def _add(
+    def add(
         self,
         table: type[msgspec.Struct],
         title: str,
@@ -153,7 +160,7 @@ class _Page:
         hints = get_type_hints(table, include_extras=True)
         for key, hint in hints.items():
             for below in _tables_in(hint) if key in own else ():
-                self._add(below, _title_below(title, key, hint))
+                self.add(below, _title_below(title, key, hint))
 
     def _rows(
         self,
@@ -230,7 +237,8 @@ def _tables_in(hint: Any) -> Iterator[type[msgspec.Struct]]:
 def _title_below(title: str, key: str, hint: Any) -> str:
     """Return the header of a table within a table."""
     path = title.partition(",")[0].strip("[]")
-    if get_origin(hint) is tuple:
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(bare) is tuple:
         return f"[[{path}.{key}]]"
     if title.startswith("[["):
         return f"[[{path}]] {key}"

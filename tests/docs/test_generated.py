@@ -12,6 +12,7 @@ import pytest
 
 from burst.cli import group
 from burst.config import Settings
+from docs.generate.ensemble_page import undocumented_options
 from docs.generate.files import TOP, generated_files
 from docs.generate.settings_page import undocumented_keys
 
@@ -31,7 +32,7 @@ def test_no_page_is_left_of_a_command_that_is_gone() -> None:
 
 
 def test_each_key_says_what_it_means() -> None:
-    assert undocumented_keys() == []
+    assert undocumented_keys() + undocumented_options() == []
 
 
 def test_each_table_of_the_file_is_on_the_page() -> None:

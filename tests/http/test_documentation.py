@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/monitoring.md says of metrics and settings what the code does."""
+"""docs/monitoring.md says of paths, settings and notices what the code does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import msgspec
 
 from burst.config import HttpSettings, NotifySettings
 from burst.http.daemon_routes import daemon_routes
-from burst.http.metrics.catalog import CATALOG, PREFIX
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.notifier import LEAD_LOST
 from burst.runtime.tally import Tally
@@ -29,18 +28,6 @@ def rows(title: str) -> list[list[str]]:
             break
         found.append([cell.strip() for cell in line.strip("|").split(" | ")])
     return found
-
-
-def test_the_table_has_each_metric_as_it_is() -> None:
-    assert rows("metric") == [
-        [
-            f"`{PREFIX}{metric.name}`",
-            metric.kind,
-            ", ".join(metric.labels) or "-",
-            metric.text,
-        ]
-        for metric in CATALOG.values()
-    ]
 
 
 def test_the_table_has_each_route() -> None:

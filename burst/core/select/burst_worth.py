@@ -92,7 +92,7 @@ class BurstWorth:
     def _run_time(self, job: JobView) -> float:
         """Return for how long a job may run where nodes are bought for it."""
         # The time limit, as `burst replay` counts it, not the time that is expected:
-        # that buys twice as much for the same wait (docs/measured.md).
+        # that buys twice as much for the same wait.
         run_time = job.duration or self._world.run_times.get(job.id, 0.0)
         return run_time or self._settings.deadlines.run
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All metrics: name, kind, labels, meaning. The documentation's table is checked
-against this one.
+"""All metrics: name, kind, labels, meaning. docs/metrics.md is made from them.
 
 Names are those of Prometheus' conventions: base units, `_total` for counters. No label
 has users, jobs or bursts, which would be values without end. Money is in the unit of

@@ -27,16 +27,17 @@ class JobSpec(Table, frozen=True):
     command: str = ""
     """What each of them runs, split as a shell would; no shell is started."""
     batch: str = ""
-    """In place of a command: a file with a command a line, a job each, from the
-    ensemble file's directory. Lines that are empty or begin with # are left out."""
+    """In place of a command: a file in the ensemble file's directory, each line of
+    which is the command of one job. Empty lines and lines that begin with # are left
+    out."""
     count: int = 1
     """How many; 0: as many as the algorithm submits. Not with `batch`."""
     nodes: int = 1
     """Nodes of each."""
     tasks: int = 0
-    """Tasks of each; default: one a node."""
+    """Tasks of each; 0: one a node."""
     cores: int = 0
-    """Cores of each task; default: those of the nodes, divided among the tasks."""
+    """Cores of each task; 0: those of the nodes, divided among the tasks."""
     duration: Seconds = Seconds(0)
     """Time limit of each; 0 for none."""
     workdir: str = ""

@@ -19,9 +19,10 @@ class IdleOptions(Table, frozen=True, rename="camel"):
     """Options of all algorithms that end an idle member."""
 
     terminate_checks: Checks = 10
-    """For so many checks it must be idle: it has nodes, and no job is active."""
+    """How many checks a member must be idle before it ends: it has nodes, and no job is
+    active."""
     disable_termination: YesNo = "no"
-    """Whether an idle member stays, at its least size."""
+    """Whether an idle member stays, at its `min`."""
 
 
 class Idle(msgspec.Struct, frozen=True):

@@ -44,16 +44,16 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
     order: JobOrder = ""
     """In which order one of each is taken in turn."""
     count: _Number = 0
-    """Until so many are submitted; 0: until the file has no more."""
+    """Most jobs that it submits; 0: as many as the file has."""
     success_target: _Number = 0
-    """Until so many have succeeded; 0: whatever succeeds."""
+    """It stops submitting once this number of jobs has succeeded; 0: no limit."""
     failure_target: _Number | None = None
-    """Until so many have failed; 0: whatever fails. Default: with `successTarget` ten
-    times as many, at least 100."""
+    """It stops submitting once this number of jobs has failed; 0: no limit. Default:
+    with `successTarget` ten times as many, at least 100."""
     most_time: Seconds = Seconds(math.inf)
-    """Until the member exists for so long."""
+    """It stops submitting at this time since the member began."""
     seed: int = 0
-    """What is drawn at random is drawn of this number."""
+    """Seed of what is drawn at random."""
 
 
 class MoreJobs:

@@ -20,15 +20,15 @@ class StopOptions(IdleOptions, frozen=True, rename="camel"):
     """Its options: those of idling, and these. The first that holds ends the member."""
 
     success_target: _Number = 0
-    """Once so many jobs have succeeded; 0: never."""
+    """Number of jobs that must succeed; 0: never."""
     failure_target: _Number = 0
-    """Once so many jobs have failed; 0: never."""
+    """Number of jobs that must fail; 0: never."""
     failure_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    """Once at least this part of ten or more jobs has failed; 0: never."""
+    """Part of the jobs that must fail, of ten jobs or more; 0: never."""
     most_time: Seconds = Seconds(math.inf)
-    """Once it exists for so long."""
+    """Time since the member began."""
     most_money: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Once it has cost as much; 0: never."""
+    """What the member has cost; 0: never."""
 
 
 class Stop:

@@ -22,10 +22,11 @@ _START, _METRIC, _JOB = "start", "metric", "job-"
 
 
 class TriggerAction(Table, frozen=True):
-    """`action` of a rule."""
+    """What a rule does."""
 
     name: Literal["submit", "grow", "shrink", "terminate", "end", "custom"]
-    """`terminate` and `end` mean the same."""
+    """What is done. `submit`: as many jobs as their `count`. `terminate` and `end` mean
+    the same."""
     label: str = ""
     """Of `submit`: the name of the jobs; of `custom`: a command of `[custom]`."""
     value: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -37,12 +38,13 @@ class TriggerAction(Table, frozen=True):
 
 
 class TriggerRule(Table, frozen=True):
-    """One rule."""
+    """A trigger and an action."""
 
     trigger: str
     """`start`: once; `metric`; or what happens to a job: `job-submit`, `job-start`,
     `job-finish`, or `job-exception`, of each job that has ended and not completed."""
     action: TriggerAction
+    """What is done, as below."""
     name: str = ""
     """Of `metric`: which; of `job-`: the name of the jobs, default: of any."""
     when: str | float | None = None

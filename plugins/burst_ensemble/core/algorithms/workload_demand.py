@@ -42,28 +42,26 @@ class DemandOptions(IdleOptions, frozen=True, rename="camel"):
     """Its options: those of idling, and these."""
 
     scale_checks: Checks = 5
-    """For so many checks jobs must wait before the member grows. A check is
-    `checkSeconds` of the file."""
+    """How many checks jobs must wait before the member grows."""
     scale_up_checks: Checks | None = None
-    """The same, of growing only; default: `scaleChecks`."""
+    """The same, only for growing; default: `scaleChecks`."""
     scale_down_checks: Checks | None = None
-    """For so many checks nodes must be free before they are given back; default: two
-    more than `scaleChecks`."""
+    """How many checks nodes must be free before they are given back; default: two more
+    than `scaleChecks`."""
     scale_up_strategy: Literal[
         "nextJob", "smallestJob", "largestJob", "randomJob", "total"
     ] = "nextJob"
-    """By which of the waiting jobs it grows, so that this one fits: the next, the
-    smallest, the largest, any. `total`: so that all fit at once."""
+    """It grows so that this one of the waiting jobs fits; with `total` so that all fit
+    at once."""
     scale_down_strategy: Literal["excess", "excessNodes"] = "excess"
-    """By how many nodes it shrinks: by those that were free all the time. Both words
-    mean the same."""
+    """It shrinks by the nodes that were free all the time. Both words mean the same."""
     order: JobOrder = "random"
     """In which order jobs are submitted: "random", "ascending" or "descending" by their
     nodes, "" as the file has them."""
     submit: YesNo = "yes"
-    """Whether it submits jobs: not where another algorithm of the member does."""
+    """Whether it submits jobs. Set "no" if another algorithm of the member does."""
     seed: int = 0
-    """What is drawn at random is drawn of this number."""
+    """Seed of what is drawn at random."""
 
     def up_window(self, view: MemberView) -> float:
         """Return for how many seconds jobs must wait."""

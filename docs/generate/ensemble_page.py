@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""docs/ensemble-options.md: keys of an ensemble's file, and options of algorithms."""
+
+from __future__ import annotations
+
+import msgspec
+from burst_ensemble.config.spec import EnsembleLimits, JobSpec
+from burst_ensemble.core.algorithms.idling import IdleOptions
+from burst_ensemble.core.algorithms.more_jobs import MoreJobsOptions
+from burst_ensemble.core.algorithms.stop import StopOptions
+from burst_ensemble.core.algorithms.triggers import TriggerOptions
+from burst_ensemble.core.algorithms.workload_demand import DemandOptions
+
+from docs.generate.settings_page import KeyPage
+
+_HEAD = """\
+# Options of ensembles
+
+This page is made from the code by `make docs`. [ensembles.md](ensembles.md) has the
+other keys of the file, and says what each algorithm decides. *Checks* are
+`checkSeconds` long.
+"""
+_TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
+    ("[limits]", EnsembleLimits, "Of all members together."),
+    ("[[jobs]]", JobSpec, "And `[[members.jobs]]`: jobs that are alike."),
+    ("idling", IdleOptions, "Options that end an idle member."),
+    ("workload-demand", DemandOptions, "Nodes follow the queue."),
+    ("stop", StopOptions, "The first of these that is reached ends the member."),
+    ("more-jobs", MoreJobsOptions, "Jobs of the file when the queue runs dry."),
+    ("triggers", TriggerOptions, "Rules of a trigger and an action each."),
+)
+
+
+def ensemble_page() -> str:
+    """Return the page, Markdown."""
+    return _page().text()
+
+
+def undocumented_options() -> list[str]:
+    """Return the keys on the page that have no docstring, as `Class.key`."""
+    return _page().silent
+
+
+def _page() -> KeyPage:
+    page = KeyPage(_HEAD)
+    for title, table, lead in _TABLES:
+        page.add(table, title, lead, leave_out=("commands",))
+    return page
