@@ -9,6 +9,7 @@ reached by ssh, and a call that hangs ends with its process. A job is found by i
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Sequence
 
@@ -46,6 +47,9 @@ _SUBMIT = (
         "change that in the provider's table",
     ),
 )
+_SIGNALED_S = 30.0
+# A broker that is canceled so much earlier has left by then.
+_MARGIN_S = 5.0
 _JOB = (
     # A second job of the name, as after a submission whose answer was lost, waits until
     # the first has ended.
@@ -55,7 +59,7 @@ _JOB = (
     *("--setopt=cpu-affinity=off", "--setopt=gpu-affinity=off", "--setopt=pmi=off"),
     "--setopt=exit-timeout=none",
     # At the limit itself Flux sends SIGALRM, too, of which the scripts die.
-    "--signal=SIGTERM@30s",
+    f"--signal=SIGTERM@{_SIGNALED_S:.0f}s",
 )
 _CANCEL = (ErrorPattern("is inactive|unknown job", NotFound),)
 
@@ -78,6 +82,8 @@ class FluxJob(msgspec.Struct, frozen=True):
     """DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE (RFC 21)."""
     t_submit: float
     t_run: float = 0.0
+    expiration: float = 0.0
+    """When its time limit ends, seconds since the epoch; 0 if not known, or never."""
     urgency: int = 16
     queue: str = ""
     dependencies: tuple[str, ...] = ()
@@ -87,6 +93,15 @@ class FluxJob(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         """Whether nothing of it runs or will."""
         return self.state == "INACTIVE"
+
+    def is_leaving(self, now: float) -> bool:
+        """Return whether its followers were told to leave, or are at once.
+
+        Flux sends SIGTERM again to those of a job that is canceled then, by which a
+        broker that leaves does not end.
+        """
+        ends = self.expiration or math.inf
+        return self.state == "CLEANUP" or now > ends - _SIGNALED_S - _MARGIN_S
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -141,11 +156,9 @@ class OtherFlux:
         """
         self.ask("submit", "--quiet", *words, patterns=_SUBMIT)
 
-    def cancel(self, jobs: Sequence[FluxJob]) -> None:
-        """Cancel these jobs; none of them need exist any more."""
-        # Flux sends SIGTERM again where one ends already, by which a broker that leaves
-        # does not end.
-        numbers = [job.jobid for job in jobs if job.state != "CLEANUP"]
+    def cancel(self, jobs: Sequence[FluxJob], now: float) -> None:
+        """Cancel these jobs unless they end; none of them need exist any more."""
+        numbers = [job.jobid for job in jobs if not job.is_leaving(now)]
         with contextlib.suppress(NotFound):
             if numbers:
                 self.ask("cancel", *numbers, patterns=_CANCEL)

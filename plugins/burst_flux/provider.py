@@ -125,7 +125,7 @@ class FluxProvider(Provider):
         name = self._prefix + burst_id
         live = [job for job in self._flux.active() if job.name == name]
         if live:
-            self._flux.cancel(live)
+            self._flux.cancel(live, self._now())
             return
         self._forget(burst_id)
 

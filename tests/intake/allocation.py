@@ -107,7 +107,7 @@ class User:
 
     def status(self, job: str) -> int:
         """Wait for the job's end, and return its exit status."""
-        self.flux("job", "wait-event", "-t90", job, "clean")
+        self.flux("job", "wait-event", f"-t{HANG_S:.0f}", job, "clean")
         return self.run(FLUX, "job", "status", job).status
 
     def output(self) -> str:

@@ -97,7 +97,7 @@ def test_jobs_come_in_as_the_settings_say(user: User) -> None:
     script = """\
         job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
         flux run -n1 echo passed
-        flux job wait-event -t90 $job clean
+        flux job wait-event $job clean
         flux module list | grep -o 'sched-[a-z]*'
         flux jobs -ano '{nodelist} {status}'
     """

@@ -98,11 +98,11 @@ def test_it_bursts_as_soon_as_it_is_up(place: Path, mode: str) -> None:
         words = ("--burst", "--burst-provider=local", "--burst-wait=0", "-N2")
         job = lead.do("submit", *words, "flux", "getattr", "hostname")
         lead.do("run", "-n1", "true")
-        lead.do("job", "wait-event", "-t90", job, "clean")
+        lead.do("job", "wait-event", f"-t{HANG_S:.0f}", job, "clean")
         assert lead.do("jobs", "-ano{nodelist}", job) == "burst-0-[0-1]"
         assert job in lead.do("jobs", "-a", "-o", "burst")
         marked = lead.do("submit", "--setattr=burstable", "-N2", "true")
-        lead.do("job", "wait-event", "-t90", marked, "clean")
+        lead.do("job", "wait-event", f"-t{HANG_S:.0f}", marked, "clean")
         result, nodes = lead.do("jobs", "-ano{result} {nodelist}", marked).split()
         assert (result, nodes if mode == "queue" else "") == (
             "COMPLETED",

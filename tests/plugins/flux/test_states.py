@@ -81,3 +81,19 @@ def test_a_queue_is_asked_about_where_a_job_could_start() -> None:
     assert not waits_for_a_queue(job("SCHED"), 1.0)
     assert not waits_for_a_queue(job("SCHED", urgency=0), SETTLES_S)
     assert not waits_for_a_queue(job("RUN"), SETTLES_S)
+
+
+@pytest.mark.parametrize(
+    ("state", "expiration", "is_leaving"),
+    [
+        ("RUN", 0.0, False),
+        ("RUN", 1036.0, False),
+        ("RUN", 1034.0, True),
+        ("CLEANUP", 0.0, True),
+    ],
+)
+def test_a_job_that_flux_ends_by_itself_is_leaving(
+    state: str, expiration: float, is_leaving: bool
+) -> None:
+    found = job(state, expiration=expiration)
+    assert found.is_leaving(1000.0) is is_leaving
