@@ -77,9 +77,9 @@ class SlurmProvider(Provider):
         check_spec(spec, offer)
         self._home.open()
         files = self._files(spec.burst_id)
-        is_new = not files.exist()
         files.write(spec, self._settings.flux, "SLURM_PROCID")
-        if not is_new and self._was_submitted(spec.burst_id, files):
+        # Also of a new burst: where nobody can list jobs, none is submitted.
+        if self._was_submitted(spec.burst_id, files):
             return
         options = job_options(
             self._settings,
