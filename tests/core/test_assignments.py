@@ -242,24 +242,6 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
     s.until(lambda: s.lead.running() == [job])
 
 
-def test_a_job_leaves_a_burst_that_comes_so_late_that_it_would_be_killed():
-    late = {"provision": "2h", "join": "2h"}
-    s = Sim(deadlines={"lease": "1h", "drain": "10m", **late})
-    s.tick(2)
-    s.joins = False
-    job = s.lead.submit(whole(4), duration=2400.0)
-    s.until(s.in_state(State.JOIN))
-    first = s.burst.id
-    s.tick(ticks=19, seconds=60.0)
-    assert job in s.records.bursts[first].jobs
-    s.tick(ticks=2, seconds=60.0)
-    assert job not in s.records.bursts[first].jobs
-    s.joins = True
-    s.until(lambda: s.lead.running() == [job])
-    [burst] = [each for each in s.live if job in each.jobs]
-    assert burst.lease.end - s.now > 2400.0
-
-
 def displaced(thief_wants, **thief):
     """A simulation in which one job has begun on the four nodes of another's burst."""
     s = sim()

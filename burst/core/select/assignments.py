@@ -9,7 +9,6 @@ user holds, or that cannot be read any more, leaves its bursts, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -55,7 +54,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
             if view is None or view.state not in PENDING:
                 continue
             hold = holds.get(job)
-            why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst, tx.now)
+            why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst)
             if why:
                 tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": why})
                 continue
@@ -152,17 +151,15 @@ def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
     return "its user holds it (urgency 0)"
 
 
-def _too_long(job: JobView, burst: Burst, now: float) -> str:
+def _too_long(job: JobView, burst: Burst) -> str:
     """Return why a pending job is too long for its burst; empty if it is not.
 
-    Its user may have changed its time limit (flux-update(1)) since it was placed, or
-    the burst took long to come: started now, the job would be killed with its nodes.
+    Its user may have changed its time limit (flux-update(1)) since it was placed.
     """
-    left = burst.lease.end - now if burst.lease.end else math.inf
-    if job.duration <= left:
+    end, created = burst.lease.end, burst.lease.created
+    if not end or job.duration <= end - created:
         return ""
-    lasts = format_fsd(round(max(0.0, left)))
-    return f"it may run for {format_fsd(job.duration)}, and the lease has {lasts} left"
+    return f"it may run for {format_fsd(job.duration)} now, longer than the lease"
 
 
 def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | None:
