@@ -230,9 +230,13 @@ def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
             lead=identity,
         )
     )
-    wait_until(lambda: orphan in cli.run("gc").stdout, "the orphan to be seen")
-    (row,) = cli.run("gc", "--json").json["orphans"]
-    assert (row["id"], row["provider"], row["hosts"]) == (orphan, "local", "burst-1-0")
+
+    def listed() -> list[tuple[str, str, str]]:
+        rows = cli.run("gc", "--json").json["orphans"]
+        return [(row["id"], row["provider"], row["hosts"]) for row in rows]
+
+    # The daemon may look before its follower was started.
+    wait_until(lambda: listed() == [(orphan, "local", "burst-1-0")], listed)
     assert any(line.startswith(f"orphan {orphan} ") for line in cli.run("status").lines)
     assert cli.run("gc", "-o", "{id}: {why}").lines == [f"{orphan}: no record of it"]
     deleted = cli.run("gc", "--yes")
