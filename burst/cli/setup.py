@@ -138,7 +138,7 @@ def _choice(
     site = _site(places, files, instance)
     check_names(site, intake)
     tables = settings.providers.values()
-    on_own_host = any(on_own_host(table.type) for table in tables)
+    shares_host = any(on_own_host(table.type) for table in tables)
     return IntakeChoice(
         intake=intake,
         policy=policy,
@@ -146,7 +146,7 @@ def _choice(
         local_queue="" if site.queues else _LOCAL_QUEUE,
         plugins=site.plugins,
         limits=site.default_limits,
-        verify=site.verify if on_own_host else {},
+        verify=site.verify if shares_host else {},
     )
 
 
