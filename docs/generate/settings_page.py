@@ -27,6 +27,7 @@ from typing import (
 
 import msgspec
 from burst_command import CommandProvider
+from burst_eks import EksProvider
 from burst_flux import FluxProvider
 from burst_gke import GkeProvider
 from burst_kind import KindProvider
@@ -68,7 +69,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
         "Jobs of another Flux ([flux.md](flux.md)).",
     ),
     (
-        '"kube", "kind" or "gke"',
+        '"kube", "kind", "gke" or "eks"',
         PodSettings,
         "What all providers have whose followers are pods"
         " ([kubernetes.md](kubernetes.md)).",
@@ -76,6 +77,11 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"kube"', KubeProvider.Settings, "Any cluster."),
     ('"kind"', KindProvider.Settings, "A kind cluster."),
     ('"gke"', GkeProvider.Settings, "Google Kubernetes Engine."),
+    (
+        '"eks"',
+        EksProvider.Settings,
+        "Node groups in Amazon EKS ([eks.md](eks.md)).",
+    ),
     ('"slurm"', SlurmProvider.Settings, "Slurm jobs ([slurm.md](slurm.md))."),
 )
 _PLAIN = {

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What errors of AWS and node groups mean, in the classes of `burst.errors`.
+
+By the code, the first pattern that is found; what none explains is Transient. Sources:
+the EKS API's "Issue" and "CreateNodegroup", "Common errors" of its reference, and the
+EC2 API's "Error codes", which stand in what an Auto Scaling group says.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.provider import Failure
+
+# EKS takes minutes for a node group, and its rate limits are a few calls a second.
+_AGAIN_S = 5.0
+
+_QUOTA = "request a higher quota of AWS, or set max_nodes and [limits] by it"
+_SETTINGS = "compare the provider's table with what AWS has in that region"
+_RIGHTS = "give this identity the rights that docs/eks.md lists"
+_LOGIN = "renew the credentials: `aws sts get-caller-identity` shows whether they work"
+
+
+class Meaning(NamedTuple):
+    """What a code means."""
+
+    pattern: re.Pattern[str]
+    error: type[ProviderError]
+    advice: str = ""
+
+    @property
+    def failure(self) -> Failure:
+        """Return the class of failure of a burst for which this is the reason."""
+        if issubclass(self.error, InsufficientCapacity):
+            return Failure.CAPACITY
+        return Failure.REFUSED if issubclass(self.error, Refused) else Failure.OTHER
+
+    def raised(self, what: str) -> ProviderError:
+        """Return the error."""
+        if self.error is SpecRefused:
+            # Of the offer's instances or the subnets: it is so for the next burst, too.
+            return SpecRefused(what, self.advice, by_rule=True)
+        if self.error is Transient:
+            return Transient(what, self.advice, retry_after=_AGAIN_S)
+        return self.error(what, self.advice)
+
+
+def _means(pattern: str, error: type[ProviderError], advice: str = "") -> Meaning:
+    return Meaning(re.compile(pattern), error, advice)
+
+
+_PASSING = _means("", Transient)
+_MEANINGS = (
+    _means("ResourceNotFound", NotFound),
+    _means(
+        r"Throttl|RateLimit|TooManyRequests|RequestLimitExceeded|Unavailable"
+        r"|ServerException|Internal|RequestTimeout|ResourceInUse|InvalidRequest",
+        Transient,
+    ),
+    _means(
+        r"VcpuLimit|LimitExceeded|MaxSpotInstanceCount|SubnetListTooLong",
+        InsufficientCapacity,
+        _QUOTA,
+    ),
+    _means(
+        r"InsufficientFreeAddresses",
+        InsufficientCapacity,
+        "set subnets to ones with free addresses",
+    ),
+    _means(
+        r"Credentials?Error|UnrecognizedClient|InvalidClientTokenId|ExpiredToken"
+        r"|Signature|MissingAuthenticationToken|RequestExpired|ProfileNotFound"
+        r"|CredentialRetrieval|TokenRetrieval|SSO",
+        Refused,
+        _LOGIN,
+    ),
+    _means(r"AccessDenied|UnauthorizedOperation|OptInRequired", Refused, _RIGHTS),
+    _means(
+        r"NodeCreationFailure",
+        SpecRefused,
+        "nodes started and did not register: look at the rights of node_role, and"
+        " whether the subnets reach the cluster's API server and the image registries",
+    ),
+    # Of the words of an Auto Scaling group only these are no want of capacity.
+    _means(
+        r"InvalidParameter|ParamValidation|Unsupported|DoesNotExist|NotFound|ClientException"
+        r"|Invalid(?!Request)|RoleNotFound|MissingIpv6|Mismatch",
+        SpecRefused,
+        _SETTINGS,
+    ),
+    _means(r"AsgInstanceLaunchFailures|Capacity", InsufficientCapacity),
+)
+
+
+def meaning_of(code: str, said: str = "") -> Meaning:
+    """Return what a code means; `said` has further codes, which are looked at first.
+
+    That is what EC2 told an Auto Scaling group; of other codes `said` is words only.
+    """
+    if code == "AsgInstanceLaunchFailures":
+        found = next((m for m in _MEANINGS if m.pattern.search(said)), None)
+        code = code if found is None or found.error is NotFound else said
+    return next((m for m in _MEANINGS if m.pattern.search(code)), _PASSING)
+
+
+def error_of(code: str, status: int, what: str) -> ProviderError:
+    """Return what to raise for an error with a code, and with a status of HTTP.
+
+    With a status of 500 and above the cloud says itself that it cannot now.
+    """
+    found = _PASSING if status >= 500 or status == 429 else meaning_of(code)
+    return found.raised(what)

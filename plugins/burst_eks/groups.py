@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Node groups of bursts: their names, the requests for them, what they say of a burst.
+
+EKS's rules: a name has up to 63 characters of letters, digits, - and _, and a burst's
+is unique in the cluster, so that of two requests for one the second is declined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from burst.errors import SpecRefused
+from burst.kits.pods import Tags, Toleration
+from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, SPEC, parse_seconds
+from burst.kits.pods.names import spec_hash as hash_of
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec, BurstStatus, OwnedBurst, Phase
+from burst_eks.failures import Meaning
+from burst_eks.settings import EksSettings
+
+PREFIX = "burst-"
+"""Of the names of all bursts' node groups."""
+TAINT = "burst"
+"""Keeps other pods off nodes that are deleted with their burst."""
+_SELECTS = "eks.amazonaws.com/nodegroup"
+"""The label that EKS gives each node of a node group."""
+_LONGEST = 63
+
+
+class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A managed node group, as EKS reports it."""
+
+    name: str
+    tags: Mapping[str, str]
+    phase: Phase
+    """RUNNING: its nodes take pods. FAILED: it will not have all its nodes."""
+    why: str = ""
+    """What EKS says is wrong, or how far it is."""
+    meaning: Meaning | None = None
+    """Of what is wrong."""
+    scaling_groups: tuple[str, ...] = ()
+    """The Auto Scaling groups of its instances; none before EKS has made them."""
+
+
+def prefix_of(tags: Tags) -> str:
+    """Return how the names of all node groups of one provider of one owner begin."""
+    return f"{PREFIX}{_hash(f'{tags.owner} {tags.provider}')}-"
+
+
+def name_of(tags: Tags, burst_id: BurstId) -> str:
+    """Return the name of a burst's node group: the same each time."""
+    name = prefix_of(tags) + burst_id
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{_hash(name)}"
+
+
+def burst_of(group: NodeGroup, tags: Tags) -> BurstId | None:
+    """Return which burst of this provider it is for; None if it is not of one."""
+    ours = tags.labels().items() <= group.tags.items()
+    return BurstId(group.tags[ID]) if ours and group.tags.get(ID) else None
+
+
+def spec_hash(settings: EksSettings, spec: BurstSpec) -> str:
+    """Return a hash of the hosts and of what their nodes are."""
+    offer = settings.instances(spec.offer)
+    return hash_of(spec, offer.instance_types, offer.spot, offer.ami_type)
+
+
+def request(settings: EksSettings, spec: BurstSpec, tags: Tags) -> dict[str, Any]:
+    """Return the arguments of CreateNodegroup, but for the subnets of the cluster."""
+    offer = settings.instances(spec.offer)
+    nodes = len(spec.hosts)
+    lease = {LEASE_END: str(int(spec.lease_end))} if spec.lease_end else {}
+    said = {**tags.labels(spec.burst_id), SPEC: spec_hash(settings, spec), **lease}
+    made: dict[str, Any] = {
+        "clusterName": settings.cluster,
+        "nodegroupName": name_of(tags, spec.burst_id),
+        "scalingConfig": {"minSize": nodes, "maxSize": nodes, "desiredSize": nodes},
+        "instanceTypes": list(offer.instance_types),
+        "capacityType": "SPOT" if offer.spot else "ON_DEMAND",
+        "nodeRole": settings.node_role,
+        "labels": tags.labels(spec.burst_id),
+        "taints": [{"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}],
+        "tags": {**settings.tags, **said},
+    }
+    if settings.subnets:
+        made["subnets"] = list(settings.subnets)
+    if offer.ami_type:
+        made["amiType"] = offer.ami_type
+    if settings.disk_gb:
+        made["diskSize"] = settings.disk_gb
+    return made
+
+
+def pod_settings(settings: EksSettings, spec: BurstSpec, tags: Tags) -> EksSettings:
+    """Return the settings for the burst's pods, which select the burst's nodes."""
+    group = {_SELECTS: name_of(tags, spec.burst_id)}
+    taint = Toleration(key=TAINT, value=spec.burst_id)
+    return msgspec.structs.replace(
+        settings,
+        node_selector={**settings.node_selector, **group},
+        tolerations=(*settings.tolerations, taint),
+    )
+
+
+def check_ours(group: NodeGroup, settings: EksSettings, spec: BurstSpec) -> None:
+    """Raise SpecRefused unless the group was made for this very spec."""
+    if group.tags.get(OWNER) != spec.owner or group.tags.get(ID) != spec.burst_id:
+        raise SpecRefused(
+            f"there is a node group {group.name} in cluster {settings.cluster} that"
+            " lacks our tags, so it is not ours",
+            "delete it, or rename the rank slot",
+        )
+    if group.tags.get(SPEC) != spec_hash(settings, spec):
+        raise SpecRefused(
+            f"{group.name} exists with other hosts or other instances", "reap it first"
+        )
+
+
+def owned(group: NodeGroup) -> OwnedBurst | None:
+    """Return the burst of any owner that it is for; None if it is not of one."""
+    if not {OWNER, PROVIDER, ID} <= group.tags.keys():
+        return None
+    return OwnedBurst(
+        owner=group.tags[OWNER],
+        provider=group.tags[PROVIDER],
+        burst_id=BurstId(group.tags[ID]),
+        lease_end=parse_seconds(group.tags.get(LEASE_END, "")),
+    )
+
+
+def describe(
+    burst_id: BurstId, group: NodeGroup | None, pods: BurstStatus | None
+) -> BurstStatus:
+    """Return a burst's status from its node group and its pods. One is not None."""
+    if group is None or (pods and group.phase is Phase.RUNNING):
+        assert pods is not None, "a burst has a node group or pods"
+        if group and group.why and pods.phase is Phase.PENDING:
+            return msgspec.structs.replace(pods, why=f"{pods.why}; {group.why}")
+        return pods
+    meaning = group.meaning
+    status = BurstStatus(
+        burst_id=burst_id,
+        phase=Phase.PENDING if group.phase is Phase.RUNNING else group.phase,
+        followers=pods.followers if pods else (),
+        why=group.why or "its pods are not made yet",
+        instance=pods.instance if pods else None,
+    )
+    if group.phase is Phase.FAILED and meaning:
+        return msgspec.structs.replace(status, failure=meaning.failure)
+    return status
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

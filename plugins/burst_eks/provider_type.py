@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""What is known of providers of type eks before one is made."""
+
+from __future__ import annotations
+
+from burst.kits.pod_type import IMAGE, PodType, pod_offer
+from burst.provider_type import TableRequest
+
+_TABLE = """\
+[providers.eks]
+# Each burst has a node group of its own in an EKS cluster. `burst doctor` says what is
+# missing. Credentials are those that the `aws` command finds.
+type = "eks"
+{image}# Fill in. The role is that of the cluster's other nodes.
+# region = "eu-central-1"
+# cluster = "bursts"
+# node_role = "arn:aws:iam::123456789012:role/nodes"
+"""
+_INSTANCES = """\
+# Fill in. They have at least so many cores; most types have two vCPUs to a core.
+# instance_types = ["c7i.4xlarge"]
+# Per node and hour.
+# price = 0.71
+"""
+
+
+class EksType(PodType):
+    """Pods on node groups that are made for bursts."""
+
+    def table_template(self, wanted: TableRequest) -> str:
+        """Return the table of a provider in an EKS cluster."""
+        return _TABLE.format(image=IMAGE) + pod_offer("eks", wanted) + _INSTANCES
+
+
+TYPE = EksType()

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""An account with one cluster for each test, of one server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plugins.eks.moto_eks import MotoEks, MotoServer
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[MotoServer]:
+    server = MotoServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def eks(server: MotoServer) -> MotoEks:
+    return MotoEks(server)
