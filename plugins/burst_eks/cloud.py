@@ -218,7 +218,7 @@ def _errors(doing: str) -> Iterator[None]:
     except ClientError as error:
         said = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        code = said.get("Code", "").removesuffix("Exception")
+        code = said.get("Code", "")
         what = f"AWS declined {doing}: {code}: {said.get('Message', '')}"
         raise error_of(code, status, what) from error
     except BotoCoreError as error:

@@ -67,7 +67,7 @@ _MEANINGS = (
         Transient,
     ),
     _means(
-        r"VcpuLimit|LimitExceeded|MaxSpotInstanceCount|SubnetListTooLong",
+        r"VcpuLimit|LimitExceeded|MaxSpotInstanceCount",
         InsufficientCapacity,
         _QUOTA,
     ),
@@ -78,7 +78,7 @@ _MEANINGS = (
     ),
     _means(
         r"Credentials?Error|UnrecognizedClient|InvalidClientTokenId|ExpiredToken"
-        r"|Signature|MissingAuthenticationToken|RequestExpired|ProfileNotFound"
+        r"|Signature|MissingAuthenticationToken|RequestExpired|^ProfileNotFound"
         r"|CredentialRetrieval|TokenRetrieval|SSO",
         Refused,
         _LOGIN,
@@ -93,7 +93,7 @@ _MEANINGS = (
     # Of the words of an Auto Scaling group only these are no want of capacity.
     _means(
         r"InvalidParameter|ParamValidation|Unsupported|DoesNotExist|NotFound|ClientException"
-        r"|Invalid(?!Request)|RoleNotFound|MissingIpv6|Mismatch",
+        r"|Invalid(?!Request)|RoleNotFound|MissingIpv6|TooLong|Mismatch",
         SpecRefused,
         _SETTINGS,
     ),

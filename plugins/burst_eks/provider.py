@@ -47,6 +47,8 @@ from burst_eks.settings import EksSettings
 MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
 # After how many seconds to repeat a provision that waits for EKS, which takes minutes.
 _LOOK_AGAIN_S = 5.0
+# AWS declines a time that is past by its own clock. Such a burst is about to be reaped.
+_SOON_S = 60.0
 # Nodes are deleted after so many seconds even if pods are left, since nodes cost.
 _LEAVE_S = 60.0
 
@@ -113,7 +115,7 @@ class EksProvider(PodSettingsProvider):
             self._cloud.create({"subnets": list(cluster.subnets), **asked})
             raise Transient(f"EKS has begun to make {name}", retry_after=_LOOK_AGAIN_S)
         check_ours(group, self._settings, spec)
-        if spec.lease_end > self._clock():
+        if spec.lease_end > self._clock() + _SOON_S:
             for scaling_group in group.scaling_groups:
                 self._cloud.end_at(scaling_group, spec.lease_end)
         if group.phase in (Phase.PENDING, Phase.ENDING):

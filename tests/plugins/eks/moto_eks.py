@@ -14,9 +14,11 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
+import moto.eks.utils
 from burst_eks import EksProvider, EksSettings
 from burst_eks.cloud import Cloud
 from burst_eks.provider import Dependencies
@@ -72,6 +74,11 @@ class MotoServer:
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
         self.session = LocalSession(f"http://127.0.0.1:{self._server.server_port}")
+        # Moto makes one for each node group, which takes it half a second.
+        self._cached = mock.patch.object(
+            moto.eks.utils, "Session", return_value=self.session
+        )
+        self._cached.start()
 
     def _answer(self, given: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         return self.answer(given, start)
@@ -81,6 +88,7 @@ class MotoServer:
         self._thread.join()
         self._server.server_close()
         self.session.close()
+        self._cached.stop()
 
 
 class LocalSession(boto3.Session):

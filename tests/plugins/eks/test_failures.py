@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""What AWS says becomes a decision, by its code."""
+
+from __future__ import annotations
+
+import botocore.session
+import pytest
+from burst_eks.failures import error_of, meaning_of
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.provider import Failure
+
+# Those of health issues that pass, or that say nothing of what can be had.
+PASSING = {
+    "AutoScalingGroupRateLimitExceeded",
+    "AutoScalingGroupInstanceRefreshActive",
+    "ClusterUnreachable",
+    "Ec2LaunchTemplateDeletionFailure",
+    "Ec2SecurityGroupDeletionFailure",
+    "IamThrottling",
+    "InternalFailure",
+    "NodeTerminationFailure",
+    "PodEvictionFailure",
+    "Unknown",
+}
+CAPACITY = {
+    "AsgInstanceLaunchFailures",
+    "Ec2LaunchTemplateMaxLimitExceeded",
+    "Ec2LaunchTemplateVersionMaxLimitExceeded",
+    "IamLimitExceeded",
+    "InstanceLimitExceeded",
+    "InsufficientFreeAddresses",
+    "LimitExceeded",
+}
+LASTING = {"AccessDenied", "AutoScalingGroupOptInRequired"}
+
+
+def issue_codes() -> list[str]:
+    """Return all codes of problems of node groups that Amazon's client knows."""
+    model = botocore.session.get_session().get_service_model("eks")
+    found: list[str] = model.shape_for("NodegroupIssueCode").enum
+    return found
+
+
+def test_each_problem_of_a_node_group_has_a_meaning() -> None:
+    for code in issue_codes():
+        wanted: type[ProviderError] = SpecRefused
+        if code in PASSING:
+            wanted = Transient
+        elif code in CAPACITY:
+            wanted = InsufficientCapacity
+        elif code in LASTING:
+            wanted = Refused
+        assert meaning_of(code, "words of EKS").error is wanted, code
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("Could not launch On-Demand Instances. VcpuLimitExceeded - You have requested"
+         " more vCPU capacity than your current vCPU limit of 32 allows",
+         InsufficientCapacity),
+        ("Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill"
+         " capacity due to your request configuration.", InsufficientCapacity),
+        ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot"
+         " instance count exceeded. Launching EC2 instance failed.",
+         InsufficientCapacity),
+        ("InsufficientFreeAddressesInSubnet - There are not enough free addresses in"
+         " subnet 'subnet-0a'", InsufficientCapacity),
+        ("Could not launch On-Demand Instances. Unsupported - Your requested instance"
+         " type (p5.48xlarge) is not supported in your requested Availability Zone",
+         SpecRefused),
+        ("You are not authorized to use launch template: lt-1. UnauthorizedOperation",
+         Refused),
+        ("RequestLimitExceeded - Request limit exceeded.", Transient),
+        ("The processor of this was assonant", InsufficientCapacity),
+    ],
+)  # fmt: skip
+def test_what_ec2_told_an_auto_scaling_group_is_looked_at(
+    said: str, error: type[ProviderError]
+) -> None:
+    assert meaning_of("AsgInstanceLaunchFailures", said).error is error
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        ("ResourceLimitExceededException", 400, InsufficientCapacity),
+        ("ResourceInUseException", 409, Transient),
+        ("InvalidRequestException", 400, Transient),
+        ("InvalidParameterException", 400, SpecRefused),
+        ("ClientException", 400, SpecRefused),
+        ("ParamValidationError", 0, SpecRefused),
+        ("ResourceNotFoundException", 404, NotFound),
+        ("AccessDeniedException", 403, Refused),
+        ("UnrecognizedClientException", 403, Refused),
+        ("ExpiredTokenException", 403, Refused),
+        ("SignatureDoesNotMatch", 403, Refused),
+        ("NoCredentialsError", 0, Refused),
+        ("PartialCredentialsError", 0, Refused),
+        ("UnauthorizedSSOTokenError", 0, Refused),
+        ("ProfileNotFound", 0, Refused),
+        ("ThrottlingException", 400, Transient),
+        ("TooManyRequestsException", 429, Transient),
+        ("AccessDeniedException", 503, Transient),
+        ("ServerException", 500, Transient),
+        ("EndpointConnectionError", 0, Transient),
+        ("ReadTimeoutError", 0, Transient),
+        ("NeverHeardOf", 400, Transient),
+    ],
+)
+def test_an_answer_becomes_a_decision(
+    code: str, status: int, error: type[ProviderError]
+) -> None:
+    found = error_of(code, status, "AWS declined it")
+    assert type(found) is error
+    assert found.what == "AWS declined it"
+
+
+def test_what_is_refused_of_an_offer_sets_that_offer_aside() -> None:
+    found = error_of("InvalidParameterException", 400, "unknown instance type")
+    assert isinstance(found, SpecRefused)
+    assert found.by_rule
+
+
+def test_meanings_are_classes_of_failures() -> None:
+    found = [
+        meaning_of(code).failure
+        for code in ("InstanceLimitExceeded", "IamNodeRoleNotFound", "Unknown")
+    ]
+    assert found == [Failure.CAPACITY, Failure.REFUSED, Failure.OTHER]

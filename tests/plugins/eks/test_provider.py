@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: MIT
+"""What a burst in EKS is, from its request until nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from burst_eks.groups import name_of, prefix_of
+from moto.autoscaling.models import autoscaling_backends
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.kits.pods import Tags
+from burst.model.burst import BurstId
+from burst.model.event import Event
+from burst.model.finding import Level
+from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Provider
+from burst.testing import example_lead, example_spec
+from tests.plugins.eks.moto_eks import (
+    ACCOUNT,
+    CLUSTER,
+    NOW,
+    REGION,
+    ROLE,
+    STOCKOUT,
+    SUBNETS,
+    MotoEks,
+)
+
+TAGS = Tags("owner-a", "eks")
+LABEL = "burst.flux-framework.org"
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> BurstSpec:
+    return example_spec(example_lead(tmp_path, "owner-a"), 0, "nodes")
+
+
+def provision(provider: Provider, spec: BurstSpec) -> list[str]:
+    """Provision until it is through; return what was said on the way."""
+    said: list[str] = []
+    for _ in range(20):
+        try:
+            provider.provision(spec)
+        except Transient as error:
+            said.append(str(error))
+        else:
+            return said
+    raise AssertionError(f"not through: {said}")
+
+
+def reap(provider: Provider, burst_id: BurstId) -> int:
+    """Reap until NotFound; return how many calls that took."""
+    for number in range(20):
+        try:
+            provider.reap(burst_id)
+        except NotFound:
+            return number
+    raise AssertionError("not gone")
+
+
+def status(provider: Provider) -> BurstStatus:
+    (found,) = provider.observe()
+    return found
+
+
+def test_a_node_group_is_requested_for_the_burst_alone(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    spec = msgspec.structs.replace(spec, lease_end=NOW + 3600)
+    said = provision(eks.provider(), spec)
+    name = name_of(TAGS, spec.burst_id)
+    assert f"EKS has begun to make {name}" in said[0]
+    group = eks.groups[name]
+    assert group.scaling_config == {"minSize": 2, "maxSize": 2, "desiredSize": 2}
+    assert group.instance_types == ["c7i.4xlarge"]
+    assert group.capacity_type == "ON_DEMAND"
+    assert group.node_role == ROLE
+    assert group.subnets == SUBNETS
+    assert group.labels == TAGS.labels(spec.burst_id)
+    assert group.taints == [
+        {"key": "burst", "value": spec.burst_id, "effect": "NO_SCHEDULE"}
+    ]
+    tags = dict(group.tags)
+    assert tags.pop(f"{LABEL}/spec")
+    lease = {f"{LABEL}/lease-end": str(int(NOW + 3600))}
+    assert tags == {**TAGS.labels(spec.burst_id), **lease}
+    # Its pods go to these nodes, and to no others.
+    pods = eks.settings_of_pods[-1]
+    assert pods.node_selector == {"eks.amazonaws.com/nodegroup": name}
+    (taint,) = pods.tolerations
+    assert (taint.key, taint.value, taint.operator) == ("burst", spec.burst_id, "Equal")
+
+
+def test_settings_are_in_the_request(eks: MotoEks, spec: BurstSpec) -> None:
+    offer = {
+        "instance_types": ["g6.xlarge", "g5.xlarge"],
+        "cores": 2,
+        "max_nodes": 4,
+        "spot": True,
+        "ami_type": "AL2023_x86_64_NVIDIA",
+    }
+    provider = eks.provider(
+        offers={"nodes": offer},
+        subnets=["subnet-0c"],
+        disk_gb=80,
+        tags={"bill": "lab"},
+    )
+    provision(provider, spec)
+    group = eks.groups[name_of(TAGS, spec.burst_id)]
+    assert group.capacity_type == "SPOT"
+    assert group.instance_types == ["g6.xlarge", "g5.xlarge"]
+    assert group.ami_type == "AL2023_x86_64_NVIDIA"
+    assert (group.subnets, group.disk_size) == (["subnet-0c"], 80)
+    assert group.tags["bill"] == "lab"
+    assert provider.offers()[0].spot
+
+
+def test_a_request_whose_answer_was_lost_is_met_by_the_next(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    eks.cut = True
+    provider = eks.provider()
+    assert "ServiceUnavailable" in provision(provider, spec)[0]
+    assert len(eks.groups) == 1
+    posts = [path for method, path in eks.calls if method == "POST"]
+    assert len([path for path in posts if path.endswith("/node-groups")]) == 1
+
+
+def test_a_group_that_no_list_shows_yet_is_met_by_its_name(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    with pytest.raises(Transient, match="begun"):
+        eks.provider().provision(spec)
+    eks.errors["POST"] = 409, "ResourceInUseException"
+    provision(eks.provider(), spec)
+    assert len(eks.groups) == 1
+
+
+def test_a_group_of_that_name_that_is_not_ours_is_let_be(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    name = name_of(TAGS, spec.burst_id)
+    eks.backend.create_nodegroup(CLUSTER, ROLE, name, SUBNETS)
+    provider = eks.provider()
+    with pytest.raises(SpecRefused, match="is not ours"):
+        provider.provision(spec)
+    assert provider.observe() == []
+    assert reap(provider, spec.burst_id) == 0
+    assert name in eks.groups
+
+
+def test_with_other_hosts_it_is_declined(eks: MotoEks, spec: BurstSpec) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    hosts = spec.lead.hosts[3:5]
+    other = msgspec.structs.replace(spec, hosts=hosts, ranks=(3, 4))
+    with pytest.raises(SpecRefused, match="reap it first"):
+        provider.provision(other)
+    faster = {"instance_types": ["c8i.4xlarge"], "cores": 8, "max_nodes": 4}
+    with pytest.raises(SpecRefused, match="other instances"):
+        eks.provider(offers={"nodes": faster}).provision(spec)
+
+
+def test_a_burst_of_no_offer_is_declined_before_anything_is_asked(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    with pytest.raises(Refused):
+        eks.provider().provision(msgspec.structs.replace(spec, offer="none"))
+    assert eks.calls == []
+
+
+@pytest.mark.parametrize(
+    ("issue", "error", "failure"),
+    [
+        (STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
+        (
+            {"code": "InstanceLimitExceeded", "message": "no more of these"},
+            InsufficientCapacity,
+            Failure.CAPACITY,
+        ),
+        (
+            {"code": "Ec2SubnetNotFound", "message": "subnet-0a"},
+            SpecRefused,
+            Failure.REFUSED,
+        ),
+        ({"code": "AccessDenied", "message": "by nodes"}, Refused, Failure.REFUSED),
+    ],
+)
+def test_a_group_that_cannot_be_made_ends_the_burst_before_eks_gives_up(
+    eks: MotoEks,
+    spec: BurstSpec,
+    issue: dict[str, Any],
+    error: type[Exception],
+    failure: Failure,
+) -> None:
+    eks.issues, eks.looks = [issue], 1000
+    provider = eks.provider()
+    with pytest.raises(error, match=f"is CREATING; {issue['code']}") as raised:
+        provision(provider, spec)
+    assert type(raised.value) is error
+    found = status(provider)
+    assert (found.phase, found.failure) == (Phase.FAILED, failure)
+    assert issue["message"] in found.why
+    eks.looks = 1
+    assert reap(provider, spec.burst_id)
+    assert not eks.groups
+
+
+def test_a_group_that_failed_for_an_unknown_reason_is_told_by_observe(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    eks.issues = [{"code": "Unknown", "message": "something"}]
+    provider = eks.provider()
+    provision(provider, spec)
+    found = status(provider)
+    assert (found.phase, found.failure) == (Phase.FAILED, Failure.OTHER)
+    assert "is CREATE_FAILED; Unknown: something" in found.why
+    assert not eks.pods.bursts
+
+
+def test_a_group_that_lost_a_node_tells_why_its_burst_waits(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    group = eks.groups[name_of(TAGS, spec.burst_id)]
+    group.status, group.health = "DEGRADED", {"issues": [STOCKOUT]}
+    assert status(provider).phase is Phase.RUNNING
+    eks.made[0].reclaim(spec.burst_id, [spec.hosts[0]])
+    found = status(provider)
+    assert found.phase is Phase.PENDING
+    assert "InsufficientInstanceCapacity" in found.why
+
+
+def test_nodes_are_deleted_once_no_pod_is_left(eks: MotoEks, spec: BurstSpec) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    eks.made[0].ends_after = 3
+    provider.reap(spec.burst_id)
+    group = eks.groups[name_of(TAGS, spec.burst_id)]
+    assert group.status == "ACTIVE"
+    assert reap(provider, spec.burst_id)
+    assert not eks.groups
+    assert not eks.pods.bursts
+
+
+def test_pods_that_do_not_end_keep_no_nodes_for_longer_than_a_minute(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    eks.made[0].ends_after = 1000
+    provider.reap(spec.burst_id)
+    eks.clock.now += 61
+    while eks.groups:
+        provider.reap(spec.burst_id)
+    # Its pods are objects in Kubernetes still, so it is not NotFound yet.
+    provider.reap(spec.burst_id)
+    eks.made[0].force_reap(spec.burst_id)
+    reap(provider, spec.burst_id)
+    assert not eks.pods.bursts
+
+
+def test_nodes_are_deleted_although_the_api_server_does_not_answer(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    eks.pods.reachable = False
+    while eks.groups:
+        with contextlib.suppress(Transient):
+            provider.reap(spec.burst_id)
+    with pytest.raises(Transient):
+        provider.reap(spec.burst_id)
+    eks.pods.reachable = True
+    assert reap(provider, spec.burst_id)
+
+
+def test_a_deletion_that_failed_is_repeated(eks: MotoEks, spec: BurstSpec) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    eks.errors["DELETE"] = 409, "ResourceInUseException"
+    with pytest.raises(Transient, match="to delete node group"):
+        reap(provider, spec.burst_id)
+    del eks.errors["DELETE"]
+    eks.groups[name_of(TAGS, spec.burst_id)].status = "DELETE_FAILED"
+    assert status(provider).phase is Phase.FAILED
+    assert reap(provider, spec.burst_id)
+    assert not eks.groups
+
+
+def test_a_cluster_that_is_not_found_says_nothing_of_a_burst(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider(cluster="another")
+    for ask in (provider.observe, lambda: provider.reap(spec.burst_id)):
+        with pytest.raises(Refused, match="set region, cluster and profile"):
+            ask()
+
+
+def test_at_the_end_of_the_lease_aws_ends_the_instances(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    autoscaling = autoscaling_backends[ACCOUNT][REGION]
+    spec = msgspec.structs.replace(spec, lease_end=NOW + 3600)
+    provider = eks.provider()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    group = eks.groups[name_of(TAGS, spec.burst_id)]
+    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+    eks.stalled = True
+    with pytest.raises(Transient, match="is CREATING"):
+        provider.provision(spec)
+    (action,) = autoscaling.describe_scheduled_actions(
+        "eks-burst-0", ["burst-lease-end"]
+    )
+    assert action.desired_capacity == action.min_size == action.max_size == 0
+    end = datetime.datetime.fromisoformat(str(action.start_time))
+    assert end.timestamp() == NOW + 3600
+
+
+def test_after_the_end_of_a_lease_no_end_is_set(eks: MotoEks, spec: BurstSpec) -> None:
+    spec = msgspec.structs.replace(spec, lease_end=NOW + 30)
+    provider = eks.provider()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    group = eks.groups[name_of(TAGS, spec.burst_id)]
+    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+    provision(provider, spec)
+    autoscaling = autoscaling_backends[ACCOUNT][REGION]
+    assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])
+
+
+def test_bursts_of_lost_leads_are_listed_and_can_be_reaped(
+    eks: MotoEks, tmp_path: Path
+) -> None:
+    for number, owner in enumerate(("owner-a", "owner-b")):
+        spec = example_spec(example_lead(tmp_path, owner), number, "nodes")
+        spec = msgspec.structs.replace(spec, lease_end=NOW + 60)
+        with pytest.raises(Transient, match="begun"):
+            eks.provider(owner).provision(spec)
+    eks.backend.create_nodegroup(CLUSTER, ROLE, "burst-buffers", SUBNETS)
+    listed = eks.provider("owner-c").list_all()
+    assert [(b.owner, b.provider, b.lease_end) for b in listed] == [
+        ("owner-a", "eks", NOW + 60),
+        ("owner-b", "eks", NOW + 60),
+    ]
+    for burst in listed:
+        provider = eks.provider(burst.owner, burst.provider)
+        reap(provider, burst.burst_id)
+    assert list(eks.groups) == ["burst-buffers"]
+
+
+def test_names_are_of_owner_provider_and_burst_and_fit() -> None:
+    short = name_of(TAGS, BurstId("burst-0-a1"))
+    assert short.startswith(prefix_of(TAGS))
+    assert short.endswith("-burst-0-a1")
+    assert name_of(Tags("owner-a", "far"), BurstId("burst-0-a1")) != short
+    long = {name_of(TAGS, BurstId("b" * 60 + end)) for end in "xy"}
+    assert {len(name) for name in long} == {63}
+    assert len(long) == 2
+
+
+def test_examine_says_who_this_is_and_what_is_there(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider()
+    provision(provider, spec)
+    said = {f.what: f.level for f in provider.examine(spec.lead)}
+    assert any(text.startswith("AWS knows this daemon as arn:aws:") for text in said)
+    assert f"bursts there now: {spec.burst_id}" in said
+    assert "the cluster answers" in said
+    assert Level.WRONG not in said.values()
+
+
+def test_examine_says_what_is_wrong(eks: MotoEks, spec: BurstSpec) -> None:
+    found = eks.provider(cluster="another").examine(None)
+    (wrong,) = [f for f in found if f.level is Level.WRONG]
+    assert "to look at cluster another" in wrong.what
+
+
+def test_events_go_to_the_cluster_as_it_was_last_reached(
+    eks: MotoEks, spec: BurstSpec
+) -> None:
+    provider = eks.provider()
+    event = Event(name="drain", timestamp=NOW)
+    with pytest.raises(NotFound):
+        provider.record_event(spec.burst_id, event, "drained")
+    provision(provider, spec)
+    asked = len(eks.calls)
+    provider.record_event(spec.burst_id, event, "drained")
+    assert eks.made[0].told == (f"{spec.burst_id} drain drained",)
+    assert len(eks.calls) == asked
+
+
+def test_a_probe_runs_in_the_cluster(eks: MotoEks, spec: BurstSpec) -> None:
+    (found,) = eks.provider().probe(spec.lead, lambda _: None)
+    assert spec.lead.endpoint in found.what
+
+
+def test_access_and_place_name_the_cluster(eks: MotoEks) -> None:
+    provider = eks.provider(profile="far", namespace="bursts")
+    kubeconfig, pods = provider.access(BurstId("burst-0-a1"))
+    assert kubeconfig == (
+        f"aws eks update-kubeconfig --name={CLUSTER} --region={REGION} --profile=far"
+    )
+    assert "--namespace=bursts" in pods
+    assert provider.place() == f"{REGION} profile far cluster bursts namespace bursts"
+    assert not provider.has("resize")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""The keys of `[providers.NAME]` with `type = "eks"`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_eks import EksProvider, EksSettings
+from burst_eks.provider_type import TYPE
+
+from burst.config import Seconds, convert, parse
+from burst.errors import ConfigError
+from burst.model.shape import Shape
+from burst.provider_type import TableRequest
+from tests.plugins.eks.moto_eks import MotoEks
+
+PAGE = (Path(__file__).parents[3] / "docs" / "eks.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"region": ""}, "region: is empty"),
+        ({"cluster": ""}, "cluster: is empty"),
+        ({"node_role": "nodes"}, "node_role: 'nodes' is no ARN of a role"),
+        ({"offers": {}}, "offers: name at least one"),
+        (
+            {"offers": {"n": {"instance_types": [], "cores": 1, "max_nodes": 1}}},
+            "instance_types: Expected array of length >= 1",
+        ),
+        ({"tags": {"aws:of": "x"}}, "tags: aws:of: begins as those of AWS"),
+        ({"tags": {"burst.flux-framework.org/id": "x"}}, "begins as those of AWS"),
+        ({"tags": {"": "x"}}, "AWS takes keys up to 128"),
+        ({"aws_secret_access_key": "x"}, "aws_secret_access_key"),
+    ],
+)
+def test_a_wrong_key_is_named(eks: MotoEks, table: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        eks.settings(**table)
+
+
+def test_what_is_offered(eks: MotoEks) -> None:
+    (offer,) = eks.provider().offers()
+    assert (offer.name, offer.max_nodes, offer.shape) == ("nodes", 4, Shape(8))
+    assert offer.join_time == 180
+    assert not offer.spot
+
+
+def test_the_table_of_the_page_is_read() -> None:
+    text = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
+    table = parse(tomllib.loads(text), "docs/eks.md").providers["eks"]
+    assert table.type == "eks"
+    found = convert(EksSettings, table.options, "providers.eks")
+    assert found.offers["spot"].spot
+    assert found.timeout == Seconds(10)
+
+
+def test_an_existing_cluster_is_told_in_a_few_lines() -> None:
+    assert "aws eks get-token" in PAGE
+    assert 'type = "kube"' in PAGE
+
+
+def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:
+    shape = Shape(8)
+    text = TYPE.table_template(TableRequest(shape=shape, nodes=4, total=8))
+    filled = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
+    table = tomllib.loads(filled)["providers"]["eks"]
+    assert table.pop("type") == "eks"
+    found = EksProvider("eks", convert(EksSettings, table, "providers.eks"), "owner-a")
+    (offer,) = found.offers()
+    assert (offer.shape, offer.max_nodes) == (shape, 4)
