@@ -11,24 +11,26 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import boto3
-import msgspec
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.signers import RequestSigner
 
-from burst.errors import NotFound, Refused, Transient
+from burst.errors import Transient
 from burst.kits.shorten import shorten
 from burst.provider import Phase
-from burst_eks.failures import error_of, meaning_of
+from burst_eks.failures import NoSuchThing, error_of, meaning_of
 from burst_eks.groups import NodeGroup
+from burst_eks.settings import EksSettings
 
 # No retries of the client's own: the daemon decides when to repeat a call.
 _CONFIG = Config(connect_timeout=10, read_timeout=20, retries={"total_max_attempts": 1})
 # EKS takes a token for 15 minutes. The client renews credentials that end in less than
 # 10 minutes, so these outlive a token that is used for so many seconds.
 _TOKEN_S = 480.0
+# Of the signed URL in a token, as `aws eks get-token` has it; EKS ignores it.
 _URL_S = 60
-"""Of the signed URL in a token: as `aws eks get-token` asks for; EKS ignores it."""
+_WHO = "?Action=GetCallerIdentity&Version=2011-06-15"
 _NODE_PHASES = {
     "CREATING": Phase.PENDING,
     "ACTIVE": Phase.RUNNING,
@@ -41,94 +43,67 @@ _NODE_PHASES = {
 }
 
 
-class EksCluster(msgspec.Struct, frozen=True):
-    """A cluster that can be used."""
-
-    url: str
-    ca: str
-    """Certificate of its authority, PEM."""
-    subnets: tuple[str, ...]
-
-
 class Cloud:
-    """One region of one account. All methods raise errors of `burst.errors` only.
+    """One cluster of one account. All methods raise errors of `burst.errors` only.
 
     `make_session` returns a session of boto3, whose credentials are then used.
     """
 
     def __init__(
         self,
-        region: str,
-        profile: str = "",
+        settings: EksSettings,
         *,
         make_session: Callable[..., Any] = boto3.Session,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._region, self._profile = region, profile
+        self._settings = settings
         self._make_session, self._clock = make_session, clock
         self._session: Any = None
         self._clients: dict[str, Any] = {}
-        self._tokens: dict[str, tuple[str, float]] = {}
+        self._token, self._signed = "", 0.0
 
     def identity(self) -> str:
         """Return the ARN as which AWS knows the credentials."""
-        return str(
-            self._call("sts", "to tell who this is", "get_caller_identity")["Arn"]
-        )
+        found = self._call("sts", "to tell who this is", "get_caller_identity")
+        return str(found["Arn"])
 
-    def cluster(self, name: str) -> EksCluster:
-        """Return a cluster that takes node groups. Raises Refused where there is none.
+    def cluster(self) -> tuple[str, str]:
+        """Return the URL of the cluster's API server, and its authority as PEM.
 
-        Never NotFound, which would say that nothing of a burst is left.
+        Raises Refused where there is no such cluster, Transient where it does not run.
         """
+        name = self._settings.cluster
         doing = f"to look at cluster {name}"
-        try:
-            found = self._call("eks", doing, "describe_cluster", name=name)["cluster"]
-        except NotFound as error:
-            raise Refused(error.what, "set region, cluster and profile") from error
-        if found["status"] in ("CREATING", "PENDING"):
-            raise Transient(f"cluster {name} is {found['status']}")
+        found = self._call("eks", doing, "describe_cluster", name=name)["cluster"]
         if found["status"] not in ("ACTIVE", "UPDATING"):
-            raise Refused(f"cluster {name} is {found['status']}", "set another cluster")
-        return EksCluster(
-            found["endpoint"],
-            base64.b64decode(found["certificateAuthority"]["data"]).decode(),
-            tuple(found["resourcesVpcConfig"]["subnetIds"]),
-        )
+            raise Transient(f"cluster {name} is {found['status']}", "or set another")
+        authority = base64.b64decode(found["certificateAuthority"]["data"])
+        return found["endpoint"], authority.decode()
 
-    def groups(self, cluster: str, prefix: str) -> list[NodeGroup]:
-        """Return the node groups of a cluster whose names begin so."""
-        names = [n for n in self._names(cluster) if n.startswith(prefix)]
-        found = (self.group(cluster, name) for name in names)
+    def groups(self, prefix: str) -> list[NodeGroup]:
+        """Return the node groups of the cluster whose names begin so."""
+        with _errors("to list node groups"):
+            pages = self._client("eks").get_paginator("list_nodegroups")
+            listed = pages.paginate(clusterName=self._settings.cluster)
+            names = listed.build_full_result()["nodegroups"]
+        found = map(self.group, (name for name in names if name.startswith(prefix)))
         return [group for group in found if group]
 
-    def group(self, cluster: str, name: str) -> NodeGroup | None:
+    def group(self, name: str) -> NodeGroup | None:
         """Return one node group; None if EKS has none of that name."""
-        asked = {"clusterName": cluster, "nodegroupName": name}
-        doing = f"to look at node group {name}"
-        try:
-            found = self._call("eks", doing, "describe_nodegroup", **asked)
-        except NotFound:
-            return None
-        return _group(found["nodegroup"])
+        with contextlib.suppress(NoSuchThing):
+            return _group(self._ask("look at", name, "describe")["nodegroup"])
+        return None
 
     def create(self, request: Mapping[str, Any]) -> None:
-        """Begin to make a node group; one of that name that exists is let be."""
+        """Begin to make a node group. Raises Transient where the name is taken."""
         doing = f"to make node group {request['nodegroupName']}"
-        try:
-            self._call("eks", doing, "create_nodegroup", **request)
-        except NotFound as error:
-            raise Refused(error.what, "set region, cluster and profile") from error
+        self._call("eks", doing, "create_nodegroup", **request)
 
-    def delete(self, cluster: str, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Begin to delete a node group, or let one be that is gone."""
-        asked = {"clusterName": cluster, "nodegroupName": name}
-        try:
-            self._call(
-                "eks", f"to delete node group {name}", "delete_nodegroup", **asked
-            )
-        except NotFound:
-            return
+        with contextlib.suppress(NoSuchThing):
+            self._ask("delete", name, "delete")
 
     def end_at(self, scaling_group: str, when: float) -> None:
         """Have an Auto Scaling group end its instances then, whoever lives."""
@@ -139,71 +114,47 @@ class Cloud:
             AutoScalingGroupName=scaling_group,
             ScheduledActionName="burst-lease-end",
             StartTime=datetime.datetime.fromtimestamp(when, datetime.UTC),
-            MinSize=0,
-            MaxSize=0,
-            DesiredCapacity=0,
+            **dict.fromkeys(("MinSize", "MaxSize", "DesiredCapacity"), 0),
         )
 
-    def token(self, cluster: str) -> str:
-        """Return a bearer token for a cluster's API server, good for some minutes.
+    def token(self) -> str:
+        """Return a bearer token for the API server, good for some minutes.
 
         A signed request that tells who we are, which the API server sends to STS.
         """
-        token, made = self._tokens.get(cluster, ("", 0.0))
-        if not 0 <= self._clock() - made < _TOKEN_S:
-            with _errors(f"to sign a token for cluster {cluster}"):
-                token, made = self._sign(cluster), self._clock()
-            self._tokens[cluster] = token, made
-        return token
+        if not 0 <= self._clock() - self._signed < _TOKEN_S:
+            with _errors(f"to sign a token for cluster {self._settings.cluster}"):
+                self._token, self._signed = self._sign(), self._clock()
+        return self._token
 
-    def _sign(self, cluster: str) -> str:
-        sts = self._client("sts")
-        signer = RequestSigner(
-            sts.meta.service_model.service_id,
-            self._region,
-            "sts",
-            "v4",
-            self._session.get_credentials(),
-            self._session.events,
-        )
-        query = "Action=GetCallerIdentity&Version=2011-06-15"
-        request = {
-            "method": "GET",
-            "url": f"{sts.meta.endpoint_url.rstrip('/')}/?{query}",
-            "body": {},
-            "headers": {"x-k8s-aws-id": cluster},
-            "context": {},
-        }
-        signed = signer.generate_presigned_url(
-            request, operation_name="", region_name=self._region, expires_in=_URL_S
-        )
-        encoded = base64.urlsafe_b64encode(signed.encode()).decode()
+    def _sign(self) -> str:
+        url = f"{self._client('sts').meta.endpoint_url.rstrip('/')}/{_WHO}"
+        # A signature over this header is good for this cluster only.
+        only = {"x-k8s-aws-id": self._settings.cluster}
+        request = AWSRequest("GET", url, headers=only)
+        found = self._session.get_credentials()
+        # Its parts all of one time, as they may be renewed meanwhile.
+        credentials = found.get_frozen_credentials() if found else None
+        region = self._settings.region
+        SigV4QueryAuth(credentials, "sts", region, expires=_URL_S).add_auth(request)
+        encoded = base64.urlsafe_b64encode(request.url.encode()).decode()
         return f"k8s-aws-v1.{encoded.rstrip('=')}"
 
-    def _names(self, cluster: str) -> Iterator[str]:
-        asked = {"clusterName": cluster}
-        while True:
-            try:
-                page = self._call(
-                    "eks", "to list node groups", "list_nodegroups", **asked
-                )
-            except NotFound as error:
-                raise Refused(error.what, "set region, cluster and profile") from error
-            yield from page["nodegroups"]
-            if not page.get("nextToken"):
-                return
-            asked["nextToken"] = page["nextToken"]
-
     def _client(self, service: str) -> Any:
+        known = self._settings
         if self._session is None:
-            self._session = self._make_session(
-                profile_name=self._profile or None, region_name=self._region
-            )
+            profile = known.profile or None
+            self._session = self._make_session(profile_name=profile)
         if service not in self._clients:
             self._clients[service] = self._session.client(
-                service, region_name=self._region, config=_CONFIG
+                service, region_name=known.region, config=_CONFIG
             )
         return self._clients[service]
+
+    def _ask(self, doing: str, name: str, verb: str) -> Any:
+        asked = {"clusterName": self._settings.cluster, "nodegroupName": name}
+        doing = f"to {doing} node group {name}"
+        return self._call("eks", doing, f"{verb}_nodegroup", **asked)
 
     def _call(self, service: str, doing: str, method: str, **asked: Any) -> Any:
         with _errors(doing):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from burst.errors import (
     InsufficientCapacity,
-    NotFound,
     ProviderError,
     Refused,
     SpecRefused,
@@ -28,6 +27,13 @@ _QUOTA = "request a higher quota of AWS, or set max_nodes and [limits] by it"
 _SETTINGS = "compare the provider's table with what AWS has in that region"
 _RIGHTS = "give this identity the rights that docs/eks.md lists"
 _LOGIN = "renew the credentials: `aws sts get-caller-identity` shows whether they work"
+
+
+class NoSuchThing(Refused):
+    """AWS has no cluster, or no node group, of that name.
+
+    Not NotFound: that would say that nothing of a burst is left.
+    """
 
 
 class Meaning(NamedTuple):
@@ -60,7 +66,7 @@ def _means(pattern: str, error: type[ProviderError], advice: str = "") -> Meanin
 
 _PASSING = _means("", Transient)
 _MEANINGS = (
-    _means("ResourceNotFound", NotFound),
+    _means("ResourceNotFound", NoSuchThing, "set region, cluster and profile"),
     _means(
         r"Throttl|RateLimit|TooManyRequests|RequestLimitExceeded|Unavailable"
         r"|ServerException|Internal|RequestTimeout|ResourceInUse|InvalidRequest",
@@ -70,11 +76,6 @@ _MEANINGS = (
         r"VcpuLimit|LimitExceeded|MaxSpotInstanceCount",
         InsufficientCapacity,
         _QUOTA,
-    ),
-    _means(
-        r"InsufficientFreeAddresses",
-        InsufficientCapacity,
-        "set subnets to ones with free addresses",
     ),
     _means(
         r"Credentials?Error|UnrecognizedClient|InvalidClientTokenId|ExpiredToken"
@@ -97,7 +98,7 @@ _MEANINGS = (
         SpecRefused,
         _SETTINGS,
     ),
-    _means(r"AsgInstanceLaunchFailures|Capacity", InsufficientCapacity),
+    _means("AsgInstanceLaunchFailures|Insufficient|Capacity", InsufficientCapacity),
 )
 
 
@@ -108,7 +109,7 @@ def meaning_of(code: str, said: str = "") -> Meaning:
     """
     if code == "AsgInstanceLaunchFailures":
         found = next((m for m in _MEANINGS if m.pattern.search(said)), None)
-        code = code if found is None or found.error is NotFound else said
+        code = code if found is None or found.error is NoSuchThing else said
     return next((m for m in _MEANINGS if m.pattern.search(code)), _PASSING)
 
 

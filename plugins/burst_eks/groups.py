@@ -14,11 +14,9 @@ from typing import Any
 import msgspec
 
 from burst.errors import SpecRefused
-from burst.kits.pods import Tags, Toleration
-from burst.kits.pods.names import ID, LEASE_END, OWNER, PROVIDER, SPEC, parse_seconds
-from burst.kits.pods.names import spec_hash as hash_of
+from burst.kits.pods import Tags, Toleration, names
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, OwnedBurst, Phase
+from burst.provider import BurstSpec, BurstStatus, Failure, OwnedBurst, Phase
 from burst_eks.failures import Meaning
 from burst_eks.settings import EksSettings
 
@@ -60,39 +58,30 @@ def name_of(tags: Tags, burst_id: BurstId) -> str:
 def burst_of(group: NodeGroup, tags: Tags) -> BurstId | None:
     """Return which burst of this provider it is for; None if it is not of one."""
     ours = tags.labels().items() <= group.tags.items()
-    return BurstId(group.tags[ID]) if ours and group.tags.get(ID) else None
-
-
-def spec_hash(settings: EksSettings, spec: BurstSpec) -> str:
-    """Return a hash of the hosts and of what their nodes are."""
-    offer = settings.instances(spec.offer)
-    return hash_of(spec, offer.instance_types, offer.spot, offer.ami_type)
+    return BurstId(group.tags[names.ID]) if ours and group.tags.get(names.ID) else None
 
 
 def request(settings: EksSettings, spec: BurstSpec, tags: Tags) -> dict[str, Any]:
-    """Return the arguments of CreateNodegroup, but for the subnets of the cluster."""
-    offer = settings.instances(spec.offer)
-    nodes = len(spec.hosts)
-    lease = {LEASE_END: str(int(spec.lease_end))} if spec.lease_end else {}
-    said = {**tags.labels(spec.burst_id), SPEC: spec_hash(settings, spec), **lease}
-    made: dict[str, Any] = {
+    """Return the arguments of CreateNodegroup."""
+    offer, nodes = settings.offers[spec.offer], len(spec.hosts)
+    lease = {names.LEASE_END: str(int(spec.lease_end))} if spec.lease_end else {}
+    ours = {**tags.labels(spec.burst_id), **lease}
+    ours[names.SPEC] = _spec_hash(settings, spec)
+    made = {
         "clusterName": settings.cluster,
         "nodegroupName": name_of(tags, spec.burst_id),
         "scalingConfig": {"minSize": nodes, "maxSize": nodes, "desiredSize": nodes},
         "instanceTypes": list(offer.instance_types),
         "capacityType": "SPOT" if offer.spot else "ON_DEMAND",
+        "amiType": offer.ami_type,
+        "diskSize": settings.disk_gb,
         "nodeRole": settings.node_role,
+        "subnets": list(settings.subnets),
         "labels": tags.labels(spec.burst_id),
         "taints": [{"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}],
-        "tags": {**settings.tags, **said},
+        "tags": {**settings.tags, **ours},
     }
-    if settings.subnets:
-        made["subnets"] = list(settings.subnets)
-    if offer.ami_type:
-        made["amiType"] = offer.ami_type
-    if settings.disk_gb:
-        made["diskSize"] = settings.disk_gb
-    return made
+    return {key: value for key, value in made.items() if value}
 
 
 def pod_settings(settings: EksSettings, spec: BurstSpec, tags: Tags) -> EksSettings:
@@ -106,15 +95,17 @@ def pod_settings(settings: EksSettings, spec: BurstSpec, tags: Tags) -> EksSetti
     )
 
 
-def check_ours(group: NodeGroup, settings: EksSettings, spec: BurstSpec) -> None:
+def check_ours(
+    group: NodeGroup, settings: EksSettings, spec: BurstSpec, tags: Tags
+) -> None:
     """Raise SpecRefused unless the group was made for this very spec."""
-    if group.tags.get(OWNER) != spec.owner or group.tags.get(ID) != spec.burst_id:
+    if burst_of(group, tags) != spec.burst_id:
         raise SpecRefused(
             f"there is a node group {group.name} in cluster {settings.cluster} that"
             " lacks our tags, so it is not ours",
             "delete it, or rename the rank slot",
         )
-    if group.tags.get(SPEC) != spec_hash(settings, spec):
+    if group.tags.get(names.SPEC) != _spec_hash(settings, spec):
         raise SpecRefused(
             f"{group.name} exists with other hosts or other instances", "reap it first"
         )
@@ -122,13 +113,13 @@ def check_ours(group: NodeGroup, settings: EksSettings, spec: BurstSpec) -> None
 
 def owned(group: NodeGroup) -> OwnedBurst | None:
     """Return the burst of any owner that it is for; None if it is not of one."""
-    if not {OWNER, PROVIDER, ID} <= group.tags.keys():
+    if not {names.OWNER, names.PROVIDER, names.ID} <= group.tags.keys():
         return None
     return OwnedBurst(
-        owner=group.tags[OWNER],
-        provider=group.tags[PROVIDER],
-        burst_id=BurstId(group.tags[ID]),
-        lease_end=parse_seconds(group.tags.get(LEASE_END, "")),
+        owner=group.tags[names.OWNER],
+        provider=group.tags[names.PROVIDER],
+        burst_id=BurstId(group.tags[names.ID]),
+        lease_end=names.parse_seconds(group.tags.get(names.LEASE_END, "")),
     )
 
 
@@ -141,17 +132,20 @@ def describe(
         if group and group.why and pods.phase is Phase.PENDING:
             return msgspec.structs.replace(pods, why=f"{pods.why}; {group.why}")
         return pods
-    meaning = group.meaning
-    status = BurstStatus(
+    meaning = group.meaning if group.phase is Phase.FAILED else None
+    return BurstStatus(
         burst_id=burst_id,
         phase=Phase.PENDING if group.phase is Phase.RUNNING else group.phase,
         followers=pods.followers if pods else (),
         why=group.why or "its pods are not made yet",
+        failure=meaning.failure if meaning else Failure.OTHER,
         instance=pods.instance if pods else None,
     )
-    if group.phase is Phase.FAILED and meaning:
-        return msgspec.structs.replace(status, failure=meaning.failure)
-    return status
+
+
+def _spec_hash(settings: EksSettings, spec: BurstSpec) -> str:
+    offer = settings.offers[spec.offer]
+    return names.spec_hash(spec, offer.instance_types, offer.spot, offer.ami_type)
 
 
 def _hash(text: str) -> str:

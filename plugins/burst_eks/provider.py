@@ -15,33 +15,15 @@ import msgspec
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import (
-    Bursts,
-    PodBursts,
-    PodSettingsProvider,
-    Tags,
-    check_burst,
-)
-from burst.kits.pods.diagnose.examine import examine_lead
+from burst.kits.pods import Bursts, PodBursts, PodProvider, Tags, check_burst
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
 from burst.model.event import Event
-from burst.model.finding import Finding, note, ok, wrong
+from burst.model.finding import Finding, note, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, OwnedBurst, Phase
-from burst_eks.cloud import Cloud, EksCluster
-from burst_eks.groups import (
-    PREFIX,
-    NodeGroup,
-    burst_of,
-    check_ours,
-    describe,
-    name_of,
-    owned,
-    pod_settings,
-    prefix_of,
-    request,
-)
+from burst_eks import groups
+from burst_eks.cloud import Cloud
 from burst_eks.settings import EksSettings
 
 MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
@@ -61,8 +43,8 @@ class Dependencies(msgspec.Struct, frozen=True):
     clock: Callable[[], float] = time.time
 
 
-class EksProvider(PodSettingsProvider):
-    """Followers in EKS."""
+class EksProvider(PodProvider):
+    """Followers in EKS. A burst keeps its size, which is that of its node group."""
 
     Settings = EksSettings
 
@@ -73,12 +55,13 @@ class EksProvider(PodSettingsProvider):
         owner: str,
         dependencies: Dependencies | None = None,
     ) -> None:
-        super().__init__(settings)
-        given = dependencies or Dependencies(Cloud(settings.region, settings.profile))
+        super().__init__(name, settings, owner)
+        given = dependencies or Dependencies(Cloud(settings))
         self._settings = settings
-        self._tags = Tags(owner, name)
         self._cloud, self._make, self._clock = given.cloud, given.pods, given.clock
-        self._reached: tuple[EksCluster, Cluster, Bursts] | None = None
+        self._can_resize = False
+        self._reached: tuple[tuple[str, str], Cluster, Bursts] | None = None
+        """The connection, and the address and authority that it is for."""
         self._leaving: dict[BurstId, float] = {}
         """Since when the pods of a burst are being deleted. A restart of the daemon
         forgets it, so the pods then get the time again."""
@@ -87,10 +70,8 @@ class EksProvider(PodSettingsProvider):
         """Return the cluster, by region and profile, and the namespace."""
         known = self._settings
         profile = f" profile {known.profile}" if known.profile else ""
-        return (
-            f"{known.region}{profile} cluster {known.cluster} namespace"
-            f" {known.namespace}"
-        )
+        where = f"{known.region}{profile} cluster {known.cluster}"
+        return f"{where} namespace {known.namespace}"
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
         """Return aws' command for a kubeconfig, and one that lists the pods."""
@@ -98,109 +79,95 @@ class EksProvider(PodSettingsProvider):
         words = ["aws", "eks", "update-kubeconfig", f"--name={known.cluster}"]
         words += [f"--region={known.region}"]
         words += [f"--profile={known.profile}"] if known.profile else []
-        return [shlex.join(words), pods_command(known.namespace, self._tags, burst_id)]
+        return [shlex.join(words), pods_command(known.namespace, self.tags, burst_id)]
+
+    def bursts(self) -> Bursts:
+        """Return the pods in the cluster: the same each time, which know what changed.
+
+        The cluster is looked up each time: a new one of its name has another address.
+        """
+        found = self._cloud.cluster()
+        if self._reached is None or self._reached[0] != found:
+            access = Endpoint(*found, self._cloud.token)
+            reached = Cluster(access, timeout=self._settings.timeout)
+            if self._reached is not None:
+                self._reached[1].close()
+            self._reached = found, reached, self._pods(reached, self._settings)
+        return self._reached[2]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the node group, then the pods on it.
 
         Raises Transient while EKS is making the node group.
         """
-        check_burst(spec, self._settings, self._tags, self._clock)
-        cluster = self._cloud.cluster(self._settings.cluster)
-        name = name_of(self._tags, spec.burst_id)
-        group = self._group(spec.burst_id)
+        check_burst(spec, self._settings, self.tags, self._clock)
+        self.bursts()  # before anything is made that costs
+        name = groups.name_of(self.tags, spec.burst_id)
+        group = self._cloud.group(name)
         if group is None:
             # From here on there may be costs. The request has the burst's tags.
-            asked = request(self._settings, spec, self._tags)
-            self._cloud.create({"subnets": list(cluster.subnets), **asked})
+            self._cloud.create(groups.request(self._settings, spec, self.tags))
             raise Transient(f"EKS has begun to make {name}", retry_after=_LOOK_AGAIN_S)
-        check_ours(group, self._settings, spec)
+        groups.check_ours(group, self._settings, spec, self.tags)
         if spec.lease_end > self._clock() + _SOON_S:
             for scaling_group in group.scaling_groups:
                 self._cloud.end_at(scaling_group, spec.lease_end)
         if group.phase in (Phase.PENDING, Phase.ENDING):
             raise Transient(group.why, retry_after=_LOOK_AGAIN_S)
-        if group.phase is Phase.FAILED:
-            if group.meaning:
-                # Nodes that came up cost, and are deleted with the rest.
-                raise group.meaning.raised(f"{group.why}; what was made is deleted")
-            return  # `observe` reports that it failed, and why
-        settings = pod_settings(self._settings, spec, self._tags)
-        self._pods(cluster, settings).provision(spec)
+        if group.phase is Phase.FAILED and group.meaning:
+            # Nodes that came up cost, and are deleted with the rest.
+            raise group.meaning.raised(f"{group.why}; what was made is deleted")
+        if group.phase is Phase.RUNNING and self._reached:
+            settings = groups.pod_settings(self._settings, spec, self.tags)
+            self._pods(self._reached[1], settings).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a node group or an object."""
-        cluster = self._cloud.cluster(self._settings.cluster)
-        found = self._cloud.groups(self._settings.cluster, prefix_of(self._tags))
-        groups = {burst_of(g, self._tags): g for g in found}
-        pods = {status.burst_id: status for status in self._pods(cluster).observe()}
-        bursts = sorted({*filter(None, groups), *pods})
-        return [describe(b, groups.get(b), pods.get(b)) for b in bursts]
+        pods = {status.burst_id: status for status in super().observe()}
+        made = {groups.burst_of(g, self.tags): g for g in self._ours()}
+        bursts = sorted({*filter(None, made), *pods})
+        return [groups.describe(b, made.get(b), pods.get(b)) for b in bursts]
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the cluster."""
-        cluster = self._cloud.cluster(self._settings.cluster)
-        groups = self._cloud.groups(self._settings.cluster, PREFIX)
-        listed = [*self._pods(cluster).list_all(), *filter(None, map(owned, groups))]
+        made = map(groups.owned, self._cloud.groups(groups.PREFIX))
+        listed = [*super().list_all(), *filter(None, made)]
         return list({(b.owner, b.provider, b.burst_id): b for b in listed}.values())
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the pods, then their nodes; NotFound once EKS has neither."""
-        self._reap(burst_id, force=False)
+        self._reap(burst_id, super().reap)
 
     def force_reap(self, burst_id: BurstId) -> None:
         """As `reap`, but delete pods although their kubelet does not end them."""
-        self._reap(burst_id, force=True)
+        self._reap(burst_id, super().force_reap)
 
-    def _reap(self, burst_id: BurstId, *, force: bool) -> None:
-        cluster = self._cloud.cluster(self._settings.cluster)
-        group = self._group(burst_id)
+    def _reap(self, burst_id: BurstId, reap_pods: Callable[[BurstId], None]) -> None:
+        # Also if lists do not show it yet.
+        group = self._cloud.group(groups.name_of(self.tags, burst_id))
         trouble: ProviderError | None = None
         try:
-            pods = self._pods(cluster)
-            pods.force_reap(burst_id) if force else pods.reap(burst_id)
-            left = True
-        except NotFound:
-            left = False
+            reap_pods(burst_id)
         except ProviderError as error:
-            # Whether there are pods cannot be read. Nodes cost, so they are deleted.
-            left, trouble = False, error
+            # There are none, or that cannot be read. Nodes cost, so they are deleted.
+            trouble = error
         since = self._leaving.setdefault(burst_id, self._clock())
-        if group and burst_of(group, self._tags):
+        if group and groups.burst_of(group, self.tags):
             late = self._clock() - since > _LEAVE_S
-            if group.phase is not Phase.ENDING and (late or not left):
-                self._cloud.delete(self._settings.cluster, group.name)
-            return
-        if trouble:
-            raise trouble
-        if not left:
+            if group.phase is not Phase.ENDING and (late or trouble):
+                self._cloud.delete(group.name)
+        elif trouble:
             self._leaving.pop(burst_id, None)
-            raise NotFound(f"nothing of {burst_id} is left in EKS")
+            raise trouble
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the credentials, the cluster, and what may be done there."""
-        found = []
-        try:
-            found.append(ok(f"AWS knows this daemon as {self._cloud.identity()}"))
-            cluster = self._cloud.cluster(self._settings.cluster)
-            groups = self._cloud.groups(self._settings.cluster, prefix_of(self._tags))
-        except ProviderError as error:
-            found.append(wrong(error.what, error.advice or "try again later"))
-            return [*found, *(examine_lead(self._settings, lead) if lead else ())]
-        found.append(
-            ok(f"cluster {self._settings.cluster} runs; node groups are listed")
-        )
-        bursts = sorted(filter(None, (burst_of(g, self._tags) for g in groups)))
-        if bursts:
-            found.append(note(f"bursts there now: {', '.join(bursts)}"))
-        return [*found, *self._pods(cluster).examine(lead)]
-
-    def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
-    ) -> Sequence[Finding]:
-        """Run a pod on some node of the cluster that tries to connect to the lead."""
-        cluster = self._cloud.cluster(self._settings.cluster)
-        return self._pods(cluster).probe(lead, tell, user)
+        who = ok(f"AWS knows this daemon as {self._cloud.identity()}")
+        inside = super().examine(lead)
+        made = filter(None, (groups.burst_of(g, self.tags) for g in self._ours()))
+        bursts = ", ".join(sorted(made)) or "none"
+        there = note(f"bursts in cluster {self._settings.cluster} now: {bursts}")
+        return [who, there, *inside]
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster.
@@ -212,24 +179,8 @@ class EksProvider(PodSettingsProvider):
             raise NotFound(f"cluster {self._settings.cluster} was not reached yet")
         self._reached[2].record_event(burst_id, event, text)
 
-    def _group(self, burst_id: BurstId) -> NodeGroup | None:
-        """Return the burst's node group, also if lists do not show it yet."""
-        name = name_of(self._tags, burst_id)
-        return self._cloud.group(self._settings.cluster, name)
+    def _ours(self) -> list[groups.NodeGroup]:
+        return self._cloud.groups(groups.prefix_of(self.tags))
 
-    def _pods(self, cluster: EksCluster, settings: EksSettings | None = None) -> Bursts:
-        """Return the pods in the cluster: the same each time, which know what changed.
-
-        With other settings than the provider's new ones, by the same connection.
-        """
-        if self._reached is None or self._reached[0] != cluster:
-            name = self._settings.cluster
-            access = Endpoint(cluster.url, cluster.ca, lambda: self._cloud.token(name))
-            reached = Cluster(access, timeout=self._settings.timeout)
-            if self._reached is not None:
-                self._reached[1].close()
-            pods = self._make(reached, self._settings, self._tags)
-            self._reached = cluster, reached, pods
-        if settings is None:
-            return self._reached[2]
-        return self._make(self._reached[1], settings, self._tags)
+    def _pods(self, cluster: Cluster, settings: EksSettings) -> Bursts:
+        return self._make(cluster, settings, self.tags)

@@ -15,6 +15,7 @@ type = "eks"
 # region = "eu-central-1"
 # cluster = "bursts"
 # node_role = "arn:aws:iam::123456789012:role/nodes"
+# subnets = ["subnet-0123456789abcdef0"]
 """
 _INSTANCES = """\
 # Fill in. They have at least so many cores; most types have two vCPUs to a core.

@@ -3,25 +3,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 
 from burst.config import Seconds
-from burst.errors import SpecRefused
 from burst.kits.pods import OfferTable, PodSettings
 
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+\Z")
-# Of AWS: a tag's key and its value.
-_LONGEST_KEY, _LONGEST_VALUE = 128, 256
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Role = Annotated[
+    str, msgspec.Meta(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+$")
+]
+_Texts = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class InstanceTable(OfferTable, frozen=True, kw_only=True):
     """`[providers.NAME.offers.OFFER]`: types of instances for one kind of nodes."""
 
-    instance_types: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    instance_types: _Texts
     """Such as `["c7i.4xlarge"]`. With several, which should be of one size, AWS takes
     the first that it has; of spot nodes it takes that of which it has most."""
     spot: bool = False
@@ -41,57 +41,23 @@ class EksSettings(PodSettings, frozen=True, kw_only=True):
     only in the place that they name.
     """
 
-    region: str
+    region: _Text
     """Of the cluster, such as `eu-central-1`."""
-    cluster: str
+    cluster: _Text
     """The cluster in which each burst gets a node group of its own."""
-    node_role: str
+    node_role: _Role
     """The ARN of the IAM role of the nodes, as that of the cluster's other node
     groups."""
-    offers: Mapping[str, InstanceTable]
+    subnets: _Texts
+    """Ids of the subnets of the nodes, of those of the cluster. With one subnet all
+    nodes are in one zone, which jobs over several nodes need."""
+    offers: Annotated[Mapping[str, InstanceTable], msgspec.Meta(min_length=1)]
     """The types of instances that may be made, by name; at least one."""
     profile: str = ""
     """A profile of `~/.aws/config`. Empty: credentials as the `aws` command finds them,
     by variables, files, or the role of the instance or pod. Keys are never in this
     file."""
-    subnets: tuple[str, ...] = ()
-    """Ids of the subnets of the nodes; those of the cluster if empty. With one subnet
-    all nodes are in one zone, which jobs over several nodes need."""
     disk_gb: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Disk of a node; EKS's default (20) if 0."""
     tags: Mapping[str, str] = {}
     """Further tags of the node groups."""
-
-    def __post_init__(self) -> None:
-        """Check what the types cannot express. Raises ValueError."""
-        super().__post_init__()
-        for wrong in _wrong(self):
-            raise ValueError(wrong)
-
-    def instances(self, offer: str) -> InstanceTable:
-        """Return what an offer stands for. Raises SpecRefused."""
-        try:
-            return self.offers[offer]
-        except KeyError:
-            raise SpecRefused(
-                f"there is no offer {offer!r}",
-                "there are " + ", ".join(sorted(self.offers)),
-            ) from None
-
-
-def _wrong(settings: EksSettings) -> Iterator[str]:
-    for key in ("region", "cluster"):
-        if not getattr(settings, key):
-            yield f"{key}: is empty"
-    if not _ROLE.match(settings.node_role):
-        yield (
-            f"node_role: {settings.node_role!r} is no ARN of a role, such as"
-            " arn:aws:iam::123456789012:role/nodes"
-        )
-    if not settings.offers:
-        yield "offers: name at least one instance_types in a table offers.NAME"
-    for key, value in settings.tags.items():
-        if not 0 < len(key) <= _LONGEST_KEY or len(value) > _LONGEST_VALUE:
-            yield f"tags: {key}: AWS takes keys up to 128, values up to 256 characters"
-        if key.startswith(("aws:", "burst.flux-framework.org/")):
-            yield f"tags: {key}: begins as those of AWS or of bursts do"

@@ -91,7 +91,7 @@ class MotoServer:
         self._cached.stop()
 
 
-class LocalSession(boto3.Session):
+class LocalSession(boto3.Session):  # type: ignore[misc]
     """A session whose clients are made once, and speak to an address."""
 
     def __init__(self, url: str) -> None:
@@ -209,21 +209,26 @@ class MotoEks:
             "region": REGION,
             "cluster": CLUSTER,
             "node_role": ROLE,
+            "subnets": SUBNETS,
             "image": "registry.test/flux:0.88",
             "offers": {"nodes": nodes},
             **changes,
         }
         return convert(EksSettings, table, "providers.eks")
 
-    def cloud(self) -> Cloud:
-        """Return what the provider asks."""
-        return Cloud(REGION, make_session=lambda **_: self.session, clock=self.clock)
+    def cloud(self, **changes: Any) -> Cloud:
+        """Return what a provider with such settings asks."""
+        return Cloud(
+            self.settings(**changes),
+            make_session=lambda **_: self.session,
+            clock=self.clock,
+        )
 
     def provider(
         self, owner: str = "owner-a", name: str = "eks", **changes: Any
     ) -> EksProvider:
         """Return a new provider object."""
-        given = Dependencies(self.cloud(), self.reach, self.clock)
+        given = Dependencies(self.cloud(**changes), self.reach, self.clock)
         return EksProvider(name, self.settings(**changes), owner, given)
 
     def nodes(self, burst_id: BurstId) -> int:

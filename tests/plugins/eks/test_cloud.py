@@ -6,16 +6,25 @@ from __future__ import annotations
 import base64
 import logging
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
 from burst_eks.cloud import Cloud
+from burst_eks.failures import NoSuchThing
 
 from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
 from burst.provider import Phase
-from tests.plugins.eks.moto_eks import CLUSTER, NOW, REGION, ROLE, STOCKOUT, MotoEks
-from tests.support.set_clock import SetClock
+from tests.plugins.eks.moto_eks import (
+    AUTHORITY,
+    CLUSTER,
+    REGION,
+    ROLE,
+    STOCKOUT,
+    LocalSession,
+    MotoEks,
+)
 
 GROUP = {
     "clusterName": CLUSTER,
@@ -26,10 +35,11 @@ GROUP = {
 }
 
 
-def signing(key: str = "AKIDEXAMPLE", secret: str | None = "swordfish") -> Cloud:
+def signing(eks: MotoEks, session: Any = None, **changes: Any) -> Cloud:
     """Return a cloud that asks nobody; its session speaks to AWS itself."""
-    session = boto3.Session(key, secret, "session-token", region_name=REGION)
-    return Cloud(REGION, make_session=lambda **_: session, clock=SetClock(NOW))
+    known = session or boto3.Session("AKIDEXAMPLE", "swordfish", "session-token")
+    settings = eks.settings(**changes)
+    return Cloud(settings, make_session=lambda **_: known, clock=eks.clock)
 
 
 def url_of(token: str) -> str:
@@ -40,8 +50,10 @@ def url_of(token: str) -> str:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
 
 
-def test_a_token_is_a_signed_url_that_tells_who_we_are_to_one_cluster() -> None:
-    url = urlsplit(url_of(signing().token("bursts")))
+def test_a_token_is_a_signed_url_that_tells_who_we_are_to_one_cluster(
+    eks: MotoEks,
+) -> None:
+    url = urlsplit(url_of(signing(eks).token()))
     assert (url.scheme, url.netloc, url.path) == (
         "https",
         f"sts.{REGION}.amazonaws.com",
@@ -59,64 +71,61 @@ def test_a_token_is_a_signed_url_that_tells_who_we_are_to_one_cluster() -> None:
     assert "swordfish" not in url.query
 
 
-def test_tokens_of_two_clusters_have_two_signatures() -> None:
-    cloud = signing()
-    tokens = [cloud.token(name) for name in ("bursts", "others")]
-    signatures = [
-        parse_qs(urlsplit(url_of(t)).query)["X-Amz-Signature"] for t in tokens
-    ]
-    assert signatures[0] != signatures[1]
+def test_tokens_of_two_clusters_have_two_signatures(eks: MotoEks) -> None:
+    tokens = [signing(eks, cluster=name).token() for name in ("bursts", "others")]
+    queries = [parse_qs(urlsplit(url_of(token)).query) for token in tokens]
+    assert queries[0]["X-Amz-Signature"] != queries[1]["X-Amz-Signature"]
 
 
-def test_a_token_is_kept_for_eight_minutes_and_signed_anew_then() -> None:
-    asked = []
-    session = boto3.Session("AKIDEXAMPLE", "swordfish", region_name=REGION)
-    find = session.get_credentials
-    session.get_credentials = lambda: asked.append(1) or find()  # type: ignore[func-returns-value, method-assign]
-    clock = SetClock(NOW)
-    cloud = Cloud(REGION, make_session=lambda **_: session, clock=clock)
-    first = [cloud.token("bursts"), cloud.token("bursts")]
-    signed = len(asked)
-    clock.now += 479
-    assert [*first, cloud.token("bursts")] == [first[0]] * 3
-    assert len(asked) == signed
-    clock.now += 2
-    cloud.token("bursts")
-    assert len(asked) > signed
-    clock.now -= 3600  # a clock that was set back does not keep one for an hour more
-    signed = len(asked)
-    cloud.token("bursts")
-    assert len(asked) > signed
+def test_a_token_is_kept_for_eight_minutes_and_signed_anew_then(eks: MotoEks) -> None:
+    asked: list[int] = []
+
+    class Session(boto3.Session):  # type: ignore[misc]
+        def get_credentials(self) -> Any:
+            asked.append(1)
+            return super().get_credentials()
+
+    cloud = signing(eks, Session("AKIDEXAMPLE", "swordfish"))
+    tokens = {cloud.token(), cloud.token()}
+    asked.clear()
+    eks.clock.now += 479
+    assert tokens == {cloud.token()}
+    assert not asked
+    eks.clock.now += 2
+    cloud.token()
+    assert asked
+    asked.clear()
+    eks.clock.now -= 3600  # a clock that was set back keeps no token for an hour more
+    cloud.token()
+    assert asked
 
 
-def test_no_token_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_token_is_logged(eks: MotoEks, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    token = signing().token("bursts")
+    token = signing(eks).token()
     assert token not in caplog.text
     assert "X-Amz-Signature" not in caplog.text
 
 
 def test_without_credentials_it_says_how_to_find_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    eks: MotoEks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    for ask in (lambda c: c.token("bursts"), lambda c: c.cluster("bursts")):
+    for ask in (Cloud.token, Cloud.cluster, Cloud.identity):
         with pytest.raises(Refused, match="aws sts get-caller-identity"):
-            ask(Cloud(REGION))
+            ask(Cloud(eks.settings()))
     with pytest.raises(Refused, match=r"absent.*aws sts get-caller-identity"):
-        Cloud(REGION, "absent").cluster("bursts")
+        Cloud(eks.settings(profile="absent")).cluster()
 
 
-def test_no_answer_is_transient() -> None:
-    session = boto3.Session("AKIDEXAMPLE", "swordfish", region_name=REGION)
-    client = session.client("eks", endpoint_url="http://127.0.0.1:1")
-    session.client = lambda *_, **__: client  # type: ignore[method-assign]
+def test_no_answer_is_transient(eks: MotoEks) -> None:
+    cloud = signing(eks, LocalSession("http://127.0.0.1:1"))
     with pytest.raises(Transient, match="could not be asked to look at cluster bursts"):
-        Cloud(REGION, make_session=lambda **_: session).cluster("bursts")
+        cloud.cluster()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +135,7 @@ def test_no_answer_is_transient() -> None:
         (403, "AccessDeniedException", Refused),
         (400, "InvalidParameterException", SpecRefused),
         (409, "ResourceInUseException", Transient),
-        (404, "ResourceNotFoundException", Refused),
+        (404, "ResourceNotFoundException", NoSuchThing),
         (429, "ThrottlingException", Transient),
         (500, "ServerException", Transient),
     ],
@@ -144,19 +153,19 @@ def test_a_cluster_that_is_not_there_is_refused_and_never_not_found(
     eks: MotoEks,
 ) -> None:
     with pytest.raises(Refused, match="set region, cluster and profile"):
-        eks.cloud().cluster("no")
+        eks.cloud(cluster="no").cluster()
 
 
 def test_a_cluster_that_cannot_be_used_says_so(eks: MotoEks) -> None:
     cluster = eks.backend.clusters[CLUSTER]
     cluster.status = "CREATING"
     with pytest.raises(Transient, match="is CREATING"):
-        eks.cloud().cluster(CLUSTER)
+        eks.cloud().cluster()
     cluster.status = "DELETING"
-    with pytest.raises(Refused, match="is DELETING"):
-        eks.cloud().cluster(CLUSTER)
+    with pytest.raises(Transient, match="is DELETING"):
+        eks.cloud().cluster()
     cluster.status = "UPDATING"
-    assert eks.cloud().cluster(CLUSTER).subnets == ("subnet-0a", "subnet-0b")
+    assert eks.cloud().cluster()[1] == AUTHORITY
 
 
 @pytest.mark.parametrize(
@@ -181,7 +190,7 @@ def test_a_node_group_is_in_a_phase(
     eks.stalled = True
     group = eks.groups["burst-a"]
     group.status, group.health = status, {"issues": issues}
-    found = cloud.group(CLUSTER, "burst-a")
+    found = cloud.group("burst-a")
     assert found is not None
     assert found.phase is phase
     assert found.tags == {"of": "a test"}
@@ -192,5 +201,5 @@ def test_a_node_group_is_in_a_phase(
 def test_all_pages_of_node_groups_are_read(eks: MotoEks) -> None:
     one = eks.backend.create_nodegroup(CLUSTER, ROLE, "burst-x-0", ["subnet-0a"])
     eks.groups.update({f"burst-x-{number}": one for number in range(101)})
-    assert len(eks.cloud().groups(CLUSTER, "burst-x-10")) == 2
-    assert len(list(eks.cloud()._names(CLUSTER))) == 101
+    assert len(eks.cloud().groups("burst-x-10")) == 2
+    assert len(eks.cloud().groups("burst-")) == 101

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import botocore.session
 import pytest
-from burst_eks.failures import error_of, meaning_of
+from burst_eks.failures import NoSuchThing, error_of, meaning_of
 
 from burst.errors import (
     InsufficientCapacity,
-    NotFound,
     ProviderError,
     Refused,
     SpecRefused,
@@ -98,7 +97,7 @@ def test_what_ec2_told_an_auto_scaling_group_is_looked_at(
         ("InvalidParameterException", 400, SpecRefused),
         ("ClientException", 400, SpecRefused),
         ("ParamValidationError", 0, SpecRefused),
-        ("ResourceNotFoundException", 404, NotFound),
+        ("ResourceNotFoundException", 404, NoSuchThing),
         ("AccessDeniedException", 403, Refused),
         ("UnrecognizedClientException", 403, Refused),
         ("ExpiredTokenException", 403, Refused),
