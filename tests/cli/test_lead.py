@@ -115,7 +115,8 @@ def test_gateways_have_addresses_of_ones_own(
     [
         (("--slot", "burst-0-[0-3]:x"), "not a rank slot: 'burst-0-[0-3]:x'; write"),
         (("--hosts", ""), "hosts"),
-        (("--gpus", "-1"), "-1 GPU"),
+        (("--gpus", "-4"), "no node has -4 GPUs; give 0 for nodes without any"),
+        (("--cores", "0"), "no node has 0 cores; give at least one core"),
         (("--gateways",), "none can be a gateway; leave --gateways out, or say"),
     ],
 )
