@@ -23,7 +23,7 @@ from burst.lead_setup.start_files import StartFiles, write_start_files
 from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
-from burst.provider_type import TableRequest, provider_type
+from burst.provider_type import NodesRequest, TableRequest, provider_type
 
 # Variables that Flux commands of users need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
@@ -175,16 +175,32 @@ def settings_text(
     names = [slot.names for slot in slots]
     by_name = is_found_by_name((*own.names, *sum(names, ())), names)
     quoted = ", ".join(f'"{format_hostlist(hosts)}"' for hosts in names)
-    shape = Shape(
-        max(slot.shape.cores for slot in slots), max(slot.shape.gpus for slot in slots)
-    )
-    sizes = [len(slot.names) for slot in slots]
-    wanted = TableRequest(shape=shape, nodes=max(sizes), total=sum(sizes), place=place)
     return _SETTINGS.format(
         path=path,
         address=plan.address,
         port=plan.port,
         # Only where their names do not tell: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
-        provider=provider_table(provider, wanted),
+        provider=provider_table(provider, _table_request(slots, place)),
     )
+
+
+def _table_request(slots: Sequence[HostGroup], place: str) -> TableRequest:
+    sizes: dict[Shape, list[int]] = {}
+    for slot in slots:
+        sizes.setdefault(slot.shape, []).append(len(slot.names))
+    each = tuple(
+        NodesRequest(
+            name=_offer_name(shape) if len(sizes) > 1 else "nodes",
+            shape=shape,
+            nodes=max(found),
+        )
+        for shape, found in sizes.items()
+    )
+    total = sum(len(slot.names) for slot in slots)
+    return TableRequest(each=each, total=total, place=place)
+
+
+def _offer_name(shape: Shape) -> str:
+    gpus = f"-gpus-{shape.gpus}" if shape.gpus else ""
+    return f"cores-{shape.cores}{gpus}"

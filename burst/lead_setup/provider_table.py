@@ -52,7 +52,7 @@ def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:
 
     `text` is what was written to `settings`, see `ProviderType.table_template`.
     """
-    keys = ", ".join(_keys_to_fill_in(text))
+    keys = ", ".join(dict.fromkeys(_keys_to_fill_in(text)))
     return f"fill in {keys} of [providers.{kind}] in {settings}" if keys else ""
 
 
