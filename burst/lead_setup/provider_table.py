@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,14 +38,26 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
             f"there is no provider of type {kind}",
             "there are " + ", ".join(sorted({NO_PROVIDER, *known})),
         )
-    with package_errors(f"the table of provider type {kind} cannot be made"):
-        text = provider_type(kind).table_template(wanted)
+    type_ = provider_type(kind)
+    source = type(type_).__module__
+    with package_errors(f"{source}: the table of provider type {kind} cannot be made"):
+        text = type_.table_template(wanted)
+        _check(text, kind)
     if not text:
         raise ConfigError(
             f"providers of type {kind} bring no table",
             f"say --provider {NO_PROVIDER}, and write it by hand",
         )
     return text
+
+
+def _check(text: str, kind: str) -> None:
+    """Raise ValueError unless it is TOML with this one table, or empty."""
+    if not text:
+        return
+    table = tomllib.loads(text).get("providers", {}).get(kind, {})
+    if table.get("type") != kind:
+        raise ValueError(f"it is no table [providers.{kind}] with that type")
 
 
 def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:

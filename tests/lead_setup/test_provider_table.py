@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -134,6 +135,39 @@ def offered(table: Mapping[str, Any]) -> dict[str, tuple[Shape, int]]:
         name: (Shape(offer["cores"], offer.get("gpus", 0)), offer["max_nodes"])
         for name, offer in table.get("offers", {"": table}).items()
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[providers.odd]\ntype = "odd"\ncores: 2\n', "line 3, column 6"),
+        ('[providers.other]\ntype = "odd"\n', "it is no table [providers.odd] with"),
+        ("providers = 1\n", "cannot be made"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_not_written(
+    text: str, told: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "odd-1.dist-info"
+    package.mkdir()
+    (package / "entry_points.txt").write_text(
+        f"[{PROVIDERS}]\nodd = burst_odd:Odd\n[{GROUP}]\nodd = burst_odd:TYPE\n"
+    )
+    (tmp_path / "burst_odd.py").write_text(
+        "from burst.provider_type import ProviderType\n"
+        "class OddType(ProviderType):\n"
+        "    def table_template(self, wanted):\n"
+        f"        return {text!r}\n"
+        "TYPE = OddType()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        with pytest.raises(ConfigError, match=re.escape(told)) as raised:
+            init(place, "odd", EIGHT)
+    finally:
+        sys.modules.pop("burst_odd", None)
+    assert str(raised.value).startswith("burst_odd: the table of provider type odd")
+    assert not place.exists()
 
 
 def test_what_is_known_of_a_type_is_of_one_that_is_installed() -> None:
