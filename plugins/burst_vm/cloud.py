@@ -22,7 +22,7 @@ from libcloud.compute.providers import get_driver
 from burst.errors import ConfigError, NotFound, ProviderError, Refused
 from burst.kits.secret_file import read_private
 from burst_vm.failures import error_of
-from burst_vm.machines import OWNER, Machine, state_of
+from burst_vm.machines import OWNER, CloudVm, state_of
 from burst_vm.settings import VmOffer, VmSettings
 
 _LIMIT_S = 30.0
@@ -116,7 +116,7 @@ _WAYS = {
 }
 
 
-class Cloud:
+class VmCloud:
     """The VMs of one account that have our tags. Several threads may call it."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Cloud:
         self._own = threading.local()
         """Libcloud's drivers are of one thread each."""
 
-    def machines(self) -> Sequence[Machine]:
+    def machines(self) -> Sequence[CloudVm]:
         """Return the VMs of all owners, gone ones as long as they are listed."""
         with _errors("VMs cannot be listed"):
             nodes = self._driver().list_nodes(**self._ways.lists)
@@ -141,7 +141,7 @@ class Cloud:
         with _errors(f"VM {vm.name} cannot be made"):
             return str(self._driver().create_node(name=vm.name, **arguments).id)
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: CloudVm) -> None:
         """Request that a VM is deleted. Raises NotFound if there is none any more."""
         with _errors(f"VM {machine.id} cannot be deleted", may_be_gone=True):
             self._driver().destroy_node(machine.node, **self._ways.destroys)
@@ -168,7 +168,7 @@ class Cloud:
             except IndexError:
                 raise Refused(f"there is no image {image}", "set image") from None
 
-    def _machine(self, node: Any) -> Machine | None:
+    def _machine(self, node: Any) -> CloudVm | None:
         tags = node.extra.get(self._ways.tags) or {}
         if OWNER not in tags:
             return None
@@ -177,7 +177,7 @@ class Cloud:
         reason = node.extra.get("reason") or node.extra.get("fault") or ""
         if isinstance(reason, Mapping):
             reason = reason.get("message", "")
-        return Machine(
+        return CloudVm(
             id=str(node.id),
             tags=dict(tags),
             state=state_of(own, word),

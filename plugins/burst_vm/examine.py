@@ -13,14 +13,14 @@ from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
-from burst_vm.cloud import Cloud, read_credentials
+from burst_vm.cloud import VmCloud, read_credentials
 from burst_vm.settings import VmSettings
 from burst_vm.user_data import template
 
 
 def examine(
     settings: VmSettings,
-    cloud: Cloud,
+    cloud: VmCloud,
     home: PrivateDirectory,
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def examine(
         yield from _examine_lead(settings, lead)
 
 
-def _examine_cloud(settings: VmSettings, cloud: Cloud) -> Iterator[Finding]:
+def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
     listing = _tried(cloud.machines, f"{settings.driver} lists VMs")
     yield listing
     if listing.advice:

@@ -42,7 +42,7 @@ _LIFE = datetime.timedelta(days=3650)
 _TOKEN_BYTES = 32
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedVm(msgspec.Struct, frozen=True):
     """That a follower's VM was asked for. Times: seconds since the epoch."""
 
     at: float
@@ -89,10 +89,10 @@ class Handover:
         with disk_errors(self._home.path):
             return load_json(self._home.path / burst / _SPEC, BurstSpec)
 
-    def asked(self, burst: str, host: str) -> Asked | None:
+    def asked(self, burst: str, host: str) -> AskedVm | None:
         """Return what is noted of a follower's VM; None if none was asked for."""
         with disk_errors(self._home.path):
-            return load_json(self._home.path / burst / f"{host}.json", Asked)
+            return load_json(self._home.path / burst / f"{host}.json", AskedVm)
 
     def hosts(self, burst: str) -> Sequence[str]:
         """Return the followers whose VMs were asked for."""
@@ -107,11 +107,11 @@ class Handover:
             return (self._home.path / burst / f"{host}.fetched").exists()
 
     def answered(self, burst: str, host: str, **known: object) -> None:
-        """Note what is known by now of a VM that was asked for: keys of `Asked`."""
+        """Note what is known by now of a VM that was asked for: keys of `AskedVm`."""
         if noted := self.asked(burst, host):
             self._note(burst, host, msgspec.structs.replace(noted, **known))
 
-    def _note(self, burst: str, host: str, noted: Asked) -> None:
+    def _note(self, burst: str, host: str, noted: AskedVm) -> None:
         path = self._home.path / burst / f"{host}.json"
         with disk_errors(path, writing=True):
             write_atomically(path, msgspec.json.encode(noted), private=True)
@@ -120,7 +120,7 @@ class Handover:
         """Note that a VM is asked for now; return a new token. `lasts` in seconds."""
         token = secrets.token_hex(_TOKEN_BYTES)
         self.forget(burst, host)
-        self._note(burst, host, Asked(now, _digest(token), now + lasts))
+        self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
         return token
 
     def take(self, burst: str, host: str, token: str, now: float) -> Taken:

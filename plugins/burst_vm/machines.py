@@ -46,7 +46,7 @@ _STATES = {
 _OWN_WORDS = ("shutting-down", "stopping")
 
 
-class Machine(msgspec.Struct, frozen=True):
+class CloudVm(msgspec.Struct, frozen=True):
     """One VM with our tags."""
 
     id: str

@@ -31,11 +31,11 @@ from burst.model.host import is_host_name
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
-from burst_vm.cloud import Cloud, NewVm
+from burst_vm.cloud import NewVm, VmCloud
 from burst_vm.examine import examine
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
-from burst_vm.machines import END, OWNER, PROVIDER, Machine, VmState, tags_of
+from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
 from burst_vm.settings import VmSettings
 from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import user_data
@@ -58,7 +58,7 @@ class VmProvider(Provider):
         settings: VmSettings,
         owner: str,
         *,
-        cloud: Cloud | None = None,
+        cloud: VmCloud | None = None,
         clock: Callable[[], float] = time.time,
         settles: float = SETTLES_S,
     ) -> None:
@@ -67,7 +67,7 @@ class VmProvider(Provider):
         self._home = PrivateDirectory(base, owner, name)
         self._handover = Handover(self._home)
         self._listener = Listener(settings, self._handover, clock)
-        self._cloud = cloud or Cloud(settings)
+        self._cloud = cloud or VmCloud(settings)
         self._clock, self._settles = clock, settles
         self._prices: Mapping[str, float] | None = None
 
@@ -114,7 +114,7 @@ class VmProvider(Provider):
         check_spec(spec, offer)
         time_limit(spec.lease_end, self._settings.lifetime, self._clock())
 
-    def _ask(self, spec: BurstSpec, machines: Sequence[Machine]) -> None:
+    def _ask(self, spec: BurstSpec, machines: Sequence[CloudVm]) -> None:
         """Ask for the VMs of a burst that neither are there nor were there.
 
         Raises Transient while the cloud may list one late that was asked for.
@@ -181,7 +181,7 @@ class VmProvider(Provider):
             for name in sorted({*noted, *live})
         ]
 
-    def _status(self, burst: BurstId, machines: Sequence[Machine]) -> BurstStatus:
+    def _status(self, burst: BurstId, machines: Sequence[CloudVm]) -> BurstStatus:
         spec = self._handover.spec(burst)
         live = [machine.host for machine in machines if _exists(machine)]
         hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
@@ -221,7 +221,7 @@ class VmProvider(Provider):
             raise
 
     def _delete(
-        self, burst: BurstId, machines: Sequence[Machine], keep: Sequence[str]
+        self, burst: BurstId, machines: Sequence[CloudVm], keep: Sequence[str]
     ) -> bool:
         """Delete all VMs but those of some hosts; return whether any may be left."""
         leave = [each for each in machines if _exists(each) and each.host not in keep]
@@ -237,7 +237,7 @@ class VmProvider(Provider):
                 self._handover.forget(burst, host)
         return bool(left)
 
-    def _destroy(self, machine: Machine) -> None:
+    def _destroy(self, machine: CloudVm) -> None:
         with contextlib.suppress(NotFound):
             self._cloud.destroy(machine)
         self._handover.answered(machine.burst, machine.host, at=0.0)
@@ -259,9 +259,9 @@ class VmProvider(Provider):
         """Check credentials, cloud, image, sizes, template and the listener's port."""
         return list(examine(self._settings, self._cloud, self._home, lead))
 
-    def _machines(self) -> Mapping[BurstId, Sequence[Machine]]:
+    def _machines(self) -> Mapping[BurstId, Sequence[CloudVm]]:
         """Return the VMs of this owner and provider, by burst."""
-        found: dict[BurstId, list[Machine]] = {}
+        found: dict[BurstId, list[CloudVm]] = {}
         for each in self._cloud.machines():
             ours = (each.tags[OWNER], each.tags.get(PROVIDER))
             # Tags become names of files here.
@@ -270,18 +270,18 @@ class VmProvider(Provider):
                 found.setdefault(each.burst, []).append(each)
         return found
 
-    def _see(self, burst: BurstId, host: str, machines: Sequence[Machine]) -> SeenVm:
+    def _see(self, burst: BurstId, host: str, machines: Sequence[CloudVm]) -> SeenVm:
         """Return what is known of a follower's VM."""
         noted = self._handover.asked(burst, host)
-        ours = [
+        known = noted.id if noted else ""
+        # One that is gone may be of before the burst shrank.
+        ours = (
             each
             for each in machines
-            # One of before the burst shrank may be listed still.
-            if each.host == host and each.id == ((noted and noted.id) or each.id)
-        ]
-        ours.sort(key=lambda each: not _exists(each))
+            if each.host == host and (each.id == known or (not known and _exists(each)))
+        )
         fetched = self._handover.fetched(burst, host)
-        return SeenVm(host, noted, next(iter(ours), None), fetched, self._settles)
+        return SeenVm(host, noted, next(ours, None), fetched, self._settles)
 
     def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
         """Call it with each, several at a time; raise the first error after all."""
@@ -290,5 +290,5 @@ class VmProvider(Provider):
                 each.result()
 
 
-def _exists(machine: Machine) -> bool:
+def _exists(machine: CloudVm) -> bool:
     return machine.state is not VmState.GONE

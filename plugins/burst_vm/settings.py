@@ -57,6 +57,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The VMs' image, by its id: with Flux of the lead's MAJOR.MINOR, cloud-init and
     systemd ([vm.md](vm.md))."""
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
+    """VMs by size."""
     region: str = ""
     """Region, or the zone for `gce`; the driver's default if empty."""
     endpoint: str = ""

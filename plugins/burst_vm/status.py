@@ -9,8 +9,8 @@ import msgspec
 
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
-from burst_vm.handover import Asked
-from burst_vm.machines import Machine, VmState
+from burst_vm.handover import AskedVm
+from burst_vm.machines import CloudVm, VmState
 
 _ORDER = (Phase.FAILED, Phase.ENDING, Phase.PENDING)
 """The first that some follower has is the burst's."""
@@ -20,8 +20,8 @@ class SeenVm(msgspec.Struct, frozen=True):
     """What is known of a follower's VM."""
 
     host: str
-    noted: Asked | None
-    machine: Machine | None
+    noted: AskedVm | None
+    machine: CloudVm | None
     fetched: bool
     """Whether it has fetched its files."""
     patience: float
@@ -88,7 +88,7 @@ def _unlisted(vm: SeenVm, now: float) -> FollowerStatus:
     return FollowerStatus(vm.host, Phase.FAILED, why, lost=why)
 
 
-def _running(vm: SeenVm, machine: Machine, now: float) -> FollowerStatus:
+def _running(vm: SeenVm, machine: CloudVm, now: float) -> FollowerStatus:
     """Return a follower whose VM runs; without notes it is taken for started."""
     if vm.fetched or vm.noted is None:
         return FollowerStatus(vm.host, Phase.RUNNING)

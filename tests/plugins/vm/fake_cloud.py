@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from burst_vm import VmProvider, VmSettings
-from burst_vm.cloud import Cloud
+from burst_vm.cloud import VmCloud
 from burst_vm.user_data import HOME
 from libcloud.compute.types import NodeState
 
@@ -109,12 +109,12 @@ class FakeCloud:
         }
         return convert(VmSettings, table, "vm")
 
-    def cloud(self, **changes: Any) -> Cloud:
+    def cloud(self, **changes: Any) -> VmCloud:
         def make(**arguments: Any) -> FakeDriver:
             self.made.append(arguments)
             return FakeDriver(self, arguments)
 
-        return Cloud(self.settings(**changes), make)
+        return VmCloud(self.settings(**changes), make)
 
     def provider(self, owner: str = "owner", **changes: Any) -> VmProvider:
         return VmProvider(

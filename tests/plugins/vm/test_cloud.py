@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
+from burst_vm.cloud import VmCloud
 from burst_vm.settings import DRIVERS
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 from libcloud.compute.providers import get_driver
@@ -15,7 +17,7 @@ from burst.errors import ConfigError, Refused
 from tests.plugins.vm.fake_cloud import FakeCloud
 
 
-def class_of(driver: str) -> type:
+def class_of(driver: str) -> Any:
     """Return the class that makes VMs of a driver."""
     # That of OpenStack chooses one by the version of the API.
     return OpenStack_2_NodeDriver if driver == "openstack" else get_driver(driver)
@@ -75,11 +77,8 @@ def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
 def test_a_class_of_libclouds_that_does_not_take_the_settings_refuses(
     cloud: FakeCloud,
 ) -> None:
-    provider = FakeCloud.settings(cloud, region="mars-1")
-    from burst_vm.cloud import Cloud  # noqa: PLC0415
-
     with pytest.raises(Refused, match="mars-1"):
-        Cloud(provider).machines()
+        VmCloud(cloud.settings(region="mars-1")).machines()
 
 
 @pytest.mark.parametrize(

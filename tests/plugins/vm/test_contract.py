@@ -158,7 +158,7 @@ class TestVmProvider(ProviderContract):
 
     @pytest.fixture
     def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
-        return lambda: hosts.cloud.provider("owner-a", image="ami-00000000")
+        return lambda: hosts.cloud.provider("owner-a", credentials="/nowhere")
 
     @pytest.fixture
     def count(self, hosts: Hypervisor) -> Count | None:

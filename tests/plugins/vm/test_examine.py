@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from libcloud.common.exceptions import BaseHTTPError
 
@@ -17,7 +19,7 @@ def lead_of(cloud: FakeCloud, **changes: object) -> LeadIdentity:
     return msgspec.structs.replace(lead, **changes)
 
 
-def found(cloud: FakeCloud, lead: LeadIdentity | None = None, **changes: object) -> str:
+def found(cloud: FakeCloud, lead: LeadIdentity | None = None, **changes: Any) -> str:
     """Return what is not as it should be, each with its advice."""
     findings = cloud.provider(**changes).examine(lead)
     assert all(each.advice for each in findings if each.level is not Level.OK)
