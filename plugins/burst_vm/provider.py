@@ -37,7 +37,7 @@ from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
 from burst_vm.settings import VmSettings
-from burst_vm.status import SeenVm, status_of
+from burst_vm.status import Now, SeenVm, status_of
 from burst_vm.user_data import user_data
 
 SETTLES_S = 60.0
@@ -105,6 +105,7 @@ class VmProvider(Provider):
     def provision(self, spec: BurstSpec) -> None:
         """Ask for the VMs that are not there and were not asked for."""
         self._check(spec)
+        time_limit(spec.lease_end, self._settings.lifetime, self._clock())
         self._ask(spec, self._machines().get(spec.burst_id, ()))
 
     def _check(self, spec: BurstSpec) -> None:
@@ -112,7 +113,6 @@ class VmProvider(Provider):
         if offer is None:
             raise SpecRefused(f"there is no offer {spec.offer!r}")
         check_spec(spec, offer)
-        time_limit(spec.lease_end, self._settings.lifetime, self._clock())
 
     def _ask(self, spec: BurstSpec, machines: Sequence[CloudVm]) -> None:
         """Ask for the VMs of a burst that neither are there nor were there.
@@ -123,45 +123,37 @@ class VmProvider(Provider):
         self._handover.write_spec(spec)
         self._listener.open()
         seen = [self._see(spec.burst_id, host, machines) for host in spec.hosts]
-        late = max((vm.settles - self._clock() for vm in seen if vm.unknown), default=0)
-        self._each(
-            lambda vm: self._create(spec, vm.host),
-            [vm for vm in seen if vm.noted is None and vm.machine is None]
-            or [vm for vm in seen if vm.unknown and late <= 0],
-        )
-        if late > 0:
+        now = self._clock()
+        late = [vm for vm in seen if vm.unknown and now < vm.settles]
+        new = [vm for vm in seen if vm.missing and vm not in late]
+        self._each(lambda vm: self._create(spec, vm.host), new)
+        if late:
             raise Transient(
                 "it is not known yet whether the cloud has made all VMs",
-                retry_after=max(1.0, late),
+                retry_after=max(1.0, max(vm.settles for vm in late) - now),
             )
 
     def _create(self, spec: BurstSpec, host: str) -> None:
         settings, burst = self._settings, spec.burst_id
         token = self._handover.ask(burst, host, self._clock(), settings.fetch_time)
-        endpoint = urlsplit(spec.lead.endpoint).hostname or ""
-        text = user_data(
-            settings,
-            spec,
-            host,
-            {
-                "address": settings.address or endpoint,
-                "port": settings.port,
-                "fingerprint": self._handover.fingerprint(),
-                "burst": burst,
-                "host": host,
-                "token": token,
-            },
-        )
-        vm = NewVm(
-            name=f"{burst}-{spec.hosts.index(host)}",
-            offer=settings.offers[spec.offer],
-            tags=tags_of(spec, self._name, host),
-            user_data=text,
-        )
+        given = {
+            "address": settings.address or urlsplit(spec.lead.endpoint).hostname,
+            "port": settings.port,
+            "fingerprint": self._handover.fingerprint(),
+            "burst": burst,
+            "host": host,
+            "token": token,
+        }
         try:
+            vm = NewVm(
+                name=f"{burst}-{spec.hosts.index(host)}",
+                offer=settings.offers[spec.offer],
+                tags=tags_of(spec, self._name, host),
+                user_data=user_data(settings, spec, host, given),
+            )
             machine = self._cloud.create(vm)
         except (InsufficientCapacity, Refused):
-            # The cloud has answered that it made none.
+            # None was made: the cloud has answered that, or was not asked.
             self._handover.forget(burst, host)
             raise
         self._handover.answered(burst, host, id=machine)
@@ -171,23 +163,34 @@ class VmProvider(Provider):
         self._home.check()
         machines = self._machines()
         noted = self._handover.bursts()
-        if noted:
-            self._listener.open()
-        else:
-            self._listener.close()
+        trouble = self._listen(wanted=bool(noted))
         live = {name for name, each in machines.items() if any(map(_exists, each))}
         return [
-            self._status(BurstId(name), machines.get(BurstId(name), ()))
+            self._status(BurstId(name), machines.get(BurstId(name), ()), trouble)
             for name in sorted({*noted, *live})
         ]
 
-    def _status(self, burst: BurstId, machines: Sequence[CloudVm]) -> BurstStatus:
+    def _listen(self, *, wanted: bool) -> str:
+        """Listen for VMs; return why they cannot fetch files, empty if they can."""
+        if not wanted:
+            self._listener.close()
+            return ""
+        try:
+            self._listener.open()
+        except Transient as error:
+            return str(error)
+        return ""
+
+    def _status(
+        self, burst: BurstId, machines: Sequence[CloudVm], trouble: str
+    ) -> BurstStatus:
         spec = self._handover.spec(burst)
         live = [machine.host for machine in machines if _exists(machine)]
         hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
         others = {*live, *self._handover.hosts(burst)} - set(hosts)
         seen = [self._see(burst, host, machines) for host in hosts]
-        return status_of(burst, seen, sorted(others), self._clock())
+        now = Now(self._clock(), trouble)
+        return status_of(burst, seen, sorted(others), now)
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the VMs that the cloud lists, until it lists none."""
@@ -203,8 +206,7 @@ class VmProvider(Provider):
         raise NotFound(f"the cloud lists no VM of {burst_id}")
 
     def resize(self, spec: BurstSpec) -> None:
-        """Delete the VMs of hosts that leave, and ask for those that come."""
-        self._check(spec)
+        """Delete the VMs of hosts that leave, or ask for those that come."""
         machines = self._machines().get(spec.burst_id, ())
         before = self._handover.spec(spec.burst_id)
         if not any(map(_exists, machines)) and before is None:
@@ -213,7 +215,14 @@ class VmProvider(Provider):
         both = min(len(before.hosts), len(spec.hosts))
         if before.hosts[:both] != spec.hosts[:both]:
             raise SpecRefused(f"{spec.burst_id} has other hosts")
+        shrinks = both < len(before.hosts)
+        if shrinks:
+            self._handover.write_spec(spec)
+        # Those of a growth that was taken back, too.
         self._delete(spec.burst_id, machines, keep=spec.hosts)
+        if shrinks:
+            return
+        self._check(spec)
         try:
             self._ask(spec, machines)
         except (InsufficientCapacity, Refused):
@@ -248,7 +257,8 @@ class VmProvider(Provider):
         for each in self._cloud.machines():
             if _exists(each):
                 key = (each.tags[OWNER], each.tags.get(PROVIDER, ""), each.burst)
-                found[key] = float(each.tags.get(END) or 0)
+                end = each.tags.get(END, "")
+                found[key] = float(end) if end.isdecimal() else 0.0
         return [
             OwnedBurst(owner=owner, provider=provider, burst_id=burst, lease_end=end)
             for (owner, provider, burst), end in sorted(found.items())
@@ -284,10 +294,13 @@ class VmProvider(Provider):
         return SeenVm(host, noted, next(ours, None), fetched, self._settles)
 
     def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
-        """Call it with each, several at a time; raise the first error after all."""
+        """Call it with each, several at a time; raise the first error."""
         with ThreadPoolExecutor(_CALLS) as pool:
-            for each in [pool.submit(call, item) for item in items]:
-                each.result()
+            try:
+                for each in [pool.submit(call, item) for item in items]:
+                    each.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
 def _exists(machine: CloudVm) -> bool:

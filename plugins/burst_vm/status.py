@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,15 @@ from burst_vm.machines import CloudVm, VmState
 
 _ORDER = (Phase.FAILED, Phase.ENDING, Phase.PENDING)
 """The first that some follower has is the burst's."""
+
+
+class Now(NamedTuple):
+    """What holds of all VMs while they are looked at."""
+
+    time: float
+    """Seconds since the epoch."""
+    trouble: str = ""
+    """Why none can fetch its files; empty if they can."""
 
 
 class SeenVm(msgspec.Struct, frozen=True):
@@ -38,9 +48,14 @@ class SeenVm(msgspec.Struct, frozen=True):
         known = self.machine or self.fetched
         return self.noted is not None and not known and not self.noted.id
 
+    @property
+    def missing(self) -> bool:
+        """Whether none was made, as far as is known."""
+        return self.machine is None and (self.noted is None or self.unknown)
+
 
 def status_of(
-    burst: BurstId, seen: Sequence[SeenVm], leaving: Sequence[str], now: float
+    burst: BurstId, seen: Sequence[SeenVm], leaving: Sequence[str], now: Now
 ) -> BurstStatus:
     """Return the status of a burst; `leaving` are hosts that it has no more."""
     found = [_follower(vm, now) for vm in seen]
@@ -62,7 +77,7 @@ def status_of(
     )
 
 
-def _follower(vm: SeenVm, now: float) -> FollowerStatus:
+def _follower(vm: SeenVm, now: Now) -> FollowerStatus:
     machine = vm.machine
     if machine is None:
         return _unlisted(vm, now)
@@ -78,22 +93,23 @@ def _follower(vm: SeenVm, now: float) -> FollowerStatus:
     )
 
 
-def _unlisted(vm: SeenVm, now: float) -> FollowerStatus:
+def _unlisted(vm: SeenVm, now: Now) -> FollowerStatus:
     if vm.noted is None:
         return FollowerStatus(vm.host, Phase.PENDING, "no VM was asked for yet")
-    if vm.unknown or now < vm.settles:
+    if vm.unknown or now.time < vm.settles:
         why = "its VM was asked for, and is not listed yet"
         return FollowerStatus(vm.host, Phase.PENDING, why)
     why = f"its VM {vm.noted.id} is not listed any more".replace("  ", " ")
     return FollowerStatus(vm.host, Phase.FAILED, why, lost=why)
 
 
-def _running(vm: SeenVm, machine: CloudVm, now: float) -> FollowerStatus:
+def _running(vm: SeenVm, machine: CloudVm, now: Now) -> FollowerStatus:
     """Return a follower whose VM runs; without notes it is taken for started."""
     if vm.fetched or vm.noted is None:
         return FollowerStatus(vm.host, Phase.RUNNING)
-    if now <= vm.noted.until:
+    if now.time <= vm.noted.until:
         why = f"its VM {machine.id} runs, and has not fetched its files yet"
+        why += now.trouble and f": {now.trouble}"
         return FollowerStatus(vm.host, Phase.PENDING, why)
     why = (
         f"its VM {machine.id} runs, and did not fetch its files in time: its console"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import msgspec
 import pytest
 from libcloud.common.exceptions import BaseHTTPError
@@ -275,3 +277,41 @@ def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
     with pytest.raises(Refused, match="is not TOML") as caught:
         cloud.provider().observe()
     assert "swordfish" not in str(caught.value)
+
+
+def test_bursts_are_told_of_although_vms_cannot_fetch_files(cloud: FakeCloud) -> None:
+    spec = cloud.spec(1)
+    cloud.provider().provision(spec)
+    with socket.create_server(("127.0.0.1", cloud.port)):
+        status = seen(cloud.provider())
+    assert status.phase is Phase.PENDING
+    assert "Address already in use" in status.why
+
+
+def test_what_could_not_be_asked_for_is_asked_for_with_the_others(
+    cloud: FakeCloud,
+) -> None:
+    cloud.errors["create"] = TimeoutError("timed out")
+    spec, provider = cloud.spec(1), cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    cloud.now += 60
+    provider.provision(cloud.spec(3))
+    assert len(cloud.nodes) == 3
+
+
+def test_a_template_that_is_wrong_leaves_nothing_to_wait_for(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(1), cloud.provider(user_data="/nowhere")
+    with pytest.raises(Refused):
+        provider.provision(spec)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
+    spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.0)
+    cloud.provider().provision(spec)
+    cloud.nodes[0].extra["tags"]["burst-lease-end"] = "5000"
+    [found] = cloud.provider("another").list_all()
+    assert (found.owner, found.provider, found.lease_end) == ("owner", "vm", 5000.0)
+    assert cloud.provider("another").observe() == []
