@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 from burst.errors import ProviderError
 from burst.kits.private_dir import PrivateDirectory
@@ -35,8 +35,11 @@ def examine(
     if not readable.advice:
         yield from _examine_cloud(settings, cloud)
     yield _examine_port(settings)
-    if settings.munge_key and not Path(settings.munge_key).is_file():
-        yield wrong(f"munge_key: there is no {settings.munge_key}", "name the file")
+    if settings.munge_key and not os.access(settings.munge_key, os.R_OK):
+        yield wrong(
+            f"munge_key: {settings.munge_key} cannot be read",
+            "name a file that the daemon's user may read",
+        )
     if lead is not None:
         yield from _examine_lead(settings, lead)
 

@@ -20,8 +20,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from burst.decode import from_json
-from burst.errors import BurstError, Transient
+from burst.errors import BurstError, Refused, Transient
 from burst.kits import followers
+from burst.provider import BurstSpec
 from burst_vm.handover import Handover
 from burst_vm.settings import VmSettings
 
@@ -82,12 +83,25 @@ class FollowerFiles:
                 about += " have its files; take the burst down and rotate the"
                 about += " certificate"
             return _refuse(taken.why, whence, about)
-        home, user = Path(asked.home), self._settings.user
-        texts = followers.contents(home, taken.spec, flux=self._settings.flux)
-        files = [(str(home / name), t.encode(), user) for name, t in texts.items()]
-        if not self._settings.munge_key:
+        return self.files(Path(asked.home), taken.spec)
+
+    def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
+        """Return what a VM of a burst gets. Raises Refused if it could not join."""
+        settings = self._settings
+        texts = followers.contents(home, spec, flux=settings.flux)
+        files = [
+            (str(home / name), text.encode(), settings.user)
+            for name, text in texts.items()
+        ]
+        if not settings.munge_key:
             return FetchAnswer(tuple(files))
-        key = Path(self._settings.munge_key).read_bytes()
+        try:
+            key = Path(settings.munge_key).read_bytes()
+        except OSError as error:
+            raise Refused(
+                f"munge_key: {settings.munge_key}: {error.strerror}",
+                "let the daemon's user read it",
+            ) from error
         first = ("/etc/munge/munge.key", key, "munge")
         return FetchAnswer((first, *files), ("munge",))
 
@@ -173,7 +187,7 @@ class Listener:
     ) -> None:
         self._where = (settings.bind, settings.port)
         self._handover = handover
-        self._files = FollowerFiles(settings, handover, clock)
+        self.files = FollowerFiles(settings, handover, clock)
         self._open: _Open | None = None
 
     def open(self) -> None:
@@ -183,14 +197,14 @@ class Listener:
         found = self._open or _OPEN.get(key)
         if found is None:
             _OPEN[key] = found = _Open(self._serve())
-        found.server.files = self._files
+        found.server.files = self.files
         self._open = found
 
     def _serve(self) -> _Server:
         try:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             tls.load_cert_chain(self._handover.pem)
-            return _Server(self._where, self._files, tls)
+            return _Server(self._where, self.files, tls)
         except OSError as error:
             raise Transient(
                 f"VMs cannot fetch their files at {self._where[0]}:{self._where[1]}:"

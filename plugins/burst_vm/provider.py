@@ -38,7 +38,7 @@ from burst_vm.listener import Listener
 from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
 from burst_vm.settings import VmSettings
 from burst_vm.status import Now, SeenVm, status_of
-from burst_vm.user_data import user_data
+from burst_vm.user_data import HOME, user_data
 
 SETTLES_S = 60.0
 """A cloud lists a VM so many seconds after it was asked for, or it made none."""
@@ -119,6 +119,8 @@ class VmProvider(Provider):
 
         Raises Transient while the cloud may list one late that was asked for.
         """
+        # Before anything is paid: could such a follower join?
+        self._listener.files.files(Path(HOME), spec)
         self._home.open()
         self._handover.write_spec(spec)
         self._listener.open()

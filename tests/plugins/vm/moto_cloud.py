@@ -110,7 +110,9 @@ class MotoCloud:
             "image": self.image,
             "dir": str(self.path / "notes"),
             "bind": "127.0.0.1",
-            "offers": {"nodes": {"size": "c7i.large", "cores": 4, "max_nodes": 4}},
+            "offers": {
+                "nodes": {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}
+            },
             **changes,
         }
         return convert(VmSettings, table, "vm")

@@ -108,6 +108,7 @@ def lead() -> Iterator[Lead]:
 class TestVmProvider(ProviderContract):
     patience = 90.0
     pause = 0.1
+    ends_leases = True
     lease = 12.0
 
     @pytest.fixture

@@ -315,3 +315,20 @@ def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
     [found] = cloud.provider("another").list_all()
     assert (found.owner, found.provider, found.lease_end) == ("owner", "vm", 5000.0)
     assert cloud.provider("another").observe() == []
+
+
+@pytest.mark.parametrize("lacks", ["certificate", "munge_key"])
+def test_what_followers_would_lack_is_told_before_anything_is_made(
+    cloud: FakeCloud, lacks: str
+) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    if lacks == "certificate":
+        lead = msgspec.structs.replace(spec.lead, certificate="/nowhere/burst.cert")
+        spec = msgspec.structs.replace(spec, lead=lead)
+    else:
+        provider = cloud.provider(munge_key="/nowhere/munge.key")
+    with pytest.raises(Refused, match="/nowhere"):
+        provider.provision(spec)
+    assert cloud.asked == []
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)

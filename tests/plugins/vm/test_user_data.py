@@ -156,3 +156,12 @@ def test_systemd_takes_the_units(cloud: FakeCloud, tmp_path: Path) -> None:
         )
         said = [line for line in done.stderr.splitlines() if str(path) in line]
         assert said == []
+
+
+@pytest.mark.skipif(not shutil.which("cloud-init"), reason="there is no cloud-init")
+def test_cloud_init_takes_it(cloud: FakeCloud, tmp_path: Path) -> None:
+    path = tmp_path / "user-data"
+    path.write_text(user_data(cloud))
+    command = ["cloud-init", "schema", "--config-file", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
