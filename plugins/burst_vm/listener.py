@@ -118,14 +118,15 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(
-        self, where: tuple[str, int], files: FollowerFiles, tls: ssl.SSLContext
-    ) -> None:
+    def __init__(self, where: tuple[str, int]) -> None:
         if ":" in where[0]:
             self.address_family = socket.AF_INET6
-        self.files, self.tls = files, tls
         self.places = threading.BoundedSemaphore(_MOST_CLIENTS)
         super().__init__(where, _Client)
+
+    def give(self, files: FollowerFiles, tls: ssl.SSLContext) -> None:
+        """Answer by these from now on."""
+        self.files, self.tls = files, tls
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log what went wrong with one client; others go on."""
@@ -192,25 +193,23 @@ class Listener:
 
     def open(self) -> None:
         """Listen, unless it does already. Raises Transient."""
+        if self._open:
+            return
         self._handover.fingerprint()
         key = (*self._where, self._handover.pem)
-        found = self._open or _OPEN.get(key)
-        if found is None:
-            _OPEN[key] = found = _Open(self._serve())
-        found.server.files = self.files
-        self._open = found
-
-    def _serve(self) -> _Server:
         try:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             tls.load_cert_chain(self._handover.pem)
-            return _Server(self._where, self.files, tls)
+            found = _OPEN.get(key)
+            server = found.server if found else _Server(self._where)
         except OSError as error:
             raise Transient(
                 f"VMs cannot fetch their files at {self._where[0]}:{self._where[1]}:"
                 f" {error.strerror or error}",
                 "set bind and port to what is free on this host",
             ) from error
+        server.give(self.files, tls)
+        _OPEN[key] = self._open = found or _Open(server)
 
     def close(self) -> None:
         """Listen no more."""

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from burst_vm import fetch
 
-from burst.errors import NotFound
+from burst.errors import NotFound, Transient
 from burst.kits import certificate
 from burst.provider import BurstSpec, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
@@ -244,3 +244,29 @@ def reachable(cloud: FakeCloud) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    before = cloud.provider(user="somebody")
+    before.provision(spec)
+    after = cloud.provider(user=this_user())
+    after.observe()
+    del before
+    assert run_fetch(cloud).returncode == 0
+    after.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        after.reap(spec.burst_id)
+    # Another identity: key and certificate are gone with the last burst.
+    after.provision(spec)
+    assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]
+    assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
+
+
+def test_two_providers_cannot_have_one_port(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    with pytest.raises(Transient, match="set bind and port"):
+        cloud.provider("another").provision(spec)
+    assert provider.observe()
