@@ -101,6 +101,8 @@ class _Ways(NamedTuple):
     """Further arguments: of the driver, of `list_nodes` and of `destroy_node`."""
     lists: Mapping[str, Any] = {}
     destroys: Mapping[str, Any] = {}
+    image: str = "get_image"
+    """The method that tells of an image."""
 
 
 _WAYS = {
@@ -112,7 +114,13 @@ _WAYS = {
         lists={"ex_filters": {"tag-key": OWNER}},
     ),
     "openstack": _Ways(_openstack, "metadata", "ex_force_service_region"),
-    "gce": _Ways(_gce, "labels", "datacenter", destroys={"ex_sync": False}),
+    "gce": _Ways(
+        _gce,
+        "labels",
+        "datacenter",
+        destroys={"ex_sync": False},
+        image="ex_get_image",
+    ),
 }
 
 
@@ -161,10 +169,7 @@ class VmCloud:
         image = self._settings.image
         with _errors(f"image {image} cannot be read"):
             try:
-                if self._settings.driver == "gce":
-                    self._driver().ex_get_image(image)
-                else:
-                    self._driver().get_image(image)
+                getattr(self._driver(), self._ways.image)(image)
             except IndexError:
                 raise Refused(f"there is no image {image}", "set image") from None
 

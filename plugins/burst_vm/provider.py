@@ -9,6 +9,7 @@ does, or SETTLES_S are over, no second one is asked for, and nothing counts as g
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +85,7 @@ class VmProvider(Provider):
         if self._prices is None:
             unknown = any(table.price is None for table in tables.values())
             self._prices = self._cloud.prices() if unknown else {}
-        lifetime = self._settings.lifetime
+        lifetime, key = self._settings.lifetime, self._settings.munge_key
         return [
             Offer(
                 name=name,
@@ -93,8 +94,10 @@ class VmProvider(Provider):
                 total=table.total,
                 price=self._price(table.price, table.size),
                 join_time=table.join_time,
-                lifetime=lifetime if lifetime < float("inf") else 0.0,
+                lifetime=lifetime if math.isfinite(lifetime) else 0.0,
                 spot=table.spot,
+                # Their jobs are signed by munge.
+                guests=bool(key),
             )
             for name, table in tables.items()
         ]

@@ -35,8 +35,8 @@ class VmOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How many VMs all bursts of it may have together, such as by a quota; 0 if that
     is not known."""
     price: Price | None = None
-    """Per VM and hour. By default Libcloud's price of the size on demand, 0 if it has
-    none."""
+    """Per VM and hour. By default Libcloud's price of the size on demand, in US
+    dollars, 0 if it has none."""
     spot: bool = False
     """Whether the cloud may take the VMs back at any time. For `ec2` and `gce`, of
     which a spot or preemptible VM is asked for."""
@@ -61,7 +61,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
     """Region, or the zone for `gce`; the driver's default if empty."""
     endpoint: str = ""
-    """URL of the cloud's API, where it is not the driver's own."""
+    """URL of the cloud's API, where it is not the driver's own. For `openstack` set
+    `ex_force_auth_url` in `driver_options` instead."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are no secrets, such as `project` for `gce`,
     and `ex_tenant_name` and `ex_force_auth_version` for `openstack`."""
@@ -69,8 +70,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the subnet (`ec2`), of the network (`openstack`) or name of the subnetwork
     (`gce`)."""
     security_groups: tuple[str, ...] = ()
-    """Ids (`ec2`), names (`openstack`) or network tags (`gce`). They must let VMs reach
-    the lead's port and `port`, and each other where jobs need that."""
+    """Ids (`ec2`, with `subnet`), names (`openstack`) or network tags (`gce`). They
+    must let VMs reach the lead's port and `port`, and each other where jobs need it."""
     options: Mapping[str, Any] = {}
     """More arguments of Libcloud's `create_node`, such as `ex_keyname`."""
     address: str = ""
@@ -88,7 +89,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     flux: str = "flux"
     """The program in the image, by path, or by a name on systemd's PATH."""
     munge_key: str = ""
-    """A file with munge's key that the VMs are to have, for a lead of many users."""
+    """A file with munge's key that the VMs are to have, for a lead of many users.
+    Without it no jobs of others than the lead's owner run on them."""
     dir: str = ""
     """Where the daemon notes what it has asked for; `/tmp/burst-UID` by default. Change
     it only while no burst lives."""

@@ -14,6 +14,7 @@ import getpass
 import gzip
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from burst_vm.machines import BURST
 from burst_vm.user_data import HOME
 
-from tests.plugins.vm.moto_cloud import MotoCloud
+from tests.plugins.vm.moto_cloud import MotoCloud, tags_of
 
 SYSTEMCTL = """#!/bin/sh
 case "$*" in
@@ -109,6 +111,7 @@ class Hypervisor:
         self.cloud = cloud
         self.paused = False
         self.vms: dict[str, Vm] = {}
+        self._bursts: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -127,6 +130,7 @@ class Hypervisor:
                 place = self.cloud.path / "vms" / name
                 self.vms[name] = Vm(place, _text(vm.user_data))
                 self.vms[name].boot()
+                self._bursts.add(tags_of(vm)[BURST])
             elif name in self.vms and self.vms[name].off.exists():
                 vm.terminate()
 
@@ -136,8 +140,12 @@ class Hypervisor:
         return found, self.vms[found.id]
 
     def close(self) -> None:
+        """End all VMs, and delete what was on their disks."""
         self._stop.set()
         self._thread.join()
+        for burst in self._bursts:
+            for rundir in Path("/tmp").glob(f"{burst}-*"):
+                shutil.rmtree(rundir, ignore_errors=True)
 
 
 def written(user_data: str) -> dict[Path, str]:

@@ -100,9 +100,10 @@ class MotoCloud:
             )
         ]
 
-    def settings(self, **changes: Any) -> VmSettings:
-        """Return settings that work."""
-        table = {
+    def table(self, **changes: Any) -> dict[str, Any]:
+        """Return `[providers.NAME]` with keys that work."""
+        size = {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}
+        return {
             "driver": "ec2",
             "region": REGION,
             "endpoint": f"http://127.0.0.1:{self._server.server_port}",
@@ -110,17 +111,15 @@ class MotoCloud:
             "image": self.image,
             "dir": str(self.path / "notes"),
             "bind": "127.0.0.1",
-            "offers": {
-                "nodes": {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}
-            },
+            "offers": {"nodes": size},
             **changes,
         }
-        return convert(VmSettings, table, "vm")
 
     def provider(
         self, owner: str, name: str = "vm", settles: float = 2.0, **changes: Any
     ) -> VmProvider:
-        return VmProvider(name, self.settings(**changes), owner, settles=settles)
+        settings = convert(VmSettings, self.table(**changes), name)
+        return VmProvider(name, settings, owner, settles=settles)
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:

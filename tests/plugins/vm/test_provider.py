@@ -250,6 +250,12 @@ def test_a_price_is_that_of_the_size_unless_it_is_set(cloud: FakeCloud) -> None:
     assert (found["own"].total, found["own"].spot) == (7, True)
 
 
+def test_jobs_of_guests_need_munges_key(cloud: FakeCloud) -> None:
+    assert [offer.guests for offer in cloud.provider().offers()] == [False]
+    key = cloud.path / "munge.key"
+    assert [o.guests for o in cloud.provider(munge_key=str(key)).offers()] == [True]
+
+
 def test_a_burst_whose_lease_has_ended_is_refused(cloud: FakeCloud) -> None:
     spec = msgspec.structs.replace(cloud.spec(), lease_end=cloud.now - 1)
     with pytest.raises(SpecRefused, match="lease"):
