@@ -9,7 +9,6 @@ read by `burst_vm.failures`.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 
 from libcloud.compute.providers import get_driver
 
-from burst.errors import ConfigError, NotFound, ProviderError, Refused
+from burst.errors import BurstError, ConfigError, NotFound, Refused
 from burst.kits.secret_file import read_private
 from burst_vm.failures import error_of
 from burst_vm.machines import OWNER, CloudVm, state_of
@@ -193,27 +192,16 @@ class VmCloud:
 
     def _driver(self) -> Any:
         """Return this thread's driver, a new one after the credentials were changed."""
-        path = self._settings.credentials
-        try:
-            found = os.stat(path)
-        except OSError as error:
-            raise Refused(
-                f"credentials: {path}: {error.strerror}", "name a file that exists"
-            ) from error
-        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
-        if getattr(self._own, "stamp", None) != stamp:
+        secrets = read_credentials(self._settings.credentials)
+        if getattr(self._own, "secrets", None) != secrets:
             with _errors("the driver cannot be made"):
-                self._own.driver = self._make(**self._arguments())
-            self._own.stamp = stamp
+                self._own.driver = self._make(**self._arguments(), **secrets)
+            self._own.secrets = secrets
         return self._own.driver
 
     def _arguments(self) -> dict[str, Any]:
         settings = self._settings
-        found = {
-            **self._ways.driver,
-            "timeout": _LIMIT_S,
-            **settings.driver_options,
-        }
+        found = {**self._ways.driver, "timeout": _LIMIT_S, **settings.driver_options}
         if settings.region:
             found[self._ways.region] = settings.region
         if settings.endpoint:
@@ -221,19 +209,17 @@ class VmCloud:
             secure = where.scheme == "https"
             found |= {"host": where.hostname, "secure": secure}
             found["port"] = where.port or (443 if secure else 80)
-        return found | read_credentials(settings.credentials)
+        return found
 
 
 def read_credentials(path: str) -> dict[str, Any]:
-    """Return what the file of credentials has. Raises Refused; no secret is told."""
+    """Return what the file has. Raises ConfigError, which tells no secret."""
+    text = read_private(path, "credentials", _LINES, _MOST_BYTES)
     try:
-        text = read_private(path, "credentials", _LINES, _MOST_BYTES)
         return tomllib.loads(text.decode())
-    except ConfigError as error:
-        raise Refused(error.what, error.advice) from error
     except ValueError:
         # The error's text may have a part of the file.
-        raise Refused(f"credentials: {path}: is not TOML", _LINES) from None
+        raise ConfigError(f"credentials: {path}: is not TOML", _LINES) from None
 
 
 @contextlib.contextmanager
@@ -241,7 +227,7 @@ def _errors(what: str, *, may_be_gone: bool = False) -> Iterator[None]:
     """Raise errors of `burst.errors` in place of those of Libcloud and the network."""
     try:
         yield
-    except (ProviderError, NotImplementedError):
+    except (BurstError, NotImplementedError):
         raise
     except Exception as error:
         found = error_of(error, what)

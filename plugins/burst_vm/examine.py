@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from burst.errors import ProviderError
+from burst.errors import BurstError
 from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
@@ -52,7 +52,7 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
     yield _tried(cloud.check_image, f"image {settings.image} exists")
     try:
         sizes = cloud.prices()
-    except ProviderError as error:
+    except BurstError as error:
         yield wrong(error.what, error.advice or "the driver lists sizes")
         return
     for name, offer in settings.offers.items():
@@ -111,6 +111,6 @@ def _examine_lead(settings: VmSettings, lead: LeadIdentity) -> Iterator[Finding]
 def _tried(call: Callable[[], object], good: str) -> Finding:
     try:
         call()
-    except ProviderError as error:
+    except BurstError as error:
         return wrong(error.what, error.advice or "see docs/vm.md")
     return ok(good)

@@ -99,7 +99,7 @@ def _unlisted(vm: SeenVm, now: Now) -> FollowerStatus:
     if vm.unknown or now.time < vm.settles:
         why = "its VM was asked for, and is not listed yet"
         return FollowerStatus(vm.host, Phase.PENDING, why)
-    why = f"its VM {vm.noted.id} is not listed any more".replace("  ", " ")
+    why = " ".join(("its VM", *filter(None, [vm.noted.id]), "is not listed any more"))
     return FollowerStatus(vm.host, Phase.FAILED, why, lost=why)
 
 

@@ -11,6 +11,7 @@ from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.types import NodeState
 
 from burst.errors import (
+    ConfigError,
     InsufficientCapacity,
     NotFound,
     Refused,
@@ -273,14 +274,14 @@ def test_changed_credentials_are_used(cloud: FakeCloud) -> None:
 
 def test_credentials_that_others_can_read_are_refused(cloud: FakeCloud) -> None:
     cloud.credentials.chmod(0o644)
-    with pytest.raises(Refused, match="others may read it") as caught:
+    with pytest.raises(ConfigError, match="others may read it") as caught:
         cloud.provider().observe()
     assert "swordfish" not in str(caught.value)
 
 
 def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
     cloud.credentials.write_text("swordfish")
-    with pytest.raises(Refused, match="is not TOML") as caught:
+    with pytest.raises(ConfigError, match="is not TOML") as caught:
         cloud.provider().observe()
     assert "swordfish" not in str(caught.value)
 
