@@ -176,7 +176,8 @@ class VmCloud:
         tags = node.extra.get(self._ways.tags) or {}
         if OWNER not in tags:
             return None
-        own = str(node.extra.get("status") or node.extra.get("vm_state") or "")
+        words = (node.extra.get(k) for k in ("status", "task_state", "vm_state"))
+        own = str(next(filter(None, words), ""))
         word = str(getattr(node.state, "value", node.state))
         reason = node.extra.get("reason") or node.extra.get("fault") or ""
         if isinstance(reason, Mapping):

@@ -31,10 +31,12 @@ class VmState(enum.Enum):
 
 
 # By the cloud's own word where Libcloud's says less: in EC2 a VM that ends is "unknown"
-# to it, in Compute Engine one that stops "pending". Then by Libcloud's.
+# to it, in Compute Engine one that stops "pending", in OpenStack one that is deleted
+# "running". Then by Libcloud's.
 _STATES = {
     "shutting-down": VmState.ENDING,
     "stopping": VmState.ENDING,
+    "deleting": VmState.ENDING,
     "running": VmState.RUNNING,
     "normal": VmState.RUNNING,
     "terminated": VmState.GONE,
@@ -43,7 +45,7 @@ _STATES = {
     "paused": VmState.STOPPED,
     "error": VmState.STOPPED,
 }
-_OWN_WORDS = ("shutting-down", "stopping")
+_OWN_WORDS = ("shutting-down", "stopping", "deleting")
 
 
 class CloudVm(msgspec.Struct, frozen=True):
