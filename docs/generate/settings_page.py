@@ -32,6 +32,7 @@ from burst_kind import KindProvider
 from burst_kube import KubeProvider
 from burst_local import LocalProvider
 from burst_slurm import SlurmProvider
+from burst_vm import VmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff
@@ -77,6 +78,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"kind"', KindProvider.Settings, "A kind cluster."),
     ('"gke"', GkeProvider.Settings, "Google Kubernetes Engine."),
     ('"slurm"', SlurmProvider.Settings, "Slurm jobs ([slurm.md](slurm.md))."),
+    ('"vm"', VmProvider.Settings, "Virtual machines of a cloud ([vm.md](vm.md))."),
 )
 _PLAIN = {
     str: "text",
