@@ -95,7 +95,7 @@ class Daemon:
         }
         return {
             "lead": {"uri": lead.uri},
-            "daemon": {"cadence": "1s", "observe": "0.5s"},
+            "daemon": {"cadence": "1s"},
             "deadlines": {"idle": "2s"},
             "providers": {"far": far},
         }

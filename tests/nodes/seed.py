@@ -295,7 +295,7 @@ class Seed:
         (self.place / "R").write_text(json.dumps(resources))
         tables = tomllib.loads((self.files / "burst.toml").read_text())
         tables["deadlines"]["idle"] = idle
-        tables["daemon"] |= {"cadence": "1s", "observe": "0.2s"}
+        tables["daemon"] |= {"cadence": "1s"}
         tables["providers"]["kube"] |= {
             "namespace": self.far,
             "image_pull": "Never",

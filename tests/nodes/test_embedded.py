@@ -75,7 +75,7 @@ def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> 
     tables = {
         "lead": {"uri": uri_of(ready), "address": OUTSIDE_IP},
         "deadlines": {"lead": "30s", "idle": "1s"},
-        "daemon": {"cadence": "1s", "observe": "0.2s"},
+        "daemon": {"cadence": "1s"},
         "providers": {"kube": kube},
     }
     ready.settings.write_text(tomli_w.dumps(tables))
