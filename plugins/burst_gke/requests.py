@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from burst.kits.pods import Toleration
+from burst.kits.pods import with_pod_spec
 from burst.provider import BurstSpec
 from burst_gke.network import add_network, pool_network
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
@@ -165,12 +165,13 @@ def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
     if not settings.cluster:
         return settings
     placed = on_pool(settings, settings.pool or settings.name_of(spec.burst_id))
-    taints = () if settings.pool else (Toleration(key=TAINT, value=spec.burst_id),)
-    tolerations = (*settings.tolerations, *taints)
-    return msgspec.structs.replace(placed, tolerations=tolerations)
+    if settings.pool:
+        return placed
+    ours = {"key": TAINT, "operator": "Equal", "value": spec.burst_id}
+    return with_pod_spec(placed, {"tolerations": [ours]})
 
 
 def on_pool(settings: GkeSettings, pool: str) -> GkeSettings:
     """Return the settings for pods on the nodes of one pool."""
-    selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
-    return msgspec.structs.replace(settings, node_selector=selector)
+    selector = {"cloud.google.com/gke-nodepool": pool}
+    return with_pod_spec(settings, {"nodeSelector": selector})

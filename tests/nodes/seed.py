@@ -27,6 +27,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.nodes.waiting import wait_until
+from tests.support.pod_words import pod_words
 from tests.support.waiting import HANG_S
 
 MANIFESTS = ROOT / "manifests"
@@ -300,7 +301,7 @@ class Seed:
             "namespace": self.far,
             "image_pull": "Never",
             "flux": FLUX,
-            "environment": ENVIRONMENT,
+            "pod": pod_words(ENVIRONMENT),
             "one_per_node": False,
             "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 3}},
             **self.followers(),

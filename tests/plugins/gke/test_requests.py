@@ -28,6 +28,7 @@ from google.cloud.container_v1.types import (
 
 from burst.provider import BurstSpec
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings, spec
+from tests.support.pod_words import pod_words
 
 NOW = 1_800_000_000.0
 NODES = {
@@ -212,19 +213,20 @@ def test_a_pool_of_its_own_keeps_others_away(burst: BurstSpec) -> None:
     assert (taint.key, taint.value) == ("burst", burst.burst_id)
     assert taint.effect == NodeTaint.Effect.NO_SCHEDULE
     found = pod_settings(settings(**POOL), burst)
-    assert found.node_selector == {"cloud.google.com/gke-nodepool": burst.burst_id}
-    assert [t.value for t in found.tolerations] == [burst.burst_id]
+    placed = found.pod["spec"]
+    chosen = {"cloud.google.com/gke-nodepool": burst.burst_id}
+    assert placed["nodeSelector"] == chosen
+    assert [t["value"] for t in placed["tolerations"]] == [burst.burst_id]
 
 
 def test_pods_go_where_their_burst_is(burst: BurstSpec) -> None:
     own = settings()
     assert pod_settings(own, burst) is own
-    found = pod_settings(settings(**NAMED_POOL, node_selector={"a": "b"}), burst)
-    assert found.node_selector == {
-        "a": "b",
-        "cloud.google.com/gke-nodepool": "burstable",
+    given = pod_words(nodeSelector={"a": "b"})
+    found = pod_settings(settings(**NAMED_POOL, pod=given), burst)
+    assert found.pod["spec"] == {
+        "nodeSelector": {"a": "b", "cloud.google.com/gke-nodepool": "burstable"}
     }
-    assert found.tolerations == ()
 
 
 def test_spot_and_gpus(burst: BurstSpec) -> None:

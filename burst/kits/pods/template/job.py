@@ -40,6 +40,7 @@ from burst.kits.pods.template.multi_user import (
 from burst.kits.pods.template.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
+from burst.kits.pods.template.site_pod import for_offer
 from burst.kits.pods.template.storage import (
     make_directories,
     storage_mounts,
@@ -156,12 +157,13 @@ def render_template(
     meta: Manifest, table: OfferTable, settings: PodSettings
 ) -> Manifest:
     """Return the template of the pods, with what the settings have for it in `pod`."""
+    settings = for_offer(settings, table)
     noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
     made = {
         "metadata": {"labels": meta["labels"], "annotations": noted},
         "spec": _pod_spec(meta, table, settings),
     }
-    return merge_pod(made, settings.pod, table.pod)
+    return merge_pod(made, settings.pod)
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
@@ -169,7 +171,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
     return {
         "restartPolicy": "OnFailure",
         "terminationGracePeriodSeconds": max(1, round(settings.grace)),
-        **pod.base(table, settings),
+        **pod.base(settings),
         **name_fields(meta, settings),
         **pod.spread(settings, meta["labels"]),
         **({"initContainers": before} if before else {}),
