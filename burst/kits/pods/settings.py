@@ -45,7 +45,8 @@ class CommandsTable(
     pre: str = ""
     """Before each start of the broker. If it fails, the follower has failed."""
     post: str = ""
-    """After each end of the broker, within `grace` of SIGTERM."""
+    """After each end of the broker, within terminationGracePeriodSeconds of `pod`, 5 s
+    by default, after SIGTERM."""
 
 
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,9 +134,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     `bin/flux`. In SOURCE * and ? are expanded. Default: those of `flux-view-*`."""
     commands: CommandsTable = CommandsTable()
     """Shell commands around the broker, `pre` and `post`."""
-    grace: Seconds = Seconds(5)
-    """From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before
-    may not end at all."""
     schedule: Seconds = Seconds(300)
     """How long a pod may wait for a node or for quota until the burst fails for want of
     capacity. An autoscaler takes one to three minutes."""
@@ -143,9 +141,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form operator: path of the operator's manifests. Those of its objects that
     do not exist are made before the first burst, which needs the rights of a cluster
     administrator. They are not deleted."""
-    settle: Seconds = Seconds(2)
-    """With form operator: how long a MiniCluster must have no objects until it counts
-    as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
     object_labels: Mapping[str, str] = {}

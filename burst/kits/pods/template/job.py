@@ -55,6 +55,9 @@ from burst.kits.pods.template.view import (
 from burst.provider import BurstSpec
 
 HOST = "@HOST@"  # which shlex.join leaves alone
+GRACE_S = 5
+"""From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before may
+not end at all."""
 # Restarts are not limited by number, but by the lease and the daemon's deadlines.
 _ENDLESS = 1_000_000
 # Seconds from the end of the Job, such as that of its lease, until Kubernetes deletes
@@ -170,7 +173,7 @@ def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manif
     before = first_containers(settings) + view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
-        "terminationGracePeriodSeconds": max(1, round(settings.grace)),
+        "terminationGracePeriodSeconds": GRACE_S,
         **pod.base(settings),
         **name_fields(meta, settings),
         **pod.spread(settings, meta["labels"]),

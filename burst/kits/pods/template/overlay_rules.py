@@ -33,7 +33,6 @@ POD_FIELDS = {
         "users' jobs could use it; mount a projected volume where it is needed"
     ),
     "activeDeadlineSeconds": "use [deadlines] lease",
-    "terminationGracePeriodSeconds": "use grace",
     "shareProcessNamespace": (
         "other containers could read the certificate under /proc; each has its own"
     ),
