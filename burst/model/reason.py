@@ -185,7 +185,7 @@ class Reason(enum.Enum):
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(
         "it waits for flux-accounting to say who may use its bank, until {until!t} at"
-        " the latest ([deadlines] accounting)",
+        " the latest",
         memo=None,
     )
     BANK_REFUSED = _waits(
