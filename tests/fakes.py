@@ -300,6 +300,8 @@ class FakeLead:
         self.housekeeping.pop(rank, None)
         for job in list(self.jobs.values()):
             if rank in job.ranks:
+                host = self.known.hosts[rank]
+                self.change(job.id, lost_node=f"node failure on {host} (rank {rank})")
                 self.finish(job.id, "failed")
 
     def schedule(self):

@@ -26,6 +26,7 @@ from burst.lead import (
 )
 from burst.log import failure
 from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture, picture_of
+from burst.model.confinement import split_confinement
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
@@ -109,6 +110,14 @@ class EmbeddedLead:
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         """Submit these jobs."""
         return [self._submit(job) for job in jobs]
+
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return a job's jobspec, without what confines it."""
+        spec = self.jobspec(job)
+        system = spec["attributes"]["system"]
+        own, _ = split_confinement(system.get("constraints"))
+        system = {**system, "constraints": own}
+        return {**spec, "attributes": {**spec["attributes"], "system": system}}
 
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
         """Return the jobs that have these names."""
