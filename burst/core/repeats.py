@@ -10,6 +10,7 @@ the lead's answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -22,11 +23,13 @@ from burst.model.burst import Burst
 from burst.model.event import cut
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView
+from burst.model.ranks import format_idset, parse_idset
 from burst.model.repeat import MOST_REPEATS, Repeat
 
 ASK_AGAIN_S = 60.0
 """A second job that is not there so long after the lead was asked for it is asked for
-again: by then the lead would show one that it had taken."""
+again: by then the lead would show one that it had taken. So long at most it is waited
+for that the lead shows the lost node as offline."""
 KEPT = 100
 """So many jobs that lost a node stay on record, for `burst explain`."""
 
@@ -43,13 +46,13 @@ def record_lost_jobs(tx: Transaction, world: World, settings: Settings) -> None:
     It has to come before the end of these jobs is recorded, and so sees each once.
     """
     assert world.lead is not None
-    for job in [job for job, repeat in tx.repeats.items() if repeat.is_open]:
-        _follow(tx, job, world)
     for burst in tx.bursts.values():
         if not (burst.quarantined or burst.lease.isolated):
             for view in _lost(burst, world):
                 if view.id not in tx.repeats and _is_wanted(view, tx, world, settings):
                     _record(tx, view, world)
+    for job in [job for job, repeat in tx.repeats.items() if repeat.is_open]:
+        _follow(tx, job, world)
 
 
 def note_answer(
@@ -90,10 +93,12 @@ def _record(tx: Transaction, view: JobView, world: World) -> None:
     hold = tx.holds.get(view.id)
     urgency = hold.urgency if hold else view.urgency
     tx.repeats[view.id] = Repeat(
-        losses=losses, urgency=urgency, since=tx.now, refused=refused
+        losses=losses,
+        urgency=urgency,
+        since=tx.now,
+        ranks=format_idset(view.ran_on),
+        refused=refused,
     )
-    if not refused:
-        tx.actions.append(RepeatJob(view.id))
     done = (job for job, repeat in tx.repeats.items() if not repeat.is_open)
     oldest = sorted(done, key=lambda job: tx.repeats[job].since)
     for job in oldest[:-KEPT]:
@@ -113,6 +118,19 @@ def _follow(tx: Transaction, job: JobId, world: World) -> None:
     again = next(found, None)
     if again is not None:
         note_answer(tx, job, again)
-    elif not 0 <= tx.now - tx.repeats[job].since < ASK_AGAIN_S:
-        tx.repeats[job] = msgspec.structs.replace(tx.repeats[job], since=tx.now)
+    elif _is_due(tx.repeats[job], world.lead.online, tx.now):
+        tx.repeats[job] = msgspec.structs.replace(
+            tx.repeats[job], since=tx.now, asked=True
+        )
         tx.actions.append(RepeatJob(job))
+
+
+def _is_due(repeat: Repeat, online: AbstractSet[int], now: float) -> bool:
+    """Tell whether the lead is to be asked for the second job now.
+
+    Flux may end the first job before it shows the lost node as offline: until then the
+    second one could start there, and be lost at once.
+    """
+    if not 0 <= now - repeat.since < ASK_AGAIN_S:
+        return True
+    return not repeat.asked and not parse_idset(repeat.ranks) <= online

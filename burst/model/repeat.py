@@ -43,7 +43,12 @@ class Repeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     urgency: int
     """That the second job gets once the daemon has seen it; it is submitted held."""
     since: float
-    """When the lead was asked last; seconds since the epoch."""
+    """When it was recorded, or else when the lead was asked last; seconds since the
+    epoch."""
+    ranks: str = ""
+    """Those on which the job ran, an idset: the lost one is among them."""
+    asked: bool = False
+    """Whether the lead was asked."""
     again: JobId | None = None
     """The second job; None as long as it is not known."""
     refused: str = ""

@@ -35,10 +35,10 @@ def lose_its_node(instance: EmbeddedInstance, job: JobId) -> None:
     """Kill the follower on which a job runs; return once Flux has ended the job."""
     (rank,) = instance.info(job).ran_on
     with closing(instance.lead()) as lead:
-        host = lead.identity().hosts[rank]
+        known = lead.identity()
+    its = {"BURST_OWNER": known.owner, "BURST_HOST": known.hosts[rank]}
     for process in scan().values():
-        of_ours = str(instance.directory) in " ".join(process.environ.values())
-        if of_ours and process.environ.get("BURST_HOST") == host:
+        if process.pid == process.session and its.items() <= process.environ.items():
             os.kill(process.pid, signal.SIGKILL)
     wait_until(lambda: instance.info(job).is_over, "its end")
 

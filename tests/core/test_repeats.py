@@ -127,6 +127,25 @@ def test_the_user_decides_and_else_the_rule(own, rule, runs):
     assert bool(sim.records.repeats) is runs
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_it_is_submitted_once_the_lead_shows_the_lost_node(shown):
+    """It would be lost there at once. Not shown: the follower is back already."""
+    sim, job = running()
+    (burst,) = sim.live
+    sim.lead.change(job, lost_node="node failure on burst-0-0 (rank 2)")
+    sim.lead.finish(job, "failed")
+    sim.tick(10)
+    assert sim.records.repeats[job].is_open
+    assert not sim.lead.taken
+    if shown:
+        sim.provider.reclaim(burst.id)
+        sim.tick(3)
+    else:
+        sim.tick(int(ASK_AGAIN_S))
+    assert len(sim.lead.taken) == 1
+    assert again(sim, job)
+
+
 def test_what_ended_otherwise_is_not_run_again():
     sim, job = running()
     sim.lead.finish(job, "failed")
