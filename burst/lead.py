@@ -156,6 +156,14 @@ class Lead(Protocol):
         """
         ...
 
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return the whole jobspec (RFC 14) of a job as its user submitted it.
+
+        What was changed since is not in it: constraints that confine it, another queue.
+        Raises LeadError if the job is gone, JobspecError if it cannot be read.
+        """
+        ...
+
     def events(self, job: JobId) -> Sequence[Event]:
         """Return the events of a job (RFC 21), also of one that has ended.
 
@@ -412,14 +420,6 @@ class JobSubmitter(Protocol):
 
         They may get their ids, and so their places in the queue, in another order.
         Raises LeadGone, Unreadable: then any of them may have been submitted.
-        """
-        ...
-
-    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
-        """Return the whole jobspec (RFC 14) of a job as its user submitted it.
-
-        What was changed since is not in it: constraints that confine it, another queue.
-        Raises LeadError if the job is gone, JobspecError if it cannot be read.
         """
         ...
 

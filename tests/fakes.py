@@ -210,6 +210,9 @@ class FakeLead:
         system = {"environment": {"COLOR": "red", "HOME": "/home/u"}}
         return {"version": 1, "tasks": [task], "attributes": {"system": system}}
 
+    def submitted_jobspec(self, job):
+        return self.jobspec(job)
+
     def events(self, job):
         if job not in self.jobs:
             raise LeadError("no such job")

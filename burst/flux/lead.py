@@ -217,17 +217,6 @@ class FluxLead:
         with closing(Handle(self._uri)) as handle:
             return submit_jobs(handle, jobs)
 
-    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
-        """See `burst.lead.JobSubmitter`."""
-        request = {"id": job, "keys": ["J"], "flags": 0}
-        with closing(Handle(self._uri)) as handle:
-            found = RpcClient(handle).ask("job-info.lookup", request)
-        try:
-            spec: dict[str, Any] = _submitted(found["J"])
-        except MALFORMED as error:
-            raise unreadable("jobspec", error) from error
-        return spec
-
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
         """See `burst.lead.JobSubmitter`."""
         with closing(Handle(self._uri)) as handle:
@@ -335,6 +324,17 @@ class FluxLead:
             system = _submitted(found["J"])["attributes"]["system"]
             environment = system.get("environment")
             spec["attributes"]["system"]["environment"] = environment
+        except MALFORMED as error:
+            raise unreadable("jobspec", error) from error
+        return spec
+
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """See `burst.lead.Lead`."""
+        found = self._client.ask(
+            "job-info.lookup", {"id": job, "keys": ["J"], "flags": 0}
+        )
+        try:
+            spec: dict[str, Any] = _submitted(found["J"])
         except MALFORMED as error:
             raise unreadable("jobspec", error) from error
         return spec

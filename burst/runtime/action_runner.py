@@ -174,7 +174,7 @@ class ActionRunner:
         again, refused = None, ""
         try:
             submitter = submitter_of(self._lead)
-            spec = repeated_jobspec(submitter.submitted_jobspec(job), job, repeat)
+            spec = repeated_jobspec(self._lead.submitted_jobspec(job), job, repeat)
             (answer,) = submitter.submit_jobs([NewJob(spec, _HELD)])
             if isinstance(answer, BurstError):
                 raise answer

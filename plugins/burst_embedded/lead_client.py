@@ -111,14 +111,6 @@ class EmbeddedLead:
         """Submit these jobs."""
         return [self._submit(job) for job in jobs]
 
-    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
-        """Return a job's jobspec, without what confines it."""
-        spec = self.jobspec(job)
-        system = spec["attributes"]["system"]
-        own, _ = split_confinement(system.get("constraints"))
-        system = {**system, "constraints": own}
-        return {**spec, "attributes": {**spec["attributes"], "system": system}}
-
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
         """Return the jobs that have these names."""
         named = ((parse_name(job.jobspec), job.id) for job in self._jobs())
@@ -161,6 +153,14 @@ class EmbeddedLead:
         """Return a job's jobspec."""
         found: Job = self._call(Job, "find", job)
         return found.jobspec
+
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return a job's jobspec, without what confines it."""
+        spec = self.jobspec(job)
+        system = spec["attributes"]["system"]
+        own, _ = split_confinement(system.get("constraints"))
+        system = {**system, "constraints": own}
+        return {**spec, "attributes": {**spec["attributes"], "system": system}}
 
     def events(self, job: JobId) -> Sequence[Event]:
         """Return all that happened to a job."""

@@ -85,14 +85,14 @@ class SubmitContract(WithInstance):
         assert not lead.confine({job: frozenset({2})})
         instance.cancel(job)
         watch.state(job, JobState.INACTIVE)
-        found = submitter(lead).submitted_jobspec(job)
+        found = lead.submitted_jobspec(job)
         system = found["attributes"]["system"]
         assert system["environment"] == {"PATH": os.environ["PATH"]}
         (again,) = ids(submitter(lead).submit_jobs([NewJob(found, urgency=0)]))
         view = watch.state(again, JobState.SCHED)
         assert (view.request, view.confined_to) == (asked, None)
         with pytest.raises(LeadError):
-            submitter(lead).submitted_jobspec(JobId(1))
+            lead.submitted_jobspec(JobId(1))
 
     def test_one_that_is_refused_keeps_no_other_back(self, lead: Lead) -> None:
         bad: Mapping[str, Any] = {**jobspec("bad"), "resources": []}
