@@ -356,6 +356,9 @@ class Reason(enum.Enum):
     RULE_PRICE = _never_offered(
         "costs {price} per node-hour {source}; rule {rule} allows {most}"
     )
+    SPOT = _never_offered(
+        "the cloud may take its nodes back; the job has lost nodes {losses} times"
+    )
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)
     KEEPING_NOT_WORTH = _offer(
