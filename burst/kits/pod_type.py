@@ -22,7 +22,7 @@ IMAGE = """\
 """
 """Lines of a table template."""
 _OFFER = """
-[providers.{kind}.offers.nodes]
+[providers.{kind}.offers.{name}]
 # What each follower has, as R declares for a node of a rank slot.
 cores = {cores}
 gpus = {gpus}
@@ -116,13 +116,20 @@ class PodType(ProviderType):
         return {"image": own.image, **({"view": own.view} if own.view else {})}
 
 
-def pod_offer(kind: str, wanted: TableRequest) -> str:
-    """Return the end of a table template: an offer with what R declares."""
-    shape = wanted.shape
-    return _OFFER.format(
-        kind=kind,
-        cores=shape.cores,
-        gpus=shape.gpus,
-        nodes=wanted.nodes,
-        cpu=max(1, shape.cores * 1000 - 500),
+def pod_offer(kind: str, wanted: TableRequest, more: str = "") -> str:
+    """Return the end of a table template: an offer for each shape that R declares.
+
+    `more` is the end of each offer.
+    """
+    return "".join(
+        _OFFER.format(
+            kind=kind,
+            name=each.name,
+            cores=each.shape.cores,
+            gpus=each.shape.gpus,
+            nodes=each.nodes,
+            cpu=max(1, each.shape.cores * 1000 - 500),
+        )
+        + more
+        for each in wanted.each
     )

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import SpecRefused
-from burst.kits.pods import Tags, Toleration, names
+from burst.kits.pods import Tags, names, with_pod_spec
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Failure, OwnedBurst, Phase
 from burst_eks.failures import Meaning
@@ -86,13 +86,9 @@ def request(settings: EksSettings, spec: BurstSpec, tags: Tags) -> dict[str, Any
 
 def pod_settings(settings: EksSettings, spec: BurstSpec, tags: Tags) -> EksSettings:
     """Return the settings for the burst's pods, which select the burst's nodes."""
-    group = {_SELECTS: name_of(tags, spec.burst_id)}
-    taint = Toleration(key=TAINT, value=spec.burst_id)
-    return msgspec.structs.replace(
-        settings,
-        node_selector={**settings.node_selector, **group},
-        tolerations=(*settings.tolerations, taint),
-    )
+    selector = {_SELECTS: name_of(tags, spec.burst_id)}
+    ours = {"key": TAINT, "operator": "Equal", "value": spec.burst_id}
+    return with_pod_spec(settings, {"nodeSelector": selector, "tolerations": [ours]})
 
 
 def check_ours(

@@ -30,7 +30,7 @@ class EksType(PodType):
 
     def table_template(self, wanted: TableRequest) -> str:
         """Return the table of a provider in an EKS cluster."""
-        return _TABLE.format(image=IMAGE) + pod_offer("eks", wanted) + _INSTANCES
+        return _TABLE.format(image=IMAGE) + pod_offer("eks", wanted, _INSTANCES)
 
 
 TYPE = EksType()

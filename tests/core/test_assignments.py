@@ -276,6 +276,29 @@ def test_a_burst_that_comes_too_late_for_its_job_fails_and_its_offer_is_set_asid
     assert burst.lease.end - s.now > 2400.0 - 60.0
 
 
+def test_a_job_that_flux_does_not_start_leaves_before_its_lease_is_too_short():
+    s = late()
+    s.joins = True
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4), duration=2400.0)
+    s.until(s.in_state(State.ONLINE))
+    s.tick(ticks=22, seconds=60.0)
+    assert len(s.bursts) == 1, "Flux would not start it on another either"
+    assert why(s, job) is Reason.NOT_STARTED
+    assert hold_of(s, job).stood.startswith("it may run for 40m, and its lease ends in")
+
+
+def test_an_offer_is_set_aside_where_no_job_starts_before_a_burst_is_drained():
+    s = late()
+    s.joins = True
+    s.lead.schedule = lambda: None
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.tick(ticks=55, seconds=60.0)
+    assert [burst.state for burst in s.bursts] == [State.INACTIVE]
+    assert s.records.health["local"].rows["offer/nodes"].failures == 1
+
+
 def two_jobs(now):
     """A transaction on a burst for jobs of 40 and of 10 minutes, and the world."""
     burst = begin(LEASE, {JobId(1): T0, JobId(2): T0}, T0)

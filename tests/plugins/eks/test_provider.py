@@ -97,9 +97,11 @@ def test_a_node_group_is_requested_for_the_burst_alone(
     assert tags == {**TAGS.labels(spec.burst_id), **lease}
     # Its pods go to these nodes, and to no others.
     pods = eks.settings_of_pods[-1]
-    assert pods.node_selector == {"eks.amazonaws.com/nodegroup": name}
-    (taint,) = pods.tolerations
-    assert (taint.key, taint.value, taint.operator) == ("burst", spec.burst_id, "Equal")
+    taint = {"key": "burst", "operator": "Equal", "value": spec.burst_id}
+    assert pods.pod["spec"] == {
+        "nodeSelector": {"eks.amazonaws.com/nodegroup": name},
+        "tolerations": [taint],
+    }
 
 
 def test_settings_are_in_the_request(eks: MotoEks, spec: BurstSpec) -> None:

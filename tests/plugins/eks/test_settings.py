@@ -15,7 +15,7 @@ from burst_eks.provider_type import TYPE
 from burst.config import Seconds, convert, parse
 from burst.errors import ConfigError
 from burst.model.shape import Shape
-from burst.provider_type import TableRequest
+from burst.provider_type import NodesRequest, TableRequest
 from tests.plugins.eks.moto_eks import MotoEks
 
 PAGE = (Path(__file__).parents[3] / "docs" / "eks.md").read_text(encoding="utf-8")
@@ -64,7 +64,8 @@ def test_an_existing_cluster_is_told_in_a_few_lines() -> None:
 
 def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:
     shape = Shape(8)
-    text = TYPE.table_template(TableRequest(shape=shape, nodes=4, total=8))
+    nodes = NodesRequest(name="nodes", shape=shape, nodes=4)
+    text = TYPE.table_template(TableRequest(each=(nodes,), total=8))
     filled = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
     table = tomllib.loads(filled)["providers"]["eks"]
     assert table.pop("type") == "eks"
