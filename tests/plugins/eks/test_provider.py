@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from burst_eks.groups import name_of, prefix_of
-from moto.autoscaling.models import autoscaling_backends
 
 from burst.errors import (
     InsufficientCapacity,
@@ -24,10 +20,9 @@ from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Level
-from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Provider
-from burst.testing import example_lead, example_spec
+from burst.provider import BurstSpec, Failure, Phase
+from tests.plugins.eks.asking import provision, reap, status
 from tests.plugins.eks.moto_eks import (
-    ACCOUNT,
     CLUSTER,
     NOW,
     REGION,
@@ -39,39 +34,6 @@ from tests.plugins.eks.moto_eks import (
 
 TAGS = Tags("owner-a", "eks")
 LABEL = "burst.flux-framework.org"
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> BurstSpec:
-    return example_spec(example_lead(tmp_path, "owner-a"), 0, "nodes")
-
-
-def provision(provider: Provider, spec: BurstSpec) -> list[str]:
-    """Provision until it is through; return what was said on the way."""
-    said: list[str] = []
-    for _ in range(20):
-        try:
-            provider.provision(spec)
-        except Transient as error:
-            said.append(str(error))
-        else:
-            return said
-    raise AssertionError(f"not through: {said}")
-
-
-def reap(provider: Provider, burst_id: BurstId) -> int:
-    """Reap until NotFound; return how many calls that took."""
-    for number in range(20):
-        try:
-            provider.reap(burst_id)
-        except NotFound:
-            return number
-    raise AssertionError("not gone")
-
-
-def status(provider: Provider) -> BurstStatus:
-    (found,) = provider.observe()
-    return found
 
 
 def test_a_node_group_is_requested_for_the_burst_alone(
@@ -243,125 +205,6 @@ def test_a_group_that_lost_a_node_tells_why_its_burst_waits(
     found = status(provider)
     assert found.phase is Phase.PENDING
     assert "InsufficientInstanceCapacity" in found.why
-
-
-def test_nodes_are_deleted_once_no_pod_is_left(eks: MotoEks, spec: BurstSpec) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
-    eks.made[0].ends_after = 3
-    provider.reap(spec.burst_id)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    assert group.status == "ACTIVE"
-    assert reap(provider, spec.burst_id)
-    assert not eks.groups
-    assert not eks.pods.bursts
-
-
-def test_pods_that_do_not_end_keep_no_nodes_for_longer_than_a_minute(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
-    eks.made[0].ends_after = 1000
-    provider.reap(spec.burst_id)
-    eks.clock.now += 61
-    while eks.groups:
-        provider.reap(spec.burst_id)
-    # Its pods are objects in Kubernetes still, so it is not NotFound yet.
-    provider.reap(spec.burst_id)
-    eks.made[0].force_reap(spec.burst_id)
-    reap(provider, spec.burst_id)
-    assert not eks.pods.bursts
-
-
-def test_nodes_are_deleted_although_the_api_server_does_not_answer(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
-    eks.pods.reachable = False
-    while eks.groups:
-        with contextlib.suppress(Transient):
-            provider.reap(spec.burst_id)
-    with pytest.raises(Transient):
-        provider.reap(spec.burst_id)
-    eks.pods.reachable = True
-    assert reap(provider, spec.burst_id)
-
-
-def test_a_deletion_that_failed_is_repeated(eks: MotoEks, spec: BurstSpec) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
-    eks.errors["DELETE"] = 409, "ResourceInUseException"
-    with pytest.raises(Transient, match="to delete node group"):
-        reap(provider, spec.burst_id)
-    del eks.errors["DELETE"]
-    eks.groups[name_of(TAGS, spec.burst_id)].status = "DELETE_FAILED"
-    assert status(provider).phase is Phase.FAILED
-    assert reap(provider, spec.burst_id)
-    assert not eks.groups
-
-
-def test_a_cluster_that_is_not_found_says_nothing_of_a_burst(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    provider = eks.provider(cluster="another")
-    for ask in (provider.observe, lambda: provider.reap(spec.burst_id)):
-        with pytest.raises(Refused, match="set region, cluster and profile"):
-            ask()
-
-
-def test_at_the_end_of_the_lease_aws_ends_the_instances(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    autoscaling = autoscaling_backends[ACCOUNT][REGION]
-    spec = msgspec.structs.replace(spec, lease_end=NOW + 3600)
-    provider = eks.provider()
-    with pytest.raises(Transient):
-        provider.provision(spec)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
-    eks.stalled = True
-    with pytest.raises(Transient, match="is CREATING"):
-        provider.provision(spec)
-    (action,) = autoscaling.describe_scheduled_actions(
-        "eks-burst-0", ["burst-lease-end"]
-    )
-    assert action.desired_capacity == action.min_size == action.max_size == 0
-    end = datetime.datetime.fromisoformat(str(action.start_time))
-    assert end.timestamp() == NOW + 3600
-
-
-def test_after_the_end_of_a_lease_no_end_is_set(eks: MotoEks, spec: BurstSpec) -> None:
-    spec = msgspec.structs.replace(spec, lease_end=NOW + 30)
-    provider = eks.provider()
-    with pytest.raises(Transient):
-        provider.provision(spec)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
-    provision(provider, spec)
-    autoscaling = autoscaling_backends[ACCOUNT][REGION]
-    assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])
-
-
-def test_bursts_of_lost_leads_are_listed_and_can_be_reaped(
-    eks: MotoEks, tmp_path: Path
-) -> None:
-    for number, owner in enumerate(("owner-a", "owner-b")):
-        spec = example_spec(example_lead(tmp_path, owner), number, "nodes")
-        spec = msgspec.structs.replace(spec, lease_end=NOW + 60)
-        with pytest.raises(Transient, match="begun"):
-            eks.provider(owner).provision(spec)
-    eks.backend.create_nodegroup(CLUSTER, ROLE, "burst-buffers", SUBNETS)
-    listed = eks.provider("owner-c").list_all()
-    assert [(b.owner, b.provider, b.lease_end) for b in listed] == [
-        ("owner-a", "eks", NOW + 60),
-        ("owner-b", "eks", NOW + 60),
-    ]
-    for burst in listed:
-        provider = eks.provider(burst.owner, burst.provider)
-        reap(provider, burst.burst_id)
-    assert list(eks.groups) == ["burst-buffers"]
 
 
 def test_names_are_of_owner_provider_and_burst_and_fit() -> None:
