@@ -301,9 +301,9 @@ def _act_online(
         note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
         begin_drain(tx, burst, Result.COMPLETED, note)
         if made_for_jobs and not burst.served:
-            # It came up too late for any job, and so would the next.
+            # Flux would not start its jobs on the next one in time, either.
             tx.cool_down(burst, settings.limits)
-            tx.explain_cooldown(burst, "it was online too late for any job")
+            tx.explain_cooldown(burst, "no job had started on it when it was drained")
 
 
 def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:

@@ -30,7 +30,7 @@ from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
-from burst.core.select.assignments import expire_assignments
+from burst.core.select.assignments import end_late_bursts, expire_assignments
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import JobTriage
 from burst.core.sync import sync, take_answers
@@ -173,6 +173,7 @@ def _decide_on_jobs(
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
+    end_late_bursts(tx, world, settings.limits)
     expire_assignments(tx, world)
     rules = rules_of(cache, settings, world)
     inputs = refusal_inputs(tx, world, settings, rules)

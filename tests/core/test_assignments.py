@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: MIT
 """A released job that Flux does not start gives up its burst, which is not kept."""
 
+import msgspec
 import pytest
 
+from burst.config import LimitSettings
 from burst.core.commands import release_jobs
+from burst.core.lifecycle import apply, begin
 from burst.core.records import Records, Transaction
-from burst.core.select.assignments import expire_assignments
-from burst.model.burst import State
+from burst.core.select.assignments import end_late_bursts, expire_assignments
+from burst.model.burst import Result, State
+from burst.model.event import Event
 from burst.model.hold import HoldState
+from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, view, whole, world
-from tests.lifecycles import run
+from tests.builders import LENT, T0, settings, view, whole, world
+from tests.builders import job as job_view
+from tests.lifecycles import LEASE, leased, run
 from tests.sim import Sim
 
 LIMIT = {"release": "5m", "idle": "1m"}
@@ -240,6 +246,93 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
 
     s.lead.change(job, duration=1800.0)
     s.until(lambda: s.lead.running() == [job])
+
+
+def late(**tables):
+    deadlines = {"provision": "2h", "join": "2h", "release": "1h", "rejoin": "1h"}
+    s = Sim(deadlines={"lease": "1h", "drain": "10m", **deadlines}, **tables)
+    s.tick(2)
+    s.joins = False
+    return s
+
+
+def test_a_burst_that_comes_too_late_for_its_job_fails_and_its_offer_is_set_aside():
+    """Started then, the job would be killed as the lease ends."""
+    s = late()
+    job = s.lead.submit(whole(4), duration=2400.0)
+    s.until(s.in_state(State.JOIN))
+    first = s.burst.id
+    s.tick(ticks=19, seconds=60.0)
+    assert s.records.bursts[first].state is State.JOIN
+    s.tick(ticks=2, seconds=60.0)
+    assert s.records.bursts[first].result is Result.TIMEOUT
+    events = s.records.bursts[first].events
+    [note] = [e.context["note"] for e in events if e.name == "exception"]
+    assert note == "it came too late for its jobs: its lease ends in 40m"
+    assert len(s.bursts) == 1, "the next would come as late"
+    s.joins = True
+    s.until(lambda: s.lead.running() == [job], ticks=200, seconds=60.0)
+    [burst] = [each for each in s.live if job in each.jobs]
+    assert burst.lease.end - s.now > 2400.0 - 60.0
+
+
+def test_a_job_that_flux_does_not_start_leaves_before_its_lease_is_too_short():
+    s = late()
+    s.joins = True
+    s.lead.schedule = lambda: None
+    job = s.lead.submit(whole(4), duration=2400.0)
+    s.until(s.in_state(State.ONLINE))
+    s.tick(ticks=22, seconds=60.0)
+    assert len(s.bursts) == 1, "Flux would not start it on another either"
+    assert why(s, job) is Reason.NOT_STARTED
+    assert hold_of(s, job).stood.startswith("it may run for 40m, and its lease ends in")
+
+
+def test_an_offer_is_set_aside_where_no_job_starts_before_a_burst_is_drained():
+    s = late()
+    s.joins = True
+    s.lead.schedule = lambda: None
+    s.lead.submit(whole(4))
+    s.until(s.in_state(State.ONLINE))
+    s.tick(ticks=55, seconds=60.0)
+    assert [burst.state for burst in s.bursts] == [State.INACTIVE]
+    assert s.records.health["local"].rows["offer/nodes"].failures == 1
+
+
+def two_jobs(now):
+    """A transaction on a burst for jobs of 40 and of 10 minutes, and the world."""
+    burst = begin(LEASE, {JobId(1): T0, JobId(2): T0}, T0)
+    burst = apply(burst, Event(T0 + 1, "provision-start", {}))
+    burst = leased(burst, created=T0, end=T0 + 3600.0)
+    tx = Transaction(Records(bursts={burst.id: burst}), T0 + now)
+    jobs = [
+        job_view(1, whole(1), duration=2400.0),
+        job_view(2, whole(1), duration=600.0),
+    ]
+    return tx, burst.id, world(view(*jobs))
+
+
+def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
+    tx, burst, seen = two_jobs(1260.0)
+    end_late_bursts(tx, seen, LimitSettings())
+    expire_assignments(tx, seen)
+    assert tx.bursts[burst].jobs == {JobId(2)}
+    [(_, event)] = tx.events
+    assert event.context["note"] == "it may run for 40m, and its lease ends in 39m"
+    assert JobId(1) not in tx.holds, "it is given other nodes at once"
+
+
+def test_a_burst_that_is_not_up_when_it_is_to_be_drained_fails():
+    tx, burst, seen = two_jobs(3400.0)
+    seen = msgspec.structs.replace(
+        seen, deadlines=settings(deadlines={"drain": "5m"}).deadlines
+    )
+    end_late_bursts(tx, seen, LimitSettings())
+    after = tx.bursts[burst]
+    assert after.result is Result.TIMEOUT
+    [event] = [each for each in after.events if each.name == "exception"]
+    assert event.context["note"].startswith("it was not up when it was to be drained")
+    assert tx.health["local"].rows["offer/small"].failures == 1
 
 
 def displaced(thief_wants, **thief):

@@ -97,6 +97,11 @@ def flux_etc() -> Path:
     return _builtin("shell_initrc").parents[1]
 
 
+def flux_prefix() -> Path:
+    """Return where this Flux is installed, its configuration perhaps elsewhere."""
+    return _builtin("shell_path").parents[2]
+
+
 class Lab:
     """One namespace; `close` ends all that runs in it."""
 

@@ -10,7 +10,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from tests.multiuser.lab import closed_ancestors, flux_etc
+from tests.multiuser.lab import closed_ancestors, flux_prefix
 
 SYSTEMD = Path("/lib/systemd/systemd")
 REPOSITORY = Path(__file__).parents[2]
@@ -84,7 +84,7 @@ def _mounted_places(root: Path) -> list[str]:
         Path(sys.prefix),
         Path(sys.base_prefix),
         REPOSITORY,
-        flux_etc().parents[1],
+        flux_prefix(),
     }
     of_root = Path("/").stat().st_dev
     return [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tomli_w
 
-from tests.multiuser.lab import GUESTS, OWNER, UIDS, flux_etc, imp_path
+from tests.multiuser.lab import GUESTS, OWNER, UIDS, flux_etc, flux_prefix, imp_path
 from tests.site.box import Box
 
 UNIT = "flux.service"
@@ -32,7 +32,7 @@ echo "{{name}} $FLUX_JOB_ID $FLUX_JOB_USERID" >> {SCRIPTS_LOG}
 
 def unit_path() -> Path:
     """Return where the installation of this Flux has put its unit."""
-    prefix = flux_etc().parents[1]
+    prefix = flux_prefix()
     places = ("lib/systemd/system", "usr/lib/systemd/system", "share/systemd/system")
     found = [prefix / place / UNIT for place in places]
     found += [Path(each) / UNIT for each in ("/lib/systemd/system",)]
@@ -64,7 +64,7 @@ def prepare(box: Box, munge_key: str, certificate: str) -> None:
     ]
     if not Path("/usr/bin/flux").exists():
         # What the IMP starts as root has few directories in its PATH.
-        lines.append(f"ln -s {etc.parents[1]}/bin/flux /usr/bin/flux")
+        lines.append(f"ln -s {flux_prefix()}/bin/flux /usr/bin/flux")
     if etc != ETC:
         lines.append(f"rm -rf {ETC}; ln -s {etc} {ETC}")
     if str(unit_path().parent) not in (
@@ -101,7 +101,7 @@ def _make_users() -> list[str]:
 
 
 def _imp_tables() -> dict[str, object]:
-    shell = flux_etc().parents[1] / "libexec/flux/flux-shell"
+    shell = flux_prefix() / "libexec/flux/flux-shell"
     commands = imp_path().parent / "cmd"
     owner = [OWNER]
     return {

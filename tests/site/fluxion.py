@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from tests.multiuser.lab import flux_etc
+from tests.multiuser.lab import flux_etc, flux_prefix
 from tests.site.box import Box
 from tests.support.fluxion import PREFIX, QMANAGER, RESOURCE, find_fluxion
 
@@ -21,17 +21,17 @@ INSTALLED = find_fluxion() is not None
 
 def install(box: Box) -> None:
     """Install it beside the Flux of the box."""
-    prefix = flux_etc().parents[1]
-    for part in ("etc", "lib", "libexec"):
+    prefix = flux_prefix()
+    places = {"etc": flux_etc().parents[1], "lib": prefix, "libexec": prefix}
+    for part, place in places.items():
         there = shlex.quote(str(PREFIX / part))
-        box.run("root", "sh", "-c", f"[ ! -e {there} ] || cp -a {there} {prefix}")
+        box.run("root", "sh", "-c", f"[ ! -e {there} ] || cp -a {there} {place}")
 
 
 def remove(box: Box) -> None:
     """Have the Flux of the box without it, wherever the machine has one beside Flux."""
-    prefix = flux_etc().parents[1]
     places = [
-        *(prefix / f"lib/flux/modules/{name}.so" for name in MODULES),
+        *(flux_prefix() / f"lib/flux/modules/{name}.so" for name in MODULES),
         *(flux_etc() / f"rc{number}.d/01-sched-fluxion" for number in (1, 3)),
         *(
             flux_etc() / "modprobe" / part

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from burst.config import LimitSettings
 from burst.core.behaviour import behaviour_of
 from burst.core.plan.capacity import is_up
+from burst.core.plan.lease_times import drain_time
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.core.world import World
-from burst.model.burst import Burst
+from burst.model.burst import Burst, State
 from burst.model.decision import Decision, clock_time, moment
 from burst.model.event import cut
 from burst.model.fsd import LONGEST, format_fsd
@@ -28,6 +30,7 @@ from burst.model.jobid import format_f58
 from burst.model.lead import PENDING, JobState, JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason
 
+_COMING = (State.PROVISION, State.JOIN)
 # Flux starts a job whose nodes are free within so many seconds of its release: of that
 # time nothing is told.
 _AT_ONCE_S = 5.0
@@ -35,6 +38,15 @@ _UNKNOWN = (
     "nothing that is known stood in its way (flux jobs, flux resource list), or Flux"
     " refuses to let it start there (burst's log has the error)"
 )
+
+
+def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> None:
+    """End bursts that come up too late to be of use, and set their offers aside."""
+    for burst in list(tx.bursts.values()):
+        if burst.quarantined or behaviour_of(burst).holds_its_job:
+            continue
+        if late := _comes_too_late(burst, world, tx.now):
+            tx.fail_late(burst, late, limits)
 
 
 def expire_assignments(tx: Transaction, world: World) -> None:
@@ -54,7 +66,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
             if view is None or view.state not in PENDING:
                 continue
             hold = holds.get(job)
-            why = _unwanted(view, hold, limit, tx.now) or _too_long(view, burst)
+            why = _unwanted(view, hold, limit, tx.now) or _too_long(tx, view, burst)
             if why:
                 tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": why})
                 continue
@@ -151,15 +163,53 @@ def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
     return "its user holds it (urgency 0)"
 
 
-def _too_long(job: JobView, burst: Burst) -> str:
-    """Return why a pending job is too long for its burst; empty if it is not.
+def _comes_too_late(burst: Burst, world: World, now: float) -> str:
+    """Return why a burst that comes up is of no use any more; empty if it may be.
 
-    Its user may have changed its time limit (flux-update(1)) since it was placed.
+    Its jobs would be killed as its lease ends, or it is drained as soon as it is up.
+    """
+    assert world.lead is not None
+    if burst.state not in _COMING or burst.started:
+        return ""
+    jobs = world.lead.jobs
+    drained = drain_time(burst.lease.created, burst.lease.end, world.deadlines.drain)
+    if now > drained:
+        return f"it was not up when it was to be drained, at {clock_time(drained)}"
+    if burst.jobs and all(
+        job in jobs and _is_late(jobs[job], burst, now) for job in burst.jobs
+    ):
+        return f"it came too late for its jobs: {_left(burst, now)}"
+    return ""
+
+
+def _is_late(job: JobView, burst: Burst, now: float) -> bool:
+    """Tell whether a job that the whole lease had room for would be killed at its end.
+
+    Of a time limit that its user made longer than the lease the offer knew nothing.
     """
     end, created = burst.lease.end, burst.lease.created
-    if not end or job.duration <= end - created:
+    return end > 0 and end - now < job.duration <= end - created
+
+
+def _too_long(tx: Transaction, job: JobView, burst: Burst) -> str:
+    """Return why a pending job is too long for its burst; empty if it is not.
+
+    Its user may have changed its time limit (flux-update(1)) since it was placed, or
+    the burst took longer to come up than its offer says. Flux would start the job, and
+    it would be killed as the lease ends.
+    """
+    if not burst.lease.end or job.duration <= burst.lease.end - tx.now:
         return ""
-    return f"it may run for {format_fsd(job.duration)} now, longer than the lease"
+    why = f"it may run for {format_fsd(job.duration)}, and {_left(burst, tx.now)}"
+    if is_up(burst) and _is_late(job, burst, tx.now):
+        # Else it would get new nodes at once, on which Flux does not start it either.
+        _remember(tx, job, why)
+    return why
+
+
+def _left(burst: Burst, now: float) -> str:
+    """Return what is left of the lease of a burst that has an end, in words."""
+    return f"its lease ends in {format_fsd(round(max(0.0, burst.lease.end - now)))}"
 
 
 def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | None:

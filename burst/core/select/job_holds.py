@@ -249,6 +249,7 @@ def _hold(tx: Transaction, job: JobView) -> bool:
             since=tx.now,
             expected_urgency=_shown_before(hold, job),
             expired=hold.expired if hold else 0.0,
+            stood=hold.stood if hold else "",
             requested=hold is not None and hold.requested,
         )
         return True
