@@ -38,6 +38,7 @@ from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff
 from burst.config.key_docs import key_docs
 from burst.extensions import load_all
+from burst.kits.node_settings import NodeSettings
 from burst.kits.pods import PodSettings
 from burst.model.fsd import format_fsd
 
@@ -58,6 +59,11 @@ set.
 
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"local"', LocalProvider.Settings, "Processes on the lead's host."),
+    (
+        '"command", "flux" or "slurm"',
+        NodeSettings,
+        "What all providers have whose nodes share a directory with this host.",
+    ),
     (
         '"command"',
         CommandProvider.Settings,

@@ -151,7 +151,10 @@ class RanksContract(WithInstance):
         (other,) = (job for job in jobs if job != lost)
         ends = instance.stop_follower if end == "stop" else instance.kill_follower
         ends(follower)
-        assert watch.state(lost, JobState.INACTIVE).result == "failed"
+        ended = watch.state(lost, JobState.INACTIVE)
+        assert ended.result == "failed"
+        # By this a job is known that is to run again.
+        assert ended.lost_node
         view = watch.until(
             lambda view: RANK not in view.online and view.allocated == {RANK + 1},
             "offline and without an allocation",
