@@ -14,6 +14,11 @@ from burst.core.standing import StandingMinimum, minimums_at
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 
+_UNREAD = (
+    "record {} cannot be read, and may be of a burst for it; burst down or burst gc"
+    " --yes deletes that"
+)
+
 
 def keep_minimums(
     records: Records, world: World, settings: Settings, now: float
@@ -26,8 +31,11 @@ def keep_minimums(
     for minimum in minimums_at(settings, now):
         before = results[-1].records
         nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
-        # A provider that has not answered yet is no reason to warn of.
-        if nodes > 0 and view is not None and view.offers is not None:
+        if nodes <= 0 or view is None or view.offers is None:
+            continue  # a provider that has not answered yet is no reason to warn
+        if before.unread_leases:
+            why[minimum.text()] = _UNREAD.format(before.unread_leases[0])
+        else:
             wanted = MoreNodes(demand=_demand_of(minimum, nodes), least=1)
             made = more_nodes(before, world, settings, wanted, now)
             results.append(made.result)

@@ -412,11 +412,8 @@ class ServiceApi:
                     provider,
                     needed=not commands.has_housekeeping(records, burst, world),
                 )
-            return made, {
-                "burst": burst,
-                "again": again,
-                **_tag_row(records, burst),
-            }
+            row = {"burst": burst, **_tag_row(records, burst)}
+            return made, row | ({"again": again} if again else {})
 
         return self.carry_out(command)
 

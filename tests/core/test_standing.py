@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def clock_of_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def kept(*tables: dict[str, object], **changes: object) -> Settings:
+def kept(*tables: Mapping[str, object], **changes: object) -> Settings:
     provider = {"type": "fake", "standing": list(tables), **changes}
     return settings(providers={"p": provider})
 

@@ -134,6 +134,18 @@ def test_a_job_starts_on_nodes_that_stand_and_pays_for_its_work_alone():
     assert [*named_costs(s, "provider")] == ["local"]
 
 
+@pytest.mark.parametrize(("keeps", "left"), [(4, 4), (1, 1)])
+def test_it_shrinks_only_where_the_minimum_needs_its_idle_nodes_no_more(keeps, left):
+    s = sim({"nodes": 4})
+    s.until(online(s, 1))
+    job = s.submit_lent(1)
+    s.until(lambda: job in s.lead.running())
+    change(s, {"nodes": keeps})
+    s.tick(30)
+    assert nodes(s) == [left]
+    assert job in s.lead.running()
+
+
 def test_one_whose_lease_ends_is_replaced():
     s = sim({"nodes": 2}, deadlines={"lease": "100s", "drain": "20s"})
     s.until(online(s, 1))
@@ -232,6 +244,20 @@ def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():
     s.until(online(s, 1))
     s.tick()
     assert s.engine.snapshot.standing == {}
+
+
+def test_a_record_that_cannot_be_read_may_be_of_one():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    name = s.burst.id
+    s.lead.disk.records[f"burst/{name}"] = b"?"
+    s.boot()
+    s.tick(20)
+    assert s.live == []
+    (why,) = s.engine.snapshot.standing.values()
+    assert why.startswith(f"record burst/{name} cannot be read, and may be of a burst")
+    s.take_down(name)
+    s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE])
 
 
 def test_run_burst_keeps_no_other_nodes():
