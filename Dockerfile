@@ -11,7 +11,7 @@ ARG PYTHON=python:3.11-slim-trixie@sha256:9534e5a8e315485d4061ed659af0fd78a284c0
 FROM ${PYTHON} AS build
 # Each of the project's extras but dev, and plot, which `burst replay --picture` needs and
 # a daemon does not.
-ARG EXTRAS=ensemble,flux,gke,kube,report,watch
+ARG EXTRAS=ensemble,flux,gke,kube,report,vm,watch
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY burst ./burst

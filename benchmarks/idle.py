@@ -46,7 +46,7 @@ def measure(seconds: int) -> list[Measure]:
         own = [f"more-{number}" for number in range(MEMBERS)]
         cli.write(
             lead={"slots": ["burst-0-[0-3]", *own]},
-            daemon={"cadence": "10s", "observe": "2s"},
+            daemon={"cadence": "10s"},
         )
         instance.start_follower("lead-1")
         fill(instance)

@@ -83,7 +83,8 @@ def measure(rounds: int, steps: int) -> Sequence[Measure]:
 
 def _shm() -> str:
     settings = tomllib.loads((EXAMPLE / "burst.toml").read_text())
-    return str(settings["providers"]["far"]["shm"])
+    (volume,) = settings["providers"]["far"]["pod"]["spec"]["volumes"]
+    return str(volume["emptyDir"]["sizeLimit"])
 
 
 def _options(steps: int) -> list[str]:

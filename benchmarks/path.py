@@ -125,7 +125,7 @@ def stand(name: str, place: Place) -> Iterator[tuple[Stand, CliHarness, Hand]]:
     with begin() as instance, open_harness(instance) as cli:
         cli.write(
             providers={name: place.table},
-            daemon={"cadence": "10s", "observe": "2s"},
+            daemon={"cadence": "10s"},
             deadlines={"idle": "0s"},
         )
         with cli.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:

@@ -33,6 +33,7 @@ from burst.http.service import HttpService
 from burst.lead import Lead, OrderlyEnd
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
+from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.alive_file import AliveFile
 from burst.runtime.bursts_left import BurstsLeft
 from burst.runtime.connect import connect
@@ -55,6 +56,7 @@ class Daemon:
         read: Callable[[], Settings],
         path: Path | None,
         connector: Connector = connect,
+        address_limit: float = ADDRESS_S,
     ) -> None:
         """Read the settings; each reload calls `read` again.
 
@@ -64,7 +66,7 @@ class Daemon:
         self._read = read
         self._settings = read()
         self._path = path
-        self._connect = connector
+        self._connect, self._address_limit = connector, address_limit
         # Signal handlers use only these flags and the wake-up: none has a lock.
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
@@ -333,11 +335,11 @@ class Daemon:
         """Return True once followers could reach the lead at the address that is set.
 
         No provider is called before. False if told to stop meanwhile. Raises
-        ConfigError past `[deadlines] address`.
+        ConfigError past the time for it.
         """
         if not self._settings.lead.address:
             return True
-        limit = self._settings.deadlines.address
+        limit = self._address_limit
         settings = self._settings
         try:
             return bool(
@@ -347,8 +349,7 @@ class Daemon:
             raise ConfigError(
                 f"followers could not reach the lead within {format_fsd(limit)}:"
                 f" {error}",
-                "`burst doctor` looks again; deadlines.address sets how long the"
-                " daemon waits",
+                "`burst doctor` looks again",
             ) from error
 
     def _reach(self, identity: LeadIdentity, settings: Settings) -> bool:

@@ -156,6 +156,14 @@ class Lead(Protocol):
         """
         ...
 
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return the whole jobspec (RFC 14) of a job as its user submitted it.
+
+        What was changed since is not in it: constraints that confine it, another queue.
+        Raises LeadError if the job is gone, JobspecError if it cannot be read.
+        """
+        ...
+
     def events(self, job: JobId) -> Sequence[Event]:
         """Return the events of a job (RFC 21), also of one that has ended.
 
@@ -426,6 +434,13 @@ class JobSubmitter(Protocol):
         does not know. Raises LeadError.
         """
         ...
+
+
+def submitter_of(lead: Lead) -> JobSubmitter:
+    """Return what submits jobs to the lead. Raises LeadError where nothing does."""
+    if isinstance(lead, JobSubmitter):
+        return lead
+    raise LeadError(f"a lead of kind {lead.identity().kind} takes no jobs from burst")
 
 
 def queues_of(lead: Lead) -> Queues:

@@ -210,6 +210,9 @@ class FakeLead:
         system = {"environment": {"COLOR": "red", "HOME": "/home/u"}}
         return {"version": 1, "tasks": [task], "attributes": {"system": system}}
 
+    def submitted_jobspec(self, job):
+        return self.jobspec(job)
+
     def events(self, job):
         if job not in self.jobs:
             raise LeadError("no such job")
@@ -300,6 +303,8 @@ class FakeLead:
         self.housekeeping.pop(rank, None)
         for job in list(self.jobs.values()):
             if rank in job.ranks:
+                host = self.known.hosts[rank]
+                self.change(job.id, lost_node=f"node failure on {host} (rank {rank})")
                 self.finish(job.id, "failed")
 
     def schedule(self):

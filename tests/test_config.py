@@ -86,8 +86,8 @@ def test_a_file_is_read_with_units(tmp_path):
         ),
         (
             {"daemon": {"observe": "1m"}},
-            "x: daemon.observe: longer than daemon.cadence; observe is how often a"
-            " busy provider is asked, cadence an idle one",
+            "x: daemon.observe: is gone; remove it: a provider with live bursts is"
+            " asked five times as often as cadence says; set cadence",
         ),
         (
             {"deadlines": {"lease": "10m"}},

@@ -24,10 +24,11 @@ from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.exit_status import shell_status
+from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.connect import connect, owner_tag
 
 SERVE_DEADLINE_S = 60.0
-"""From the daemon's start until it serves, in addition to `[deadlines] address`."""
+"""From the daemon's start until it serves, in addition to ADDRESS_S."""
 IDLE_DEADLINE_S = 60.0
 """From canceling the jobs that the script left to their end."""
 CANCEL_GRACE_S = 1.0
@@ -71,7 +72,7 @@ class ScriptRunner:
             self._directory.set_owner(owner_tag(lead.identity(), settings.lead))
             daemon = DaemonSupervisor(self._directory, self._tell)
             try:
-                limit = SERVE_DEADLINE_S + settings.deadlines.address
+                limit = SERVE_DEADLINE_S + ADDRESS_S
                 status = shell_status(-signal.SIGTERM)
                 if self._await_daemon(lead, daemon, limit):
                     daemon.attend()

@@ -84,7 +84,8 @@ _UNKNOWN: dict[str, Any] = {
 
 
 def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
-    why = end.text(found.get("reclaimed") or "")
+    told = end.text(found.get("reclaimed") or "")
+    why = "; ".join(filter(None, (told, found.get("again"))))
     return {**found, "state": "inactive", "result": end.result, "why": why, "next": ""}
 
 

@@ -157,3 +157,14 @@ def _refuse_unknown(
             if not isinstance(value, Mapping):
                 raise KeyProblem(where, path, f"expected a table [{path}]")
             _refuse_unknown(below, value, where, f"{path}.")
+        elif (named := _named_tables(below)) and isinstance(value, Mapping):
+            for name, inner in value.items():
+                if isinstance(inner, Mapping):
+                    _refuse_unknown(named, inner, where, f"{path}.{name}.")
+
+
+def _named_tables(kind: Any) -> type[msgspec.Struct] | None:
+    """Return the type of the tables that a key has by their names, None if of none."""
+    inside = get_args(kind) if get_origin(kind) is Mapping else ()
+    is_table = inside and isinstance(inside[-1], type)
+    return inside[-1] if is_table and issubclass(inside[-1], msgspec.Struct) else None

@@ -264,22 +264,14 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "lead.port": (0, 65535),
     "intake.release_urgency": (0, 31),
     "daemon.cadence": (0.05, 3600),
-    "daemon.observe": (0.05, 3600),
     "daemon.forecast": (0.05, math.inf),
     "plan.worth": (0, 1e6),
     "limits.max_nodes": (0, math.inf),
     "limits.max_bursts": (0, math.inf),
     "limits.max_nodes_per_burst": (0, math.inf),
     "limits.max_nodes_per_user": (0, math.inf),
-    "limits.breaker": (1, math.inf),
     "guests.request_nodes": (0, math.inf),
-    "guests.calls_per_second": (0.1, 1e6),
-    "guests.calls_at_once": (10, 1_000_000),
     "limits.cooldown": (0, LONGEST),
-    "limits.breaker_pause": (0, LONGEST),
-    "limits.refused_retry": (0, LONGEST),
-    "deadlines.reload": (0, 86400),
-    "deadlines.accounting": (0.1, 600),
 }
 """The least and the most that keys may be, durations in seconds."""
 
@@ -310,9 +302,4 @@ def _check_ranges(settings: Settings, where: str) -> None:
         raise ConfigError(
             f"{where}: intake.ready: {settings.intake.ready} is intake.queue, too",
             "jobs wait in one that is stopped, and start in the other",
-        )
-    if settings.daemon.observe > settings.daemon.cadence:
-        raise ConfigError(
-            f"{where}: daemon.observe: longer than daemon.cadence",
-            "observe is how often a busy provider is asked, cadence an idle one",
         )

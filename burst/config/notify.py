@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from burst.config.convert import Seconds, Table
+from burst.config.convert import Table
 from burst.config.http import is_loopback
 from burst.errors import ConfigError
-
-_MOST_TIMEOUT_S = 300.0
 
 
 class NotifySettings(Table, frozen=True):
@@ -19,15 +19,21 @@ class NotifySettings(Table, frozen=True):
     """A program and its arguments, which is given each notice as a line of JSON on its
     standard input. It has told it if it exits with status 0. None by default."""
     webhook: str = ""
-    """URL to which each notice is posted as JSON, with https. None by default."""
-    webhook_file: str = ""
-    """Path of a file with that URL, for services whose URLs are secrets. It has mode
-    0600 or 0400, as `token_file`."""
+    """URL to which each notice is posted as JSON, with https; or the absolute path of a
+    file with that URL, for services whose URLs are secrets. The file has mode 0600 or
+    0400, as `token_file`. None by default."""
     token_file: str = ""
     """Path of a file with a token, sent with each post as `Authorization: Bearer`."""
-    timeout: Seconds = Seconds(10)
-    """How long the program, or the post, may take. It is tried again after that; the
-    daemon's ticks never wait for it."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "timeout": "remove it: a program or a post has 10s, and is tried again then",
+        "webhook_file": "write the path of the file as webhook",
+    }
+
+    @property
+    def webhook_is_file(self) -> bool:
+        """Whether `webhook` is the path of a file with the URL."""
+        return self.webhook.startswith("/")
 
 
 def check_notify(notify: NotifySettings, where: str) -> None:
@@ -37,24 +43,14 @@ def check_notify(notify: NotifySettings, where: str) -> None:
             f"{where}: notify.command: names no program",
             'such as command = ["/usr/local/bin/page", "--team", "hpc"]',
         )
-    if notify.webhook and notify.webhook_file:
-        raise ConfigError(
-            f"{where}: notify.webhook_file: notify.webhook is set, too",
-            "leave out one of the two",
-        )
-    if notify.webhook:
+    if notify.webhook and not notify.webhook_is_file:
         why = why_no_webhook(notify.webhook)
         if why:
             raise ConfigError(f"{where}: notify.webhook: {why}", _RIGHT)
-    if notify.token_file and not (notify.webhook or notify.webhook_file):
+    if notify.token_file and not notify.webhook:
         raise ConfigError(
             f"{where}: notify.token_file: there is no webhook that it is for",
             "set notify.webhook, or leave it out",
-        )
-    if not 0 < notify.timeout <= _MOST_TIMEOUT_S:
-        raise ConfigError(
-            f"{where}: notify.timeout: {notify.timeout} is out of range",
-            "more than 0, at most 5m",
         )
 
 

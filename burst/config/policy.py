@@ -73,6 +73,10 @@ class PolicyRule(Table, frozen=True):
     wait: Seconds | None = None
     """Try the own nodes for at least so long before a burst is made. Default: as long
     as the job's user or `[intake] local_wait` says, where they are free."""
+    requeue: bool = False
+    """Whether these jobs are run again if they lose a node of a burst, twice at most,
+    where their user says nothing of it (`--setattr=burst.requeue=...`). Off: what a job
+    did before it ended is done twice."""
     mark: bool = False
     """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
     users know whether their jobs can run elsewhere."""

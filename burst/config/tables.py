@@ -66,10 +66,8 @@ class DaemonSettings(Table, frozen=True):
 
     cadence: Seconds = Seconds(10)
     """The longest time between two looks at the world. Changes wake the daemon at
-    once; this only bounds what no event tells of, such as deadlines."""
-    observe: Seconds = Seconds(2)
-    """How often to ask a provider that has live bursts. Idle providers are asked at
-    the cadence."""
+    once; this only bounds what no event tells of, such as deadlines. A provider that
+    has live bursts is asked five times as often."""
     on_stop: Literal["leave", "reap"] = "leave"
     """What a clean stop does with running bursts, and the end of a lead that does not
     come back within `[lead] reconnect`. Leaving them is the default since a daemon is
@@ -95,10 +93,22 @@ class DaemonSettings(Table, frozen=True):
     """Path of a file in which what happens to all jobs is recorded for `burst replay`,
     as lines of JSON that only the daemon's user can read; at most 320 MB. None by
     default, since it has what users submitted. Forecasts are on with it."""
-    archive: str = ""
-    """Path of the SQLite file that keeps what each burst has cost, for `burst cost --by
-    job`; default: burst-ledger.sqlite in the lead's state directory, where its store
-    is, too, or beside the lead's socket where it keeps no state."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "archive": "remove it: the file is burst-ledger.sqlite in the lead's state"
+        " directory, or beside the lead's socket; move what you have there",
+        "observe": "remove it: a provider with live bursts is asked five times as often"
+        " as cadence says; set cadence",
+    }
+
+    @property
+    def observe(self) -> float:
+        """How often to ask a provider that has live bursts, in seconds.
+
+        Five times for each look at a world that does not move: a follower that is up
+        earns nothing until it is seen.
+        """
+        return self.cadence / 5
 
 
 class IntakeSettings(Table, frozen=True):
@@ -186,16 +196,33 @@ class LimitSettings(Table, frozen=True):
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
     """How long an offer that had no capacity is not tried again. As long as
-    ParallelCluster waits, since stock comes back in minutes, not seconds."""
-    breaker: int = 3
-    """Unexpected failures in a row after which a provider is left alone for a while."""
-    breaker_pause: Seconds = Seconds(300)
-    """For how long; afterwards one attempt decides."""
-    refused_retry: Seconds = Seconds(1800)
-    """How long at most a provider that refuses its credentials, quota or settings, or a
-    burst that it refuses for what it is, is not tried again: a minute after the first
-    refusal, twice as long each time, as what is refused costs nothing. `burst enable`
-    tries at once."""
+    ParallelCluster waits, since stock comes back in minutes, not seconds. A provider
+    that failed three times in a row is left alone for half as long, and then one
+    attempt decides. What a provider refuses (its credentials, quota or settings, or a
+    kind of burst) is tried again after a minute, then after twice as long each time, at
+    most three times this. `burst enable` tries at once."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "breaker": "remove it: three failures in a row are the limit",
+        "breaker_pause": "remove it: it is half of cooldown; set cooldown",
+        "refused_retry": "remove it: it is three times cooldown; set cooldown",
+    }
+
+    @property
+    def breaker_pause(self) -> float:
+        """For how long a provider is left alone that failed too often, in seconds.
+
+        Less than an offer without stock: what fails by chance is soon well again.
+        """
+        return self.cooldown / 2
+
+    @property
+    def refused_retry(self) -> float:
+        """How long at most what a provider refuses is not tried again, in seconds.
+
+        Longer than an offer without stock, as a person has to mend it.
+        """
+        return 3 * self.cooldown
 
 
 class GuestSettings(Table, frozen=True):
@@ -205,18 +232,16 @@ class GuestSettings(Table, frozen=True):
     """How many nodes the live bursts that one user requested (`burst request -N`) may
     have together, within all limits and budgets. 0: only the instance owner requests
     bursts, since nodes without a job cost money, too."""
-    calls_per_second: float = 20.0
-    """How often one user may call the daemon in the long run. A command that waits
-    (`burst request`) asks five times a second; a call that has the daemon do something
-    counts as five."""
-    calls_at_once: int = 200
-    """How many calls a user who has not called for a while may make at once; others are
-    refused, and are told when to try again. A script calls for each of its jobs."""
     take_subuids: bool = False
     """Whether user ids in the ranges of this host's subuid(5) are users, as where a
     site's accounts have such ids. By default their calls are refused, and no nodes
     are rented for their jobs: one user has thousands of them, and no limit or budget by
     user would hold."""
+
+    retired: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("calls_per_second", "calls_at_once"),
+        "remove it: each user may call 20 times a second, 200 times at once",
+    )
 
 
 class DeadlineSettings(Table, frozen=True):
@@ -225,9 +250,6 @@ class DeadlineSettings(Table, frozen=True):
     lead: Seconds = Seconds(0)
     """From the daemon's start to the lead's. By default the lead has to be there: a
     person wants to hear at once that it is not. In a pod both start together."""
-    address: Seconds = Seconds(120)
-    """From the daemon's start until the lead is reached at `[lead] address`, if that
-    is set. A NodePort opens in a second, a load balancer in a minute."""
     provision: Seconds = Seconds(900)
     """From the first call to all followers started. GKE takes five minutes for a
     cluster, and a stock-out shows after many more."""
@@ -247,20 +269,8 @@ class DeadlineSettings(Table, frozen=True):
     node minutes; the instance's own nodes are left alone. A burst that is taken down
     waits no longer than this for an epilog, either, on which Flux has no limit unless
     `[job-manager.epilog] timeout` is set."""
-    reload: Seconds = Seconds(20)
-    """From reading the settings again to their providers made. A provider is made
-    without waiting for anything far away; the old settings stay if it takes longer. At
-    the start they have a minute at least; then the daemon ends."""
     reap: Seconds = Seconds(600)
     """From the first reap to NotFound. Past this it is reported and repeated."""
-    complete: Seconds = Seconds(600)
-    """How long a job may have a part of the nodes it needs while the rest is refused.
-    Past this its part is given back. As long as `[limits] cooldown`: an offer that had
-    no capacity has been tried again by then."""
-    reservation: Seconds = Seconds(14400)
-    """How long after a job's submission ranks are kept for it while no time limit tells
-    when they are free. Past this they are for everybody: what has them may never end.
-    Long enough for most jobs, and others lose at most half a day."""
     idle: Seconds = Seconds(300)
     """How long a burst that nothing needs stays up. A cluster takes longer than this
     to make, so a second job soon after should find it."""
@@ -272,21 +282,23 @@ class DeadlineSettings(Table, frozen=True):
     run: Seconds = Seconds(86400)
     """How long what runs in an isolated burst may take, if its job has no time limit.
     A day, as nobody looks at a cluster elsewhere; raise it for longer jobs."""
+    complete: Seconds = Seconds(600)
+    """How long a job may have a part of the nodes it needs while the rest is refused.
+    Past this its part is given back. As long as `[limits] cooldown`: an offer that had
+    no capacity has been tried again by then."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would be rented for it in vain. It is tried again later."""
-    accounting: Seconds = Seconds(10)
-    """How long flux-accounting may take to say which banks are whose, if it runs at the
-    lead. Only at the daemon's start do jobs with a bank wait for it. It answers within
-    a second; past this it hangs, and what it said last holds for an hour."""
-    forecast: Seconds = Seconds(60)
-    """For how long jobs whose rule asks what a burst saves wait for a forecast of
-    their start on own nodes, since something changed and none was made. Past this they
-    are decided without, as by worth 0. As long as a job is left to the scheduler
-    (`[intake] local_wait`), and many times what a forecast takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "agent": "write it as agent under [ensemble]: it is a key of that package"
+        "accounting": "remove it: flux-accounting has 10s to answer",
+        "address": "remove it: the daemon waits 2m for the lead's address; set lead"
+        " where the lead itself comes later",
+        "agent": "write it as agent under [ensemble]: it is a key of that package",
+        "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
+        " whose jobs shall not wait for one",
+        "reload": "remove it: providers have 20s to be made, a minute at the start",
+        "reservation": "remove it: ranks are kept for 4h after a job's submission",
     }
 
 

@@ -109,6 +109,12 @@ class TellJobs(msgspec.Struct, frozen=True):
     memo: dict[str, str]
 
 
+class RepeatJob(msgspec.Struct, frozen=True):
+    """Submit a job again that lost a node. What is asked for is on record by then."""
+
+    job: JobId
+
+
 FREEING = (ReapBurst, DrainBurst, UndrainBurst)
 """What may be done although it is not on record. After a crash it is found: by what the
 provider shows no more, and by the reason of a drain."""
@@ -127,4 +133,5 @@ Action = (
     | FailJob
     | EndJob
     | TellJobs
+    | RepeatJob
 )

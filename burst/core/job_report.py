@@ -85,6 +85,7 @@ def explain(
         "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
         "reclaimed": _taken(records, job_id, job),
+        "again": repeat.text() if (repeat := records.repeats.get(job_id)) else "",
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
@@ -95,6 +96,8 @@ def explain(
         row["why"] = "; ".join(filter(None, (row["why"], trouble)))
     if row["reclaimed"]:
         row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
+    if row["again"]:
+        row["why"] = "; ".join(filter(None, (row["why"], row["again"])))
     return row
 
 
@@ -118,6 +121,7 @@ def explain_other(job: ActiveJob, world: World) -> Row:
         "refusals": [],
         "bursts": [],
         "reclaimed": "",
+        "again": "",
     }
 
 

@@ -25,11 +25,13 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 # A provider may ask for a longer pause than that, but for no longer one than this.
 _LONGEST_RETRY_AFTER = 3600.0
+BREAKER = 3
+"""Unexpected failures in a row after which a provider is left alone for a while."""
 MOST_TIMES = 16
 """What keeps failing is set aside for at most this many times as long."""
 # What was refused is asked for again so soon, then after twice as long each time, up to
-# `[limits] refused_retry`: nothing was made, so that another try costs nothing, and who
-# mends rights or a policy looks whether that was it.
+# three times `[limits] cooldown`: nothing was made, so that another try costs nothing,
+# and who mends rights or a policy looks whether that was it.
 _FIRST_REFUSED = 60.0
 
 
@@ -237,7 +239,7 @@ def after_answer(
         health = replace(health, trial=health.trial or tried)
     if outcome in (*WORKS, Outcome.CAPACITY, Outcome.SPEC):
         failed = {key: count for key, count in health.failed.items() if key != name}
-        open_ = any(count >= limits.breaker for count in failed.values())
+        open_ = any(count >= BREAKER for count in failed.values())
         until = health.until if open_ else 0.0
         health = replace(health, failed=failed, until=until)
     if outcome in WORKS:
@@ -248,7 +250,7 @@ def after_answer(
         return health.noting(FailureKind.METHOD, name, row)
     if outcome is Outcome.UNEXPECTED:
         count = health.failed.get(name, 0) + 1
-        until = now + limits.breaker_pause if count >= limits.breaker else health.until
+        until = now + limits.breaker_pause if count >= BREAKER else health.until
         return replace(health, failed={**health.failed, name: count}, until=until)
     return health
 

@@ -28,6 +28,7 @@ from burst.model.burst import (
 from burst.model.event import Event, cut
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
+from burst.model.repeat import Repeat
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -57,6 +58,8 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that were settled last; longer than they are among `bursts`."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
+    repeats: Mapping[JobId, Repeat] = {}
+    """Jobs that lost a node and were to run again: what came of each."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
@@ -102,6 +105,7 @@ class Transaction:
         self.periods = ChangedDict(records.periods)
         self.settled = ChangedDict(records.settled)
         self.times = ChangedDict(records.times)
+        self.repeats = ChangedDict(records.repeats)
         self.unreadable = records.unreadable
         self.awaited: frozenset[BurstId] = frozenset()
         """Idle bursts that the first job that waits will have."""
@@ -122,6 +126,7 @@ class Transaction:
             periods=dict(self.periods) if self.periods.changed else before.periods,
             settled=dict(self.settled) if self.settled.changed else before.settled,
             times=dict(self.times) if self.times.changed else before.times,
+            repeats=dict(self.repeats) if self.repeats.changed else before.repeats,
             unreadable=before.unreadable,
         )
 

@@ -14,6 +14,7 @@ from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
+from burst.core.repeats import record_lost_jobs
 from burst.core.resizing import fail_growth
 from burst.core.started_jobs import assign_started_jobs
 from burst.core.unread_time import postpone
@@ -47,6 +48,7 @@ def sync(
     if world.lead is None:
         return
     assign_started_jobs(tx, world.lead)
+    record_lost_jobs(tx, world, settings)
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
             behaviour_of(burst).record_jobs(tx, burst, world.lead, settings)

@@ -157,7 +157,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 yield from _check_config(instance, identity, settings)
                 found = [*check_scheduler(instance, settings.intake)]
                 yield from _label("scheduler", found)
-                answer = collect_facts.read_accounting(lead, settings)
+                answer = collect_facts.read_accounting(lead)
                 found = check_accounting(answer, settings.intake)
                 yield from _label("accounting", found)
                 yield from _check_users(uri, instance, lead, request.settings.path)

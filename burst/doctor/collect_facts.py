@@ -43,6 +43,7 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
 from burst.provider_type import provider_type
 from burst.runtime import provider_registry
+from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
@@ -113,13 +114,11 @@ def _first(directories: Sequence[str], name: str) -> str:
     return next((str(path) for path in paths if path.exists()), "")
 
 
-def read_accounting(
-    lead: Lead, settings: Settings
-) -> Associations | ReadFailure | None:
+def read_accounting(lead: Lead) -> Associations | ReadFailure | None:
     """Ask flux-accounting; None where it does not run."""
     if not isinstance(lead, Accounting):
         return None
-    return try_call(lambda: lead.associations(settings.deadlines.accounting))
+    return try_call(lambda: lead.associations(ACCOUNTING_S))
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:

@@ -16,6 +16,7 @@ from burst.errors import MALFORMED, JobspecError
 from burst.model.accounting import LIMIT_DEPENDENCIES
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
+from burst.model.repeat import lost_node
 from burst.model.request import (
     BurstPreferences,
     ResourceRequest,
@@ -115,6 +116,7 @@ class JournalJob(msgspec.Struct):
     succeeded: bool = False
     fatal: str = ""
     """Type of the first fatal exception."""
+    lost_node: str = ""
     held_at_submit: bool = False
     memos_dropped: int = 0
     burstable: bool = True
@@ -171,6 +173,7 @@ class JournalJob(msgspec.Struct):
                 prologs=self.prologs,
                 epilogs=self.epilogs,
                 result=self._result(),
+                lost_node=self.lost_node,
                 held_at_submit=self.held_at_submit,
                 memos_dropped=self.memos_dropped,
                 burstable=self.burstable,
@@ -332,7 +335,9 @@ def _finish(job: JournalJob, event: JournalEvent) -> None:
 
 def _exception(job: JournalJob, event: JournalEvent) -> None:
     if event.context["severity"] == _FATAL and job.state is not JobState.INACTIVE:
-        job.fatal = job.fatal or str(event.context["type"])
+        kind, note = str(event.context["type"]), str(event.context.get("note", ""))
+        if not job.fatal:
+            job.fatal, job.lost_node = kind, lost_node(kind, note)
         job.state = JobState.CLEANUP
 
 

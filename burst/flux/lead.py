@@ -84,15 +84,13 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
     return FluxLead(uri, handle, attribute)
 
 
-def _environment(signed: str) -> Any:
-    """Return the environment of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
+def _submitted(signed: str) -> Any:
+    """Return a jobspec that was signed: HEADER.PAYLOAD.SIGNATURE, in base64.
 
-    Flux keeps it in no other place. It has checked the signature itself (RFC 15), but
-    not that the environment is an object. Raises what MALFORMED lists.
+    Flux keeps the environment in no other place. It has checked the signature itself
+    (RFC 15), but not that the environment is an object. Raises what MALFORMED lists.
     """
-    payload = base64.b64decode(signed.split(".")[1])
-    system = msgspec.json.decode(payload)["attributes"]["system"]
-    return system.get("environment")
+    return msgspec.json.decode(base64.b64decode(signed.split(".")[1]))
 
 
 def _do_nothing() -> None:
@@ -323,8 +321,20 @@ class FluxLead:
         try:
             found = self._client.ask("job-info.lookup", request)
             spec: dict[str, Any] = found["jobspec"]
-            environment = _environment(found["J"])
+            system = _submitted(found["J"])["attributes"]["system"]
+            environment = system.get("environment")
             spec["attributes"]["system"]["environment"] = environment
+        except MALFORMED as error:
+            raise unreadable("jobspec", error) from error
+        return spec
+
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """See `burst.lead.Lead`."""
+        found = self._client.ask(
+            "job-info.lookup", {"id": job, "keys": ["J"], "flags": 0}
+        )
+        try:
+            spec: dict[str, Any] = _submitted(found["J"])
         except MALFORMED as error:
             raise unreadable("jobspec", error) from error
         return spec

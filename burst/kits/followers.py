@@ -113,30 +113,34 @@ def write(  # noqa: PLR0913 - those with a name have a usual value
     Raises Refused if no follower could join with them, InsufficientCapacity if the
     disk is full, Transient.
     """
+    texts = contents(
+        place,
+        spec,
+        flux=flux,
+        environment=environment,
+        rundirs=rundirs,
+        signals_reach_all=signals_reach_all,
+    )
     with disk_errors(place, writing=True):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_configuration(place, spec)
-        script = _SCRIPT.format(
-            burst=spec.burst_id,
-            rundirs=shlex.quote(rundirs),
-            on_signal=_KEEP if signals_reach_all else _FORWARD,
-            again=_AGAIN_S,
-            for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
-            environment=shlex.join(_variables(environment or {})),
-            for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
-            inherited=" ".join(INHERITED),
-            # Of whole seconds, and not before the lease ends.
-            end=math.ceil(spec.lease_end),
-            command=_command(spec, place / "broker.toml", flux),
-        )
-        write_atomically(place / "start", script.encode(), private=True)
+        for name, text in texts.items():
+            write_atomically(place / name, text.encode(), private=True)
     return place / "start"
 
 
-def _write_configuration(place: Path, spec: BurstSpec) -> None:
-    """Write the certificate, and the broker.toml that names it.
+def contents(  # noqa: PLR0913 - those with a name have a usual value
+    place: Path,
+    spec: BurstSpec,
+    *,
+    flux: str = "flux",
+    environment: Mapping[str, str] | None = None,
+    rundirs: str = "/tmp",  # noqa: S108  mktemp makes a private one in it
+    signals_reach_all: bool = False,
+) -> dict[str, str]:
+    """Return what `write` writes, by name, the script last.
 
-    Raises Refused if no follower could join with them, OSError.
+    `place` is the directory in which the follower finds it. One of them is secret.
+    Raises Refused if no follower could join with them.
     """
     try:
         path = str(place / "burst.cert")
@@ -144,12 +148,24 @@ def _write_configuration(place: Path, spec: BurstSpec) -> None:
         content = certificate.read(Path(spec.lead.certificate))
     except (ConfigError, CertificateError) as error:
         raise Refused(error.what, error.advice) from error
-    write_atomically(
-        place / "burst.cert",
-        certificate.format_certificate(content).encode(),
-        private=True,
+    script = _SCRIPT.format(
+        burst=spec.burst_id,
+        rundirs=shlex.quote(rundirs),
+        on_signal=_KEEP if signals_reach_all else _FORWARD,
+        again=_AGAIN_S,
+        for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
+        environment=shlex.join(_variables(environment or {})),
+        for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
+        inherited=" ".join(INHERITED),
+        # Of whole seconds, and not before the lease ends.
+        end=math.ceil(spec.lease_end),
+        command=_command(spec, place / "broker.toml", flux),
     )
-    write_atomically(place / "broker.toml", config.encode(), private=True)
+    return {
+        "burst.cert": certificate.format_certificate(content),
+        "broker.toml": config,
+        "start": script,
+    }
 
 
 def remove(place: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A secret in a file that nobody else can read, such as a token."""
+"""Secrets in files that nobody else can read, such as a token."""
 
 from __future__ import annotations
 
@@ -17,19 +17,9 @@ _MAKE_ONE = "`umask 077; openssl rand -hex 32 > FILE` makes one"
 def read_secret(path: str, key: str) -> bytes:
     """Return the secret in a file, one line of it, that nobody else can read.
 
-    The file is the daemon's user's with mode 0600 or 0400; or root's, with at most
-    reading for a group of this process, as Secrets are mounted in pods. `key` names the
-    setting. Raises ConfigError.
+    `key` names the setting. Raises ConfigError, as `read_private`.
     """
-    try:
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno())
-            _check_file(found, f"{key}: {path}")
-            text = file.read(_LONGEST + 2)
-    except OSError as error:
-        raise ConfigError(
-            f"{key}: {path}: cannot be read: {error.strerror}", _MAKE_ONE
-        ) from error
+    text = read_private(path, key, _MAKE_ONE, _LONGEST + 2)
     token = text.strip()
     if not SHORTEST <= len(token) <= _LONGEST or not all(33 <= c <= 126 for c in token):
         raise ConfigError(
@@ -40,13 +30,31 @@ def read_secret(path: str, key: str) -> bytes:
     return token
 
 
-def _check_file(found: os.stat_result, where: str) -> None:
+def read_private(path: str, key: str, advice: str, most: int) -> bytes:
+    """Return what is in a file that nobody else can read, at most so many bytes.
+
+    The file is the daemon's user's with mode 0600 or 0400; or root's, with at most
+    reading for a group of this process, as Secrets are mounted in pods. `key` names the
+    setting. Raises ConfigError, with this advice where there is no such file.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            _check_file(found, f"{key}: {path}", advice)
+            return file.read(most)
+    except OSError as error:
+        raise ConfigError(
+            f"{key}: {path}: cannot be read: {error.strerror}", advice
+        ) from error
+
+
+def _check_file(found: os.stat_result, where: str, advice: str) -> None:
     ours = found.st_uid == os.geteuid()
     mode = stat.S_IMODE(found.st_mode)
     groups = {os.getegid(), *os.getgroups()}
     mounted = found.st_uid == 0 and mode & 0o037 == 0 and found.st_gid in groups
     if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"{where}: is no regular file", _MAKE_ONE)
+        raise ConfigError(f"{where}: is no regular file", advice)
     if not ((ours and mode & 0o077 == 0) or mounted):
         raise ConfigError(
             f"{where}: others may read it, or it is another user's",

@@ -107,8 +107,8 @@ NoNewPrivileges=no
 """
 _FEW_RIGHTS = """\
 # The daemon uses sockets, and writes its ledger in the lead's state directory. If it
-# has to write elsewhere (dir of a provider; [daemon] archive, record, alive; a cloud's
-# token cache), say `systemctl edit burst`, and there [Service] and
+# has to write elsewhere (dir of a provider; [daemon] record, alive; a cloud's token
+# cache), say `systemctl edit burst`, and there [Service] and
 # ReadWritePaths=DIRECTORY.
 UMask=0077
 NoNewPrivileges=yes

@@ -114,6 +114,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     fee: float = 0.0
     """Per hour of the burst, however many nodes it has, when it was made."""
     priced_by: PriceSource = "offer"
+    spot: bool = False
+    """Whether the cloud may take its nodes back, as the offer said."""
     end: float = 0.0
     """From then on its provider may end it by itself, seconds since the epoch; 0 for
     never."""

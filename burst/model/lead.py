@@ -183,6 +183,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """
     result: str = ""
     """Once INACTIVE: completed, failed, canceled or timeout."""
+    lost_node: str = ""
+    """What Flux says of the node by whose loss it ended; empty where it did not."""
     held_at_submit: bool = False
     """Whether it was submitted with urgency 0, which was not changed since."""
     memos_dropped: int = 0

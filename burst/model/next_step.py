@@ -158,6 +158,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.RULE_PROVIDER: _OTHER_OFFER,
     Reason.PRICE_TOO_HIGH: _OTHER_OFFER,
     Reason.RULE_PRICE: _OTHER_OFFER,
+    Reason.SPOT: _OTHER_OFFER,
     Reason.FOR_OTHERS: _OTHER_OFFER,
     Reason.KEEPING_NOT_WORTH: _daemon("compares again as the queue changes"),
     Reason.NOT_BOUGHT: _NEXT_TICK,

@@ -185,7 +185,7 @@ class Reason(enum.Enum):
     # Told in no memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(
         "it waits for flux-accounting to say who may use its bank, until {until!t} at"
-        " the latest ([deadlines] accounting)",
+        " the latest",
         memo=None,
     )
     BANK_REFUSED = _waits(
@@ -355,6 +355,9 @@ class Reason(enum.Enum):
     )
     RULE_PRICE = _never_offered(
         "costs {price} per node-hour {source}; rule {rule} allows {most}"
+    )
+    SPOT = _never_offered(
+        "the cloud may take its nodes back; the job has lost nodes {losses} times"
     )
     # Of a burst that is there.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)

@@ -102,6 +102,12 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     tag: str = ""
     """It is to run on bursts that were requested with this tag, and on no others; empty
     for a job without one."""
+    requeue: bool | None = None
+    """Whether it is run again if it loses a node; None as the site's rule says."""
+    repeats: str = ""
+    """The job (f58) that it is in place of, which lost a node; empty for none."""
+    losses: int = 0
+    """How many runs before it, each in place of the one before, have lost a node."""
 
     def takes(self, provider: str) -> bool:
         """Tell whether bursts of a provider are as the user and the rule want them."""
@@ -238,6 +244,9 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
         mode=found.mode or "",
         wanted=bool(found.wanted),
         tag=found.tag or found.member or "",
+        requeue=found.requeue,
+        repeats=found.repeats or "",
+        losses=found.losses or 0,
     )
 
 
@@ -275,6 +284,9 @@ class _PreferencesTable(msgspec.Struct, rename="kebab"):
     mode: Literal["", "joined", "isolated"] | None = None
     wanted: bool | None = None
     tag: _Name | None = None
+    requeue: bool | None = None
+    repeats: _Name | None = None
+    losses: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None = None
     member: _Name | None = None
     """Of jobs that an earlier version submitted for an ensemble: their tag."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -21,6 +21,7 @@ from burst.core.actions import (
     ProvisionBurst,
     ReapBurst,
     ReleaseJobs,
+    RepeatJob,
     ResizeBurst,
     TellJobs,
     UndrainBurst,
@@ -28,6 +29,7 @@ from burst.core.actions import (
 )
 from burst.core.records import Records
 from burst.errors import (
+    BurstError,
     ConfigError,
     Denied,
     JobspecError,
@@ -37,25 +39,43 @@ from burst.errors import (
     Unreadable,
 )
 from burst.kits.rotation import running_certificate
-from burst.lead import JobFailures, Lead, housekeeper_of, queues_of
+from burst.lead import (
+    JobFailures,
+    Lead,
+    NewJob,
+    housekeeper_of,
+    queues_of,
+    submitter_of,
+)
 from burst.model.burst import Burst, Isolated
-from burst.model.jobid import format_f58
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadIdentity
 from burst.model.listing import listing_script
 from burst.model.program import Program, command_jobspec, far_jobspec, script_jobspec
+from burst.model.repeat import Repeat, repeated_jobspec
 from burst.provider import BurstSpec
 from burst.runtime.provider_tracker import ProviderTracker
+
+_HELD = 0
 
 
 class ActionRunner:
     """Carries out each action once; a later tick deals with those that failed."""
 
     def __init__(
-        self, lead: Lead, identity: LeadIdentity, tracker: ProviderTracker
+        self,
+        lead: Lead,
+        identity: LeadIdentity,
+        tracker: ProviderTracker,
+        tell_repeat: Callable[[JobId, JobId | None, str], None],
     ) -> None:
+        """`tell_repeat` is told of a job that was to be submitted again: the second
+        job, or else why there is none.
+        """
         self._lead = lead
         self._identity = identity
         self._tracker = tracker
+        self._tell_repeat = tell_repeat
 
     def perform(self, actions: Sequence[Action], records: Records) -> list[Action]:
         """Carry the actions out, in order; return those that the lead did not answer.
@@ -74,7 +94,7 @@ class ActionRunner:
                 if isinstance(action, ProvisionBurst | ReapBurst | ResizeBurst):
                     self._ask_provider(action, records.bursts[action.burst])
                 else:
-                    self._ask_lead(action)
+                    self._ask_lead(action, records)
             except LeadGone:
                 raise
             except Unreadable as error:
@@ -123,7 +143,7 @@ class ActionRunner:
             case _:
                 return Program(kind="service")
 
-    def _ask_lead(self, action: Action) -> None:
+    def _ask_lead(self, action: Action, records: Records) -> None:
         match action:
             case HoldJobs(jobs):
                 self._report("hold", self._lead.hold(jobs))
@@ -141,8 +161,32 @@ class ActionRunner:
             case TellJobs(jobs, memo):
                 memos = dict.fromkeys(jobs, memo)
                 self._report("write the memo of", self._lead.write_memos(memos))
+            case RepeatJob(job):
+                self._repeat(job, records.repeats[job])
             case DrainBurst() | UndrainBurst() | UndrainRanks() | EndHousekeeping():
                 self._change_ranks(action)
+
+    def _repeat(self, job: JobId, repeat: Repeat) -> None:
+        """Submit a job again, held, and tell what the lead answers.
+
+        Raises LeadGone and Unreadable: then it may have been submitted.
+        """
+        again, refused = None, ""
+        try:
+            submitter = submitter_of(self._lead)
+            spec = repeated_jobspec(self._lead.submitted_jobspec(job), job, repeat)
+            (answer,) = submitter.submit_jobs([NewJob(spec, _HELD)])
+            if isinstance(answer, BurstError):
+                raise answer
+            again = answer
+        except (LeadGone, Unreadable):
+            raise
+        except BurstError as error:
+            refused = str(error)
+        told = msgspec.structs.replace(repeat, again=again, refused=refused)
+        level = logging.WARNING if refused else logging.INFO
+        log.say("job %s lost a node; %s", format_f58(job), told.text(), level=level)
+        self._tell_repeat(job, again, refused)
 
     def _change_ranks(
         self, action: DrainBurst | UndrainBurst | UndrainRanks | EndHousekeeping

@@ -20,6 +20,9 @@ from burst.errors import BurstError
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import with_settings
 
+ADDRESS_S = 120.0
+"""From the daemon's start until the lead is reached at `[lead] address`, if that is
+set. A NodePort opens in a second, a load balancer in a minute."""
 # Followers that are made meanwhile cannot join, and are paid for.
 _EVERY_S = 5.0
 

@@ -23,6 +23,10 @@ from burst.model.fsd import format_fsd
 ASK_EVERY_S = 15.0
 """Who got a bank just now waits so long for bursts, and so does who was over a
 limit. An answer of ten thousand associations takes the job manager some 30 ms."""
+ACCOUNTING_S = 10.0
+"""How long flux-accounting may take to say which banks are whose. Only at the daemon's
+start do jobs with a bank wait for it. It answers within a second; past this it hangs,
+and what it said last holds for LIFETIME_S."""
 LIFETIME_S = 3600.0
 """An answer holds for so long. Who may use which bank changes rarely, and a database
 that is away for an upgrade is to open no budget to whoever names its bank."""
@@ -38,10 +42,11 @@ class BankReader:
         wake: Callable[[], None],
         clock: Callable[[], float],
         pause: float = ASK_EVERY_S,
+        timeout: float = ACCOUNTING_S,
     ) -> None:
+        """It asks each `pause` seconds, and waits `timeout` seconds for the answer."""
         self._lead, self._wake, self._clock = lead, wake, clock
-        self._pause = pause
-        self._timeout = 0.0
+        self._pause, self._timeout = pause, timeout
         self._answered_at = 0.0
         self._closing = threading.Event()
         self._banks = self._late = NOT_VERIFIED
@@ -49,13 +54,12 @@ class BankReader:
         self._said = ""
         self._thread: threading.Thread | None = None
 
-    def start(self, timeout: float) -> None:
-        """Begin, or go on with another deadline (`[deadlines] accounting`)."""
-        self._timeout = timeout
+    def start(self) -> None:
+        """Begin, if it has not begun."""
         if self._thread is None:
-            limit = format_fsd(timeout)
+            limit = format_fsd(self._timeout)
             self._late = Banks(unverified=f"flux-accounting did not answer in {limit}")
-            self._banks = Banks(awaited_until=self._clock() + timeout)
+            self._banks = Banks(awaited_until=self._clock() + self._timeout)
             self._thread = threading.Thread(
                 target=self._run, name="bank-reader", daemon=True
             )

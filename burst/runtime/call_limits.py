@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which calls of guests the service takes: so many of each user, by `[guests]`."""
+"""Which calls of guests the service takes: so many of each user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from burst.config import GuestSettings
 from burst.errors import CallsTooOften
 from burst.model.call_rate import CallRate, SavedCalls, take_calls
 from burst.request_threads import COMMANDS, FAST_METHODS
 
+CALL_RATE = CallRate(20.0, 200)
+"""How often one user may call the daemon, a second in the long run and at once. A
+command that waits (`burst request`) asks five times a second; a script calls for each
+of its jobs."""
 KNOWN_USERS = 4096
 """So many users who called last are remembered. One who is forgotten may call as often
 as one who is new, which is no more than others may."""
@@ -32,10 +35,10 @@ class CallLimits:
 
     def __init__(
         self,
-        settings: Callable[[], GuestSettings],
+        rate: CallRate = CALL_RATE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._settings = settings
+        self._rate = rate
         self._clock = clock
         self._lock = threading.Lock()
         self._saved: OrderedDict[int, SavedCalls] = OrderedDict()
@@ -44,18 +47,17 @@ class CallLimits:
         """Count a call. Raises CallsTooOften for a guest's that is not taken."""
         if owner:
             return
-        settings = self._settings()
-        rate = CallRate(settings.calls_per_second, settings.calls_at_once)
+        rate, cost = self._rate, _COSTS.get(method, 1.0)
         with self._lock:
             saved = self._saved.pop(userid, None)
-            left, wait = take_calls(saved, rate, _COSTS.get(method, 1.0), self._clock())
+            left, wait = take_calls(saved, rate, cost, self._clock())
             self._saved[userid] = left
             if len(self._saved) > KNOWN_USERS:
                 self._saved.popitem(last=False)
         if wait:
             seconds = max(1, math.ceil(wait))
             raise CallsTooOften(
-                f"you call the daemon too often: {settings.calls_per_second:g} calls a"
+                f"you call the daemon too often: {rate.per_second:g} calls a"
                 " second in the long run",
                 f"try again in {seconds} s",
             )

@@ -27,8 +27,15 @@ from burst.core.isolated.actions import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized
-from burst.core.records import Records
-from burst.core.tick import TickResult, free_unused, record_answers, run_tick
+from burst.core.records import Records, Transaction
+from burst.core.repeats import note_answer
+from burst.core.tick import (
+    TickResult,
+    free_unused,
+    record_answers,
+    result_of,
+    run_tick,
+)
 from burst.core.world import StoreTrouble, World
 from burst.errors import (
     BurstError,
@@ -111,7 +118,7 @@ class Engine:
         self._store_trouble: StoreTrouble | None = None
         log_new_budgets(self._records, config, now)
         self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
-        self._action_runner = ActionRunner(lead, config.identity, self._tracker)
+        self._action_runner = self._new_action_runner()
         self._commands: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._commands = queue.SimpleQueue()
         self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)
@@ -325,7 +332,7 @@ class Engine:
         self._config = config
         log_new_budgets(self._records, config, self._snapshot.now, known)
         self._tracker.replace(config.providers, settings.daemon)
-        self._action_runner = ActionRunner(self._lead, config.identity, self._tracker)
+        self._action_runner = self._new_action_runner()
         self._lead_upkeep.change(settings, config.identity)
         self._start_teller.change(settings)
         self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
@@ -339,6 +346,22 @@ class Engine:
             resizable=config.resizable,
         )
         self._snapshot = replace(self._snapshot, world=world, settings=settings)
+
+    def _new_action_runner(self) -> ActionRunner:
+        lead, identity = self._lead, self._config.identity
+        return ActionRunner(lead, identity, self._tracker, self._keep_repeat)
+
+    def _keep_repeat(self, job: JobId, again: JobId | None, refused: str) -> None:
+        """Have the next tick record what came of submitting a job again."""
+
+        def keep(
+            records: Records, _: World, __: Settings, now: float
+        ) -> tuple[TickResult, None]:
+            tx = Transaction(records, now)
+            note_answer(tx, job, again, refused)
+            return result_of(tx), None
+
+        self.post(keep)
 
     def stop_provisioning(self) -> None:
         """Make no new bursts from the next tick on: the daemon deletes all."""

@@ -100,6 +100,11 @@ def make_config(
     )
 
 
+RELOAD_S = 20.0
+"""How long providers may take to be made of settings that are read again. A provider is
+made without waiting for anything far away; the old settings stay if it takes longer."""
+
+
 class ConfigMaker:
     """Makes an EngineConfig on a thread of its own, within `limit` seconds."""
 
@@ -131,7 +136,7 @@ class ConfigMaker:
         except LateError:
             raise ConfigError(
                 f"the providers were not made within {format_fsd(self._limit)}",
-                "burst doctor looks at each; deadlines.reload sets the time they have",
+                "burst doctor looks at each",
             ) from None
 
     def _run(self) -> None:

@@ -19,7 +19,6 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.worth.ledger import SettledBurst
 from burst.decode import from_json
 from burst.errors import MALFORMED, StoreError
@@ -40,7 +39,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS settled_made ON settled (made)"
 _ADD = "INSERT OR REPLACE INTO settled (burst, made, row) VALUES (?, ?, ?)"
 _COUNT = "SELECT count(*) FROM settled WHERE made >= ?"
 _READ = "SELECT row FROM settled WHERE made >= ? ORDER BY made DESC LIMIT ?"
-_ADVICE = "or name another file in [daemon] archive"
+_ADVICE = "or move the file away: a new one is made"
 
 
 class ArchivedRows(NamedTuple):
@@ -52,13 +51,11 @@ class ArchivedRows(NamedTuple):
     """Earlier ones beyond MOST_ROWS, and those that cannot be read."""
 
 
-def archive_path(lead: LeadIdentity, settings: Settings) -> Path:
-    """Return where the archive is: in the lead's state, if no setting names a file.
+def archive_path(lead: LeadIdentity) -> Path:
+    """Return where the archive is: in the lead's state directory, beside its store.
 
     A lead without a statedir keeps its records as long as it runs, and so this file.
     """
-    if settings.daemon.archive:
-        return Path(settings.daemon.archive)
     beside = Path(urlsplit(lead.uri).path).parent
     return Path(lead.statedir or beside) / NAME
 

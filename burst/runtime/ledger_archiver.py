@@ -27,10 +27,9 @@ class LedgerArchiver:
     """One thread. All methods are for the engine's."""
 
     def __init__(self, archive: LedgerArchive, retry: float = RETRY_S) -> None:
-        self._retry = retry
+        self._archive, self._retry = archive, retry
         self._news = threading.Condition()
         # All below are read and written with `_news` held.
-        self._archive = archive
         self._settled: Mapping[BurstId, SettledBurst] = {}
         self._archived: Mapping[BurstId, float] = {}
         self._closing = False
@@ -39,15 +38,7 @@ class LedgerArchiver:
     @property
     def archive(self) -> LedgerArchive:
         """The file."""
-        with self._news:
-            return self._archive
-
-    def change(self, archive: LedgerArchive) -> None:
-        """Go on with another file; what is on record is written there, too."""
-        with self._news:
-            if archive.path != self._archive.path:
-                self._archive, self._archived = archive, {}
-                self._news.notify_all()
+        return self._archive
 
     @property
     def archived(self) -> Mapping[BurstId, float]:
@@ -80,9 +71,9 @@ class LedgerArchiver:
         said = ""
         while self._wait():
             with self._news:
-                archive, settled, known = self._archive, self._settled, self._archived
+                settled, known = self._settled, self._archived
             try:
-                archive.add(
+                self._archive.add(
                     row for name, row in settled.items() if known.get(name) != row.made
                 )
             except StoreError as error:
@@ -96,8 +87,6 @@ class LedgerArchiver:
                 said = ""
                 log.say("bursts that were settled are archived again")
             with self._news:
-                if archive is not self._archive:
-                    continue
                 self._archived = {name: row.made for name, row in settled.items()}
 
     def _wait(self) -> bool:

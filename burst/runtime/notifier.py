@@ -29,6 +29,8 @@ from burst.runtime.notice_sender import (
 )
 from burst.runtime.snapshot import Snapshot
 
+TIMEOUT_S = 10.0
+"""How long the program, or the post, may take. The daemon's ticks never wait for it."""
 _AGAIN_AFTER_S = 600.0
 """A notice that could not be told is tried again after so long, if it lasts."""
 _MOST = 20
@@ -219,16 +221,16 @@ def read_sinks(settings: NotifySettings) -> dict[str, NoticeSink]:
     """Return whom the settings name, by the key that does. Raises ConfigError."""
     sinks: dict[str, NoticeSink] = {}
     if settings.command:
-        sinks["command"] = CommandSink(settings.command, settings.timeout)
+        sinks["command"] = CommandSink(settings.command, TIMEOUT_S)
     url = settings.webhook
-    if settings.webhook_file:
-        key = "notify.webhook_file"
-        url = read_secret(settings.webhook_file, key).decode()
+    if settings.webhook_is_file:
+        key = "notify.webhook"
+        url = read_secret(settings.webhook, key).decode()
         if why := why_no_webhook(url):
-            raise ConfigError(f"{key}: {settings.webhook_file}: what it has {why}")
+            raise ConfigError(f"{key}: {settings.webhook}: what it has {why}")
     if url:
         token = ""
         if settings.token_file:
             token = read_secret(settings.token_file, "notify.token_file").decode()
-        sinks["webhook"] = WebhookSink(url, token, settings.timeout)
+        sinks["webhook"] = WebhookSink(url, token, TIMEOUT_S)
     return sinks

@@ -101,7 +101,7 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
         world=world,
         settings=settings,
         decisions={},
-        archive=LedgerArchive(archive_path(identity, settings)),
+        archive=LedgerArchive(archive_path(identity)),
     )
 
 

@@ -11,7 +11,7 @@ from burst.core.provider_health import FailureKind, Health, Outcome, Verb, pause
 from burst.runtime.executor import CallResult
 
 # While a burst is made or deleted its provider is called after this many seconds, then
-# after twice as long each time, up to `[daemon] observe`.
+# after twice as long each time, up to a fifth of `[daemon] cadence`.
 SHORTEST_PAUSE = 0.1
 
 

@@ -27,6 +27,7 @@ from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
 from burst.model.record import FIRST_VERSION, decode_job, decode_record
+from burst.model.repeat import Repeat
 
 SINGLE: Mapping[str, str] = {
     "hold": "holds",
@@ -36,12 +37,14 @@ SINGLE: Mapping[str, str] = {
     "ledger": "periods",
     "settled": "settled",
     "times": "times",
+    "repeat": "repeats",
 }
 """Kinds of records that are one value each, and where Records has them."""
 _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ledger": Period,
     "settled": SettledBurst,
     "times": ProviderTimes,
+    "repeat": Repeat,
 }
 """Those of them that are JSON, and the same whenever they are read."""
 
@@ -76,7 +79,7 @@ def name_of(kind: str, name: str) -> JobId | str:
 
     Raises ValueError for what is no job's id.
     """
-    return JobId(int(name)) if kind == "hold" else name
+    return JobId(int(name)) if kind in ("hold", "repeat") else name
 
 
 def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> object:

@@ -12,6 +12,7 @@
 | `ledger/PERIOD` | what was settled of the bursts of a day (2026-11-22) or month |
 | `settled/BURST` | what one of the last bursts has cost |
 | `times/PROVIDER` | how long its bursts took to come and to go |
+| `repeat/JOB` | what came of running a job again that lost a node |
 | `notice/told` | which notices were told, and to whom |
 | `meta/clock` | by which clock their times were written |
 

@@ -40,6 +40,7 @@ from burst.model.jobid import format_f58
 from burst.runtime import service_answers
 from burst.runtime.call_limits import CallLimits
 from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.engine_config import RELOAD_S
 from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, for_guests, guest_view
 from burst.runtime.service_requests import (
@@ -79,7 +80,7 @@ class ServiceApi:
         self._wake = wake
         self._reload = reload
         self._served_by = served_by
-        self._limits = CallLimits(lambda: engine().snapshot.settings.guests)
+        self._limits = CallLimits()
         self._methods: dict[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
             "intake": self._intake,
@@ -489,7 +490,7 @@ class ServiceApi:
 
     def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
         # Providers may take that long to be made; past it the reload is refused.
-        limit = self._deadline + self._engine().snapshot.settings.deadlines.reload
+        limit = self._deadline + RELOAD_S
         return self._wait(self._reload(), limit)
 
     def carry_out(self, command: EngineCommand) -> Row:

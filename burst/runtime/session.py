@@ -40,7 +40,12 @@ from burst.runtime.daemon_package import (
     RunningPackage,
 )
 from burst.runtime.engine import Engine
-from burst.runtime.engine_config import ConfigMaker, EngineConfig, make_config
+from burst.runtime.engine_config import (
+    RELOAD_S,
+    ConfigMaker,
+    EngineConfig,
+    make_config,
+)
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.job_recorder import JobRecorder
@@ -84,6 +89,8 @@ class DaemonProcess(NamedTuple):
     """What counts for all sessions of the process; None for a new one."""
     notifier: Notifier | None = None
     """What tells notices for all sessions of the process."""
+    reload_limit: float = RELOAD_S
+    """How long providers may take to be made of settings that are read again, in s."""
 
 
 class Session:
@@ -107,18 +114,19 @@ class Session:
         self._wakeup = wakeup
         self._access_read_at = self.clock()
         seen = lead.identity()
-        limit = max(_FIRST_LIMIT, settings.deadlines.reload)
+        limit = max(_FIRST_LIMIT, process.reload_limit)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
         self._config = making.result()
         self._workers = ProviderWorkers(self.clock, self.wake)
         self._tally = process.tally or Tally()
+        self._reload_limit = process.reload_limit
         self._recorder: JobRecorder | None = None
         self._forecaster = (
             Forecaster(lead, self.wake, self.clock, self._tally.forecast_error)
             if isinstance(lead, WholeQueue)
             else None
         )
-        self._archiver = LedgerArchiver(LedgerArchive(archive_path(seen, settings)))
+        self._archiver = LedgerArchiver(LedgerArchive(archive_path(seen)))
         self._banks = (
             BankReader(lead, self.wake, self.clock)
             if isinstance(lead, Accounting)
@@ -218,7 +226,7 @@ class Session:
         )
 
     def make_config(self, settings: Settings) -> ConfigMaker:
-        """Begin to make what other settings need, within `[deadlines] reload`.
+        """Begin to make what other settings need, in RELOAD_S.
 
         Raises ConfigError where the settings do not fit the live bursts.
         """
@@ -226,7 +234,7 @@ class Session:
         seen, old = self.lead.identity(), self._config
         return ConfigMaker(
             lambda: make_config(self.load, seen, settings, old),
-            settings.deadlines.reload,
+            self._reload_limit,
             self.wake,
         )
 
@@ -248,8 +256,6 @@ class Session:
         old, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()
-        path = archive_path(self.lead.identity(), config.settings)
-        self._archiver.change(LedgerArchive(path))
         if _queue_needs(old.settings) != _queue_needs(config.settings):
             self._follow_queue()
         self.wake()
@@ -316,7 +322,7 @@ class Session:
 
     def _read_banks(self) -> None:
         if self._banks is not None:
-            self._banks.start(self.settings.deadlines.accounting)
+            self._banks.start()
 
     def _follow_queue(self) -> None:
         """Follow all jobs, and forecast their start, if the settings need that."""

@@ -32,11 +32,13 @@ from burst_kind import KindProvider
 from burst_kube import KubeProvider
 from burst_local import LocalProvider
 from burst_slurm import SlurmProvider
+from burst_vm import VmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff
 from burst.config.key_docs import key_docs
 from burst.extensions import load_all
+from burst.kits.node_settings import NodeSettings
 from burst.kits.pods import PodSettings
 from burst.model.fsd import format_fsd
 
@@ -58,6 +60,11 @@ set.
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"local"', LocalProvider.Settings, "Processes on the lead's host."),
     (
+        '"command", "flux" or "slurm"',
+        NodeSettings,
+        "What all providers have whose nodes share a directory with this host.",
+    ),
+    (
         '"command"',
         CommandProvider.Settings,
         "Nodes that a site's own program begins and ends ([command.md](command.md)).",
@@ -77,6 +84,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"kind"', KindProvider.Settings, "A kind cluster."),
     ('"gke"', GkeProvider.Settings, "Google Kubernetes Engine."),
     ('"slurm"', SlurmProvider.Settings, "Slurm jobs ([slurm.md](slurm.md))."),
+    ('"vm"', VmProvider.Settings, "Virtual machines of a cloud ([vm.md](vm.md))."),
 )
 _PLAIN = {
     str: "text",

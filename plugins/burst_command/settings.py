@@ -9,36 +9,24 @@ from typing import Annotated, Any
 
 import msgspec
 
-from burst.config import Price, Seconds
+from burst.config import Seconds
+from burst.kits.node_settings import NodeSettings
 from burst.model.shape import Shape
 from burst.provider import Offer
 
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 OFFER = "nodes"
 
 
-class CommandSettings(msgspec.Struct, frozen=True, kw_only=True):
+class CommandSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "command"`."""
 
     program: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     """The program and its first words. `begin`, `list` or `end` follows, and what is
     asked is on its standard input as JSON ([command.md](command.md))."""
-    dir: str
-    """A directory that the daemon's host and all nodes see under this path, and that
-    only this user may write. The program finds what starts a follower there. Change it
-    only while no burst lives."""
-    cores: _AtLeast1
-    """Of each node."""
-    max_nodes: _AtLeast1
-    """Of one burst."""
-    gpus: _AtLeast0 = 0
-    """Of each node."""
     total: _AtLeast0 = 0
     """Nodes of all bursts together; 0 if the program is to say when there are no
     more."""
-    price: Price = 0.0
-    """Per node and hour."""
     join_time: Seconds = Seconds(60)
     """From `begin` to the first job, as far as is known."""
     lifetime: Seconds = Seconds(math.inf)
@@ -47,16 +35,9 @@ class CommandSettings(msgspec.Struct, frozen=True, kw_only=True):
     limit: Seconds = Seconds(60)
     """How long the program may take each time. It is killed then, with all that it has
     started in its process group."""
-    flux: str = "flux"
-    """The program on the nodes, of the lead's version."""
     arguments: Mapping[str, Any] = {}
     """A table that the program is given each time as it is: a queue, an account, names
     of machines."""
-
-    def __post_init__(self) -> None:
-        """Check what the types cannot express. Raises ValueError."""
-        if not self.dir.startswith("/"):
-            raise ValueError(f"dir: {self.dir!r} is no absolute path")
 
     def offer(self) -> Offer:
         """Return the one offer, `nodes`."""

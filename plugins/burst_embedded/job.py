@@ -60,6 +60,8 @@ class Job(msgspec.Struct, kw_only=True):
     """The highest wait status of its tasks."""
     fatal: str = ""
     """Type of the first exception of severity 0."""
+    lost_node: str = ""
+    """What that exception says, if it is of a lost node."""
     output_size: int = 0
     """Bytes of its output that are kept."""
 
@@ -146,6 +148,7 @@ class Job(msgspec.Struct, kw_only=True):
             t_start=self.t_start,
             t_finish=self.t_finish,
             result=self.result,
+            lost_node=self.lost_node,
             held_at_submit=self.urgency == 0 and not changed,
             burstable=is_burstable(self.jobspec, attribute),
             confined_to=self.confined_to,

@@ -20,6 +20,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.ranks import format_idset
+from burst.model.repeat import lost_node
 from burst.model.request import (
     parse_confinement,
     parse_duration,
@@ -131,7 +132,8 @@ class JobQueue:
         """Post an exception of severity 0, which ends the job. Raises LeadError."""
         job = self._active(job_id)
         self._post(job, now, "exception", type=kind, severity=0, note=note)
-        job.fatal = job.fatal or kind
+        if not job.fatal:
+            job.fatal, job.lost_node = kind, lost_node(kind, note)
         if not job.running:
             self._step_out(job)
             self._clean(job, now)

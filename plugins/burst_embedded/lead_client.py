@@ -26,6 +26,7 @@ from burst.lead import (
 )
 from burst.log import failure
 from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture, picture_of
+from burst.model.confinement import split_confinement
 from burst.model.event import Event
 from burst.model.job_record import RecordEvent
 from burst.model.jobid import JobId
@@ -152,6 +153,14 @@ class EmbeddedLead:
         """Return a job's jobspec."""
         found: Job = self._call(Job, "find", job)
         return found.jobspec
+
+    def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return a job's jobspec, without what confines it."""
+        spec = self.jobspec(job)
+        system = spec["attributes"]["system"]
+        own, _ = split_confinement(system.get("constraints"))
+        system = {**system, "constraints": own}
+        return {**spec, "attributes": {**spec["attributes"], "system": system}}
 
     def events(self, job: JobId) -> Sequence[Event]:
         """Return all that happened to a job."""

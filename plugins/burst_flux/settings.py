@@ -4,37 +4,23 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
-import msgspec
+from burst.config import Seconds
+from burst.kits.node_settings import NodeSettings
 
-from burst.config import Price, Seconds
-
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
-_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _LEAST_TIME_S = 120.0
 
 
-class FluxSettings(msgspec.Struct, frozen=True, kw_only=True):
+class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "flux"`."""
 
     uri: str
     """Of the other instance: `local://PATH`, `ssh://HOST/PATH`, or what flux-uri(1)
     resolves, such as a job id or `slurm:1234`, seen from FLUX_URI of the daemon. Change
     it only while no burst lives."""
-    dir: str
-    """Where bursts have their files: a directory that this host and the nodes share
-    at the same path, which only this user may write. Change it only while no burst
-    lives."""
-    cores: _AtLeast1
-    """Of each node, as the lead's R declares them."""
-    max_nodes: _AtLeast1
-    """Of one burst."""
     time: Seconds
     """The longest time limit of a job, from 2m. A burst lives a minute less, in which
     its followers leave; its job's limit is what its lease lasts, and that minute."""
-    gpus: _AtLeast0 = 0
-    """Of each node."""
     queue: str = ""
     """Of the other instance; its default if empty."""
     bank: str = ""
@@ -45,19 +31,13 @@ class FluxSettings(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     """More options of flux-submit(1), such as `["--requires=bigmem",
     "--setattr=project=a"]`."""
-    flux: str = "flux"
-    """The program, on this host and on the nodes, by path or by a name on this daemon's
-    PATH. Its version must be the lead's."""
-    price: Price = 0.0
-    """Per node and hour."""
-    join_time: Seconds = Seconds(0)
-    """From submission until followers join, as far as is known; 0 if not."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
+        super().__post_init__()
         if not self.uri:
             raise ValueError("uri: is empty")
-        if not self.dir.startswith("/") or "{{" in self.dir:
+        if "{{" in self.dir:
             raise ValueError(f"dir: {self.dir!r} is no absolute path without {{{{")
         if not _LEAST_TIME_S <= self.time < math.inf:
             raise ValueError(f"time: {self.time} is not from 2m, with an end")

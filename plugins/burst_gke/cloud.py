@@ -16,6 +16,8 @@ from google.auth.transport.requests import Request
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.types import (
     Cluster,
+    CreateClusterRequest,
+    CreateNodePoolRequest,
     NodePool,
     Operation,
     StatusCondition,
@@ -49,7 +51,7 @@ _POOL_PHASES: dict[Any, Phase] = {
     NodePool.Status.ERROR: Phase.FAILED,
     NodePool.Status.RUNNING_WITH_ERROR: Phase.FAILED,
 }
-
+_MESSAGES = {"cluster": CreateClusterRequest, "node_pool": CreateNodePoolRequest}
 
 # What keeps nothing from being made.
 _NOTICES = (
@@ -104,6 +106,12 @@ class Cloud:
         """Begin to make a cluster or node pool. Raises ResourceExists."""
         what = "cluster" if "cluster" in request else "node_pool"
         doing = f"to make {what.replace('_', ' ')} {request[what]['name']}"
+        try:
+            _MESSAGES[what](request)
+        except (TypeError, ValueError) as error:
+            raise Refused(
+                f"{doing}: {error}", "correct request in the provider's table"
+            ) from error
         self._ask(doing, f"create_{what}", request)
 
     def delete_cluster(self, name: str) -> None:

@@ -322,7 +322,7 @@ _GKE = "container.googleapis.com"
 _ELSEWHERE = "try another zone or machine type, or later"
 _PAY = "link the project to an open billing account: gcloud billing projects link"
 _NO_ADDRESSES = (
-    "have old clusters and node pools deleted, or name a subnetwork or pods_range with"
+    "have old clusters and node pools deleted, or name in request a network range with"
     " more free addresses: a node takes a /24 of the pods' range, by default"
 )
 LOG_IN = (
@@ -331,7 +331,7 @@ LOG_IN = (
 )
 # What else helps than more quota, by what is in its name.
 _LESS = (
-    (re.compile(r"_TOTAL_GB"), "set disk_gb to less"),
+    (re.compile(r"_TOTAL_GB"), "set disk_size_gb in request to less"),
     (re.compile(r"ADDRESSES"), "set private_nodes"),
     (re.compile(r"VM_FAMILY|_CPUS(?=_PER_|\Z)"), "use another family of machines"),
 )

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from burst.kits.pods import Toleration
+from burst.kits.pods import with_pod_spec
 from burst.provider import BurstSpec
 from burst_gke.network import add_network, pool_network
+from burst_gke.request_overlay import merge
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
 
 Request = dict[str, Any]
@@ -49,6 +50,7 @@ def cluster_request(
     if settings.zone:
         cluster["locations"] = [settings.zone]
     add_network(settings, cluster)
+    cluster = merge(cluster, settings.request.cluster)
     return {"parent": settings.parent, "cluster": cluster}
 
 
@@ -60,7 +62,7 @@ def node_pool_request(
     taint = {"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}
     pool["config"]["taints"] = [taint]
     if network := pool_network(settings):
-        pool["network_config"] = network
+        pool["network_config"] = {**network, **pool.get("network_config", {})}
     parent = f"{settings.parent}/clusters/{settings.cluster}"
     return {"parent": parent, "node_pool": pool}
 
@@ -88,7 +90,8 @@ def _pool(
     life = life_of(settings, spec, now)
     if life:
         pool["config"]["max_run_duration"] = timedelta(seconds=life)
-    return pool
+    found: Request = merge(pool, settings.request.node_pool)
+    return found
 
 
 def autoscaling(nodes: int) -> Request:
@@ -113,12 +116,9 @@ def _node(
         "oauth_scopes": list(_SCOPES),
         "resource_labels": {**settings.labels, **labels},
         "labels": dict(labels),
-        "tags": list(settings.tags),
     }
     if settings.node_service_account:
         node["service_account"] = settings.node_service_account
-    if settings.disk_gb:
-        node["disk_size_gb"] = settings.disk_gb
     if machine.reservation:
         node["reservation_affinity"] = _reservation(machine.reservation)
     if machine.gpus:
@@ -165,12 +165,13 @@ def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
     if not settings.cluster:
         return settings
     placed = on_pool(settings, settings.pool or settings.name_of(spec.burst_id))
-    taints = () if settings.pool else (Toleration(key=TAINT, value=spec.burst_id),)
-    tolerations = (*settings.tolerations, *taints)
-    return msgspec.structs.replace(placed, tolerations=tolerations)
+    if settings.pool:
+        return placed
+    ours = {"key": TAINT, "operator": "Equal", "value": spec.burst_id}
+    return with_pod_spec(placed, {"tolerations": [ours]})
 
 
 def on_pool(settings: GkeSettings, pool: str) -> GkeSettings:
     """Return the settings for pods on the nodes of one pool."""
-    selector = {**settings.node_selector, "cloud.google.com/gke-nodepool": pool}
-    return msgspec.structs.replace(settings, node_selector=selector)
+    selector = {"cloud.google.com/gke-nodepool": pool}
+    return with_pod_spec(settings, {"nodeSelector": selector})

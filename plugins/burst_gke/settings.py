@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -17,12 +17,14 @@ from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
 from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
-from burst_gke.network import wrong_network
+from burst_gke.request_overlay import wrong_request
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 # Compute Engine takes 30 seconds to 120 days as the longest life of a VM.
 SHORTEST_RUN_S = 30.0
 LONGEST_RUN_S = 120 * 86400.0
+_IN_CLUSTER = "write it in the words of Google's API, in request.cluster:"
+_IN_POOL = "write it in the words of Google's API, in request.node_pool:"
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
 # n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
@@ -84,6 +86,23 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
 
 
+class RequestTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """`[providers.NAME.request]`: parts of Google's requests, in its API's own words.
+
+    They are those of google.container.v1: `disk_size_gb`, not `diskSizeGb`. Tables are
+    merged with what is made, all else takes its place.
+    """
+
+    cluster: Mapping[str, Any] = {}
+    """Of the Cluster of bursts that have one of their own: `network`, `subnetwork`,
+    `ip_allocation_policy`, `control_plane_endpoints_config` and so on."""
+    node_pool: Mapping[str, Any] = {}
+    """Of the NodePool with a burst's nodes: `config` with `tags`, `disk_size_gb` and so
+    on, `network_config`."""
+
+
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "gke"`.
 
@@ -115,32 +134,14 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Before the burst's id in the name of what is made."""
     labels: Mapping[str, str] = {}
     """Further resource labels, which appear on the bill."""
-    network: str = ""
-    """Of a cluster of its own; the project's `default` if empty. A shared VPC's is
-    `projects/HOST/global/networks/NAME`."""
-    subnetwork: str = ""
-    """Of a cluster of its own; the project's `default` if empty. A shared VPC's is
-    `projects/HOST/regions/R/subnetworks/NAME`."""
-    pods_range: str = ""
-    """Name of that subnetwork's secondary range for pods, of a cluster of its own; GKE
-    makes one if empty, which it cannot in a shared VPC. A node pool of its own has its
-    pods' addresses from it, too."""
-    services_range: str = ""
-    """Name of its secondary range for Services, of a cluster of its own; GKE makes one
-    if empty, which it cannot in a shared VPC."""
+    request: RequestTable = RequestTable()
+    """What Google's API has and no other key of this table, such as networks."""
     private_nodes: bool = False
     """Nodes without external addresses: they pull images from Google's registries, and
     reach a lead outside of their network by a Cloud NAT only. A cluster of its own
     then has no public endpoint either, but with `endpoint = "default"`."""
-    authorized_networks: tuple[str, ...] = ()
-    """CIDR ranges from which a cluster of its own lets itself be called by address, the
-    daemon's among them; empty for all. Its name (`endpoint = "dns"`) is not limited."""
-    tags: tuple[str, ...] = ()
-    """Network tags of the nodes, for firewall rules."""
     node_service_account: str = ""
     """Of the nodes; Compute Engine's default if empty, which has too many rights."""
-    disk_gb: _AtLeast0 = 0
-    """Boot disk of a node; GKE's default (100) if 0."""
     cluster_fee: Price = 0.10
     """What Google takes for a cluster and hour beside its nodes, in the site's unit of
     money; the default is in US dollars. It is the fee of bursts that have a cluster of
@@ -151,10 +152,25 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     own stays, and costs its fee, until the daemon or `burst gc` deletes it. Of the
     nodes of `pool` it ends pods only. 30 seconds to 120 days."""
 
+    retired: ClassVar[Mapping[str, str]] = {
+        **PodSettings.retired,
+        "authorized_networks": f"{_IN_CLUSTER} control_plane_endpoints_config"
+        ".ip_endpoints_config.authorized_networks_config",
+        "disk_gb": f"{_IN_POOL} config.disk_size_gb",
+        "network": f"{_IN_CLUSTER} network",
+        "pods_range": f"{_IN_CLUSTER} ip_allocation_policy.cluster_secondary_range_name"
+        "; of a node pool in a cluster of yours it is network_config.pod_range of"
+        " request.node_pool",
+        "services_range": f"{_IN_CLUSTER} ip_allocation_policy"
+        ".services_secondary_range_name",
+        "subnetwork": f"{_IN_CLUSTER} subnetwork",
+        "tags": f"{_IN_POOL} config.tags",
+    }
+
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
-        checks = (_wrong_place(self), wrong_network(self), _wrong_labels(self.labels))
+        checks = (_wrong_place(self), wrong_request(self), _wrong_labels(self.labels))
         for wrong in itertools.chain(*checks, _wrong_machines(self)):
             raise ValueError(wrong)
         life = self.max_run_duration
@@ -169,6 +185,12 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     def name_of(self, burst_id: BurstId) -> str:
         """Return what a burst's cluster or pool is called."""
         return name_of(burst_id, self.name_prefix)
+
+    @property
+    def disk_gb(self) -> int:
+        """Size of a node's boot disk in GB; 0 for what GKE gives."""
+        config = self.request.node_pool.get("config", {})
+        return int(config.get("disk_size_gb", 0))
 
     @property
     def parent(self) -> str:

@@ -27,6 +27,13 @@ _LONGEST_NAME = 50
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*\Z")
 _KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf apply --server-side -f -"
 _RETRY_AFTER_S = 2.0
+# Not kind's own subnets, so that a lead in a kind cluster has other addresses.
+_CONFIG = {
+    "kind": "Cluster",
+    "apiVersion": "kind.x-k8s.io/v1alpha4",
+    "networking": {"podSubnet": "10.245.0.0/16", "serviceSubnet": "10.97.0.0/16"},
+    "nodes": [{"role": "control-plane"}],
+}
 
 
 class ClusterState(enum.Enum):
@@ -162,10 +169,7 @@ class KindCluster:
     def _make_commands(self) -> list[str]:
         settings, commands = self._settings, []
         if self.ours:
-            config = self._directory / "cluster.json"
-            config.write_bytes(msgspec.json.encode(self._config()))
-            node = [f"--image={settings.node_image}"] if settings.node_image else []
-            create = self._kind("create cluster", f"--config={config}", *node)
+            create = self._kind("create cluster", f"--config={self._config_file()}")
             plane = f"{self.name}-control-plane"
             apply = self._programs.docker("exec", "-i", plane, *_KUBECTL.split())
             commands = [
@@ -180,17 +184,13 @@ class KindCluster:
             commands.append(command(f"loading {image}", load))
         return commands
 
-    def _config(self) -> dict[str, object]:
-        workers = self._settings.nodes if self._settings.nodes > 1 else 0
-        return {
-            "kind": "Cluster",
-            "apiVersion": "kind.x-k8s.io/v1alpha4",
-            "networking": {
-                "podSubnet": self._settings.pod_subnet,
-                "serviceSubnet": self._settings.service_subnet,
-            },
-            "nodes": [{"role": r} for r in ("control-plane", *["worker"] * workers)],
-        }
+    def _config_file(self) -> Path:
+        """Return kind's configuration file: that of the settings, or else ours."""
+        if self._settings.config:
+            return Path(self._settings.config).absolute()
+        ours = self._directory / "cluster.json"
+        ours.write_bytes(msgspec.json.encode(_CONFIG))
+        return ours
 
     def _kind(self, what: str, *flags: str) -> list[str]:
         """Return a command about the cluster that leaves ~/.kube/config alone."""

@@ -39,6 +39,8 @@ def examine_programs(programs: Programs, settings: KindSettings) -> Iterator[Fin
         yield ok(f"nodes are made by {version}")
     except ProviderError as error:
         yield wrong(error.what, error.advice or "try again")
+    if settings.config and not Path(settings.config).is_file():
+        yield wrong(f"there is no file {settings.config}", "correct config")
     for image in settings.images:
         if is_archive(image) and not Path(image).is_file():
             yield wrong(f"there is no file {image}", "correct images")

@@ -73,7 +73,7 @@ class KindProvider(PodSettingsProvider):
         self._reach = reach or self._reach_cluster
         self._base = base.absolute()
         self._directory = PrivateDirectory(self._base, owner, name)
-        self._programs = Programs(settings.kind, environment)
+        self._programs = Programs("kind", environment)
         tags = f"{owner} {name}"
         self._cluster = KindCluster(
             settings, self._programs, self._directory.path, tags
@@ -90,7 +90,7 @@ class KindProvider(PodSettingsProvider):
         """Return kind's command for a kubeconfig, and one that lists the pods."""
         name = self._cluster.name
         inside = ["--internal"] if self._settings.internal else []
-        words = [self._settings.kind, "export", "kubeconfig", f"--name={name}", *inside]
+        words = ["kind", "export", "kubeconfig", f"--name={name}", *inside]
         flags = [f"--context=kind-{name}"]
         namespace = self._settings.namespace
         listed = pods_command(namespace, self._tags, burst_id, flags)

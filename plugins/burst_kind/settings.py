@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
+from collections.abc import Mapping
+from typing import ClassVar
 
 from burst.kits.pods import PodSettings
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
+_IN_CONFIG = "write it in kind's own configuration file, which config names"
 
 
 class KindSettings(PodSettings, frozen=True, kw_only=True):
@@ -23,16 +22,11 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     """Make a cluster for the first burst and delete it with the last. Only such a
     cluster is ever deleted: its name ends in a hash of owner and provider. A change of
     the keys below is used for the next cluster."""
-    nodes: _AtLeast1 = 1
-    """1: a control plane that runs followers too. More: that many workers and a
-    control plane."""
-    node_image: str = ""
-    """As in `kind create cluster --image`; default: that of the kind program."""
-    pod_subnet: str = "10.245.0.0/16"
-    """Addresses of pods. Not kind's own default, so that a lead in a kind cluster has
-    others."""
-    service_subnet: str = "10.97.0.0/16"
-    """Addresses of Services. Not kind's own default, for the same reason."""
+    config: str = ""
+    """Path of kind's own configuration file (kind.sigs.k8s.io, "Configuration"), for
+    `kind create cluster --config`: nodes, their image, subnets, mounts. Default: one
+    node, a control plane that runs followers too, whose pods and Services have other
+    addresses than kind gives by itself, so that a lead in a kind cluster has others."""
     manifests: tuple[str, ...] = ()
     """YAML files applied to the new cluster: a namespace, the Flux Operator."""
     images: tuple[str, ...] = ()
@@ -44,13 +38,20 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     of the lead's endpoint. By default they connect to that endpoint."""
     one_per_node: bool = False
     """Off, as all its nodes are this host, whose cores they share anyway."""
-    kind: str = "kind"
-    """The program, by name or path. It finds docker on PATH, and by DOCKER_HOST."""
     internal: bool = False
     """Connect to the API server in kind's docker network: for a daemon in docker."""
     dir: str = ""
     """Where kubeconfig and log of the cluster are; `/tmp/burst-UID` by default. Change
     it only while no burst lives."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        **PodSettings.retired,
+        "kind": "remove it: the program is found by the daemon's PATH",
+        "node_image": f"{_IN_CONFIG}, as image of each of nodes",
+        "nodes": f"{_IN_CONFIG}, as nodes: a control-plane and workers",
+        "pod_subnet": f"{_IN_CONFIG}, as networking.podSubnet",
+        "service_subnet": f"{_IN_CONFIG}, as networking.serviceSubnet",
+    }
 
 
 def is_archive(image: str) -> bool:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from burst.config import Seconds
 from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
 from burst.kits.pods.status.kubectl_command import pods_command
@@ -20,9 +20,11 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
     these its service account."""
     context: str = ""
     """A context of the file; default: its current one."""
-    login: Seconds = Seconds(30)
-    """How long the file's exec plugin, such as that of aws or gcloud, may take to print
-    credentials. It is run when a connection is made, and when its token ends."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        **PodSettings.retired,
+        "login": "remove it: the file's exec plugin has 30s to print credentials",
+    }
 
 
 class KubeProvider(PodProvider):
@@ -33,7 +35,7 @@ class KubeProvider(PodProvider):
 
     def __init__(self, name: str, settings: KubeSettings, owner: str) -> None:
         super().__init__(name, settings, owner)
-        access = choose_access(settings.kubeconfig, settings.context, settings.login)
+        access = choose_access(settings.kubeconfig, settings.context)
         cluster = Cluster(access, timeout=settings.timeout)
         self._settings = settings
         self._place = f"{server_of(access)} namespace {settings.namespace}"

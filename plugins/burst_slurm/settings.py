@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
 
-import msgspec
+from burst.config import Seconds
+from burst.kits.node_settings import NodeSettings
 
-from burst.config import Price, Seconds
-
-_AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
-_AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _LEAST_TIME_S = 60.0
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(=.*)?\Z", re.S)
 # Options of sbatch(1) that the job of a burst has, or could not work with.
@@ -28,19 +24,9 @@ _OURS = frozenset(
 )
 
 
-class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "slurm"`."""
 
-    dir: str
-    """Where bursts have their files: a directory that this host and the nodes share
-    at the same path, which only this user may write. Change it only while no burst
-    lives."""
-    cores: _AtLeast1
-    """Of each node, as the lead's R declares them, and as Slurm counts CPUs
-    (`--cpus-per-task`). Where Slurm counts threads, add `--hint=nomultithread` to
-    `options`."""
-    max_nodes: _AtLeast1
-    """Of one burst."""
     time: Seconds
     """The longest that a burst lives, from 1m. The time limit of its job is this, or
     what is left of the burst's lease if that is less."""
@@ -58,8 +44,6 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Such as `"matlab:1"`, for each burst, however many nodes it has."""
     cluster: str = ""
     """Of several clusters, that of `sbatch --clusters`; else that of slurm.conf."""
-    gpus: _AtLeast0 = 0
-    """Of each node (`--gres=gpu:N`)."""
     gpu_type: str = ""
     """Of which type they are, such as `"a100"` (`--gres=gpu:a100:N`)."""
     exclusive: bool = True
@@ -67,18 +51,13 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     each follower `cores` and the partition's usual memory, or what `options` say."""
     options: tuple[str, ...] = ()
     """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Those that
-    keys of this table or the provider itself set are refused."""
-    flux: str = "flux"
-    """The program on the nodes, by path, or by a name that is found by this daemon's
-    PATH there. Its version must be the lead's."""
-    price: Price = 0.0
-    """Per node and hour."""
-    join_time: Seconds = Seconds(0)
-    """From submission until followers join, as far as is known; 0 if not."""
+    keys of this table or the provider itself set are refused. `cores` are CPUs
+    (`--cpus-per-task`): where Slurm counts threads, add `--hint=nomultithread`."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
-        if not self.dir.startswith("/") or "%" in self.dir:
+        super().__post_init__()
+        if "%" in self.dir:
             raise ValueError(f"dir: {self.dir!r} is no absolute path without %")
         if not _LEAST_TIME_S <= self.time < math.inf:
             raise ValueError(f"time: {self.time} is not from 1m, with an end")

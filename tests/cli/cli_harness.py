@@ -38,7 +38,7 @@ BURST = str(Path(sys.executable).with_name("burst"))
 _LOOK_S = 0.05
 # Bursts stay until they are taken down, and the daemon is quick.
 TABLES: dict[str, Any] = {
-    "daemon": {"cadence": "1s", "observe": "0.2s"},
+    "daemon": {"cadence": "1s"},
     "deadlines": {"idle": "1h"},
 }
 

@@ -14,7 +14,7 @@ from tests.embedded_instance import short_directory
 TEXT = """\
 [daemon]
 cadence = "1s"
-observe = "500ms"
+on_stop = "reap"
 [plan]
 share = false
 [providers.site]
@@ -47,7 +47,7 @@ def test_each_key_is_shown_as_the_file_would_have_it_and_where_it_is_from(
     table = {line.split()[0]: line.split()[1:] for line in lines}
     assert table["KEY"] == ["VALUE", "FROM"]
     assert table["daemon.cadence"] == ['"1s"', str(config)]
-    assert table["daemon.observe"] == ['"500ms"', str(config)]
+    assert table["daemon.on_stop"] == ['"reap"', str(config)]
     assert table["plan.share"] == ["false", str(config)]
     assert table["plan.spread"] == ["true", "default"]
     assert table["lead.slots"] == ["[]", "default"]

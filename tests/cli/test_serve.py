@@ -177,9 +177,9 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
 def test_a_daemon_that_cannot_begin_names_file_and_key_in_one_line(
     served: CliHarness,
 ) -> None:
-    with settings(served, limits={"breaker": 0}):
+    with settings(served, limits={"max_nodes": -1}):
         error = refused(served)
-    told = f"{served.config}: limits.breaker: 0 is out of range; at least 1"
+    told = f"{served.config}: limits.max_nodes: -1 is out of range; at least 0"
     assert error.startswith(told)
 
 

@@ -73,9 +73,9 @@ class RanksContract(WithInstance):
         job = instance.submit(slots=1, cores=4)
         watch.state(job, JobState.SCHED)
         watch.settle()
-        view = watch.lead.observe()
+        # It counts as allocated until the scheduler is known to have heard of it.
+        view = watch.until(lambda view: not view.allocated, "the drain heard")
         assert view.jobs[job].state is JobState.SCHED
-        assert not view.allocated
         watch.lead.undrain(frozenset({RANK}))
         assert not watch.lead.observe().drained
         assert watch.state(job, JobState.INACTIVE).result == "completed"
@@ -151,7 +151,10 @@ class RanksContract(WithInstance):
         (other,) = (job for job in jobs if job != lost)
         ends = instance.stop_follower if end == "stop" else instance.kill_follower
         ends(follower)
-        assert watch.state(lost, JobState.INACTIVE).result == "failed"
+        ended = watch.state(lost, JobState.INACTIVE)
+        assert ended.result == "failed"
+        # By this a job is known that is to run again.
+        assert ended.lost_node
         view = watch.until(
             lambda view: RANK not in view.online and view.allocated == {RANK + 1},
             "offline and without an allocation",

@@ -8,7 +8,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from burst.errors import BurstError
+import pytest
+
+from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter, Lead, NewJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -72,6 +74,25 @@ class SubmitContract(WithInstance):
         spec["attributes"]["system"]["environment"]["COLOR"] = "grün"
         (job,) = ids(submitter(lead).submit_jobs([NewJob(spec)]))
         assert instance.output(job).split() == ["/", "grün"]
+
+    def test_a_job_is_submitted_again_as_its_user_did(
+        self, instance: Instance, lead: Lead, watch: Watch
+    ) -> None:
+        """Without what confines it to nodes, also when it has ended."""
+        spec = jobspec("first", "true", constraints={"properties": ["burst"]})
+        (job,) = ids(submitter(lead).submit_jobs([NewJob(spec, urgency=0)]))
+        asked = watch.state(job, JobState.SCHED).request
+        assert not lead.confine({job: frozenset({2})})
+        instance.cancel(job)
+        watch.state(job, JobState.INACTIVE)
+        found = lead.submitted_jobspec(job)
+        system = found["attributes"]["system"]
+        assert system["environment"] == {"PATH": os.environ["PATH"]}
+        (again,) = ids(submitter(lead).submit_jobs([NewJob(found, urgency=0)]))
+        view = watch.state(again, JobState.SCHED)
+        assert (view.request, view.confined_to) == (asked, None)
+        with pytest.raises(LeadError):
+            lead.submitted_jobspec(JobId(1))
 
     def test_one_that_is_refused_keeps_no_other_back(self, lead: Lead) -> None:
         bad: Mapping[str, Any] = {**jobspec("bad"), "resources": []}

@@ -26,6 +26,7 @@ from tests.core.plans import demand
 from tests.lifecycles import LEASE
 
 TERMS = Terms(provider="local", offer="small")
+SPOT = msgspec.structs.replace(TERMS, spot=True)
 TAG = Tag("t", 100)
 
 
@@ -82,6 +83,13 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),
         (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
+        (asks(preferences=BurstPreferences(losses=2)), live(), None),
+        (asks(preferences=BurstPreferences(losses=1)), live(terms=SPOT), None),
+        (
+            asks(preferences=BurstPreferences(losses=2)),
+            live(terms=SPOT),
+            Reason.SPOT,
+        ),
         (
             asks(live_worth=LiveBurstWorth(SOON, 60.0, 1.0, T0)),
             live(),

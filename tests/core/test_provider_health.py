@@ -17,6 +17,7 @@ from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.failures import Failures
 from burst.core.plan.offers import provider_offers
 from burst.core.provider_health import (
+    BREAKER,
     FailureRecord,
     Health,
     Outcome,
@@ -33,14 +34,7 @@ from burst.model.reason import Reason
 from tests.builders import T0, offer, settings
 from tests.lifecycles import LEASE
 
-LIMITS = settings(
-    limits={
-        "breaker": 2,
-        "breaker_pause": "5m",
-        "cooldown": "10m",
-        "refused_retry": "30m",
-    }
-).limits
+LIMITS = settings(limits={"cooldown": "10m"}).limits
 
 
 def said(verb, outcome, note=""):
@@ -71,21 +65,21 @@ def test_no_answer_to_a_resize_is_held_against_a_provider(outcome):
 
 @pytest.mark.parametrize("verb", COUNTS)
 def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
-    once = hear((verb, Outcome.UNEXPECTED))
-    twice = hear((verb, Outcome.UNEXPECTED), health=once)
+    before = hear(*[(verb, Outcome.UNEXPECTED)] * (BREAKER - 1))
+    last = hear((verb, Outcome.UNEXPECTED), health=before)
 
-    assert reason(once, 100) is None
-    assert why_unavailable("p", "o", twice, 100) == (
+    assert reason(before, 100) is None
+    assert why_unavailable("p", "o", last, 100) == (
         Reason.BREAKER,
-        {"provider": "p", "failures": 2, "until": 400.0},
+        {"provider": "p", "failures": BREAKER, "until": 400.0},
     )
-    assert not twice.on_trial(399)
-    assert twice.on_trial(400)
-    assert reason(twice, 400) is None
-    assert reason(hear((verb, Outcome.UNEXPECTED), health=twice, now=400), 500)
+    assert not last.on_trial(399)
+    assert last.on_trial(400)
+    assert reason(last, 400) is None
+    assert reason(hear((verb, Outcome.UNEXPECTED), health=last, now=400), 500)
     # A burst that was asked for is not online yet.
     trial = Health(trial=verb is Verb.PROVISION)
-    assert hear((verb, Outcome.OK), health=twice) == trial
+    assert hear((verb, Outcome.OK), health=last) == trial
     assert trial.on_trial(100) is trial.trial
 
 
@@ -93,7 +87,7 @@ def test_what_one_method_does_well_excuses_no_other():
     broken = hear(
         (Verb.PROVISION, Outcome.UNEXPECTED),
         (Verb.OBSERVE, Outcome.OK),
-        (Verb.PROVISION, Outcome.UNEXPECTED),
+        *[(Verb.PROVISION, Outcome.UNEXPECTED)] * (BREAKER - 1),
         (Verb.OFFERS, Outcome.OK),
     )
 
@@ -292,7 +286,7 @@ def test_a_record_without_a_size_is_of_bursts_of_any_size():
 
 def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_pause():
     far = 3e8
-    health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * 2, now=far)
+    health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * BREAKER, now=far)
     health = hear((Verb.REAP, Outcome.REFUSED), now=far, health=health)
     health = refuse_spec(
         cool_down(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far

@@ -90,7 +90,7 @@ class Site:
     ) -> None:
         limits = {"max_bursts": bursts}
         intake = {"mode": mode, "impossible": impossible}
-        deadlines = {"forecast": "30s", "run": "10m"}
+        deadlines = {"run": "10m"}
         self._settings = tables(
             intake=intake, limits=limits, deadlines=deadlines, policy=policy
         )

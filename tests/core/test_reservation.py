@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.plan.slots import find_slots
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -58,7 +59,7 @@ def declare(s, *slots):
 
 def test_slots_are_kept_that_a_burst_has_under_names_of_before():
     """Ranks decide: a burst in the way is one whatever its slot was called."""
-    s = sim(deadlines={"reservation": "1d"})
+    s = sim()
     running(s, 4)
     declare(s, "burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
     big = s.submit_lent(8)
@@ -121,15 +122,15 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
 
 
 def test_a_promise_that_rests_on_no_time_limit_is_given_up():
-    s = sim(deadlines={"reservation": "10m"})
+    s = sim(deadlines={"idle": "1d"})
     running(s, 1)
     big = s.submit_lent(8)
     s.tick()
     small = s.submit_lent(4)
-    s.tick(9, seconds=60)
+    s.tick(9, seconds=RESERVATION_S / 10)
     assert s.decision(big).reason is Reason.RESERVED
     assert not s.lead.jobs[small].ranks
-    s.tick(4, seconds=60)
+    s.tick(4, seconds=RESERVATION_S / 10)
     assert small in s.lead.running()
     assert s.decision(big).reason is Reason.TURNED_DOWN
 

@@ -8,6 +8,7 @@ import pytest
 
 from burst.core import commands
 from burst.core.cost import idle_limit
+from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId
@@ -68,7 +69,7 @@ def test_a_job_is_given_a_burst_with_its_tag() -> None:
 
 
 def test_nobody_waits_for_its_end_for_longer_than_for_any_that_is_not_known() -> None:
-    sim = Sim(deadlines={"reservation": "10m"})
+    sim = Sim()
     own = request(sim, OURS)
     sim.until(lambda: online(sim))
     all_nodes = sim.submit_lent(8)
@@ -76,7 +77,7 @@ def test_nobody_waits_for_its_end_for_longer_than_for_any_that_is_not_known() ->
     sim.tick(2)
     assert "at an unknown time" in str(sim.lead.memos[all_nodes]["why"])
     assert behind not in sim.lead.running()
-    sim.tick(seconds=600.0)
+    sim.tick(seconds=RESERVATION_S)
     sim.until(lambda: behind in sim.lead.running())
     assert not ran_on(sim, behind) & set(sim.records.bursts[own].lease.ranks)
     assert sim.records.bursts[own].state is State.ONLINE

@@ -16,7 +16,7 @@ from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
-ALONE = {"plan": {"share": False}, "limits": {"cooldown": "5m", "breaker_pause": "5m"}}
+ALONE = {"plan": {"share": False}, "limits": {"cooldown": "5m"}}
 
 
 def runs(sim, job):

@@ -14,6 +14,7 @@ from typing import Any
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.pods import SYSTEM, flux_mounts, python_mounts, without_nested
+from tests.support.pod_words import pod_words
 from tests.support.waiting import HANG_S, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def provider_table(cluster: Cluster, namespace: str, **more: Any) -> dict[str, A
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
         "host_paths": host_paths(flux=True),
         "flux": FLUX,
-        "environment": ENVIRONMENT,
+        "pod": pod_words(ENVIRONMENT),
         **more,
     }
 

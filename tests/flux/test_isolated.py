@@ -42,7 +42,7 @@ def provider() -> FakeProvider:
 @pytest.fixture
 def engine(lead: Lead, provider: FakeProvider) -> Iterator[Engine]:
     known = lead.identity()
-    tables = {"daemon": {"observe": "0.1s"}, "providers": {"far": {"type": "fake"}}}
+    tables = {"daemon": {"cadence": "0.5s"}, "providers": {"far": {"type": "fake"}}}
     config = EngineConfig(
         settings=parse(tables, "test"),
         identity=known,

@@ -56,7 +56,7 @@ def accounting(site: Site, made: Path) -> Iterator[RealAccounting]:
             its.add_user("other", 4242, "art")
             shutil.copy(its.database, made)
         its.update()
-        site.write(deadlines={"idle": "0.3s", "accounting": "5s"})
+        site.write(deadlines={"idle": "0.3s"})
         yield its
 
 

@@ -29,7 +29,7 @@ from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 TOKEN = "a" * 40
-QUICK = {"cadence": "0.1s", "observe": "0.1s"}
+QUICK = {"cadence": "0.1s"}
 TICKS = "flux_burst_tick_duration_seconds_count"
 
 
@@ -195,7 +195,7 @@ def test_a_daemon_that_does_not_go_on_is_told_of() -> None:
 
 def test_clients_that_never_end_hold_up_no_tick(tmp_path: Path) -> None:
     port, lead, ticks = free_port(), WatchedLead(), []
-    quick = {"cadence": "0.05s", "observe": "0.05s"}
+    quick = {"cadence": "0.05s"}
     found = settings(port, tmp_path / "t", daemon=quick)
     lead.at_observe = lambda: ticks.append(time.monotonic())
     # Were each held up until a client's time is over, the wait would be too short.

@@ -23,7 +23,7 @@ from tests.support.marked import kill_all_with, pids_with
 from tests.support.waiting import HANG_S, wait_until
 
 SETTINGS = {
-    "daemon": {"cadence": "1s", "observe": "0.2s"},
+    "daemon": {"cadence": "1s"},
     "deadlines": {"reap": "60s"},
 }
 

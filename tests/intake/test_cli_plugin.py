@@ -88,6 +88,7 @@ MARKED: dict[str, list[tuple[list[str], tuple[str, dict[str, Any]]]]] = {
                 {"max-price": 0.75, "wanted": True, "where": "together", "wait": 600.0},
             ),
         ),
+        (["--burst-requeue"], ("16", {"wanted": True, "requeue": True})),
         # One with a tag is held in each mode, as it never runs on own nodes.
         (
             ["--burst-tag=night"],

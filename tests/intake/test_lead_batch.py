@@ -111,13 +111,12 @@ def test_jobs_come_in_as_the_settings_say(user: User) -> None:
 
 
 def test_where_the_daemon_cannot_serve_the_script_is_not_run(user: User) -> None:
-    user.tables["lead"] = {"address": "node"}
-    user.tables["deadlines"] = {"address": "1s"}
+    user.tables["http"] = {"listen": "unix:/proc/no/socket"}
     job = user.submit("-N1", script="touch up")
     assert user.status(job) == 1
     said = user.output()
     assert "the daemon did not start, so the script was not run: /" in said
-    assert "burst.toml: followers could not reach the lead within 1s" in said
+    assert "burst.toml: http.listen: unix:/proc/no/socket" in said
     assert not (user.directory / "up").exists()
     user.ends_clean()
 

@@ -18,7 +18,7 @@ ANY_JOB = {"plugins": PLUGINS, "burst": {"any_job": True}}
 ASKS = {
     "plan": {"worth": 0.1},
     "policy": [{"name": "dear", "worth": 1000.0}],
-    "deadlines": {"idle": "1h", "forecast": "1h", "run": "1h"},
+    "deadlines": {"idle": "1h", "run": "1h"},
 }
 
 

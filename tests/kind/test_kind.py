@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -82,7 +83,7 @@ class Daemon:
         far = {
             "type": "kind",
             "create": True,
-            "node_image": os.environ["KINDLAB_IMAGE"],
+            "config": str(self._config(lead)),
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
@@ -95,7 +96,7 @@ class Daemon:
         }
         return {
             "lead": {"uri": lead.uri},
-            "daemon": {"cadence": "1s", "observe": "0.5s"},
+            "daemon": {"cadence": "1s"},
             "deadlines": {"idle": "2s"},
             "providers": {"far": far},
         }
@@ -105,8 +106,27 @@ class Daemon:
         with the lead on this host.
         """
         if isinstance(lead, HostLead):
-            return {"lead": "host", "nodes": FOLLOWERS, "one_per_node": True}
+            return {"lead": "host", "one_per_node": True}
         return {"lead": NODE}
+
+    def _config(self, lead: PodLead) -> Path:
+        """Write kind's own configuration, and return its path."""
+        image = os.environ["KINDLAB_IMAGE"]
+        workers = FOLLOWERS if isinstance(lead, HostLead) else 0
+        roles = ["control-plane", *["worker"] * workers]
+        path = self.far.with_name(f"{self.far.name}-kind.json")
+        config = {
+            "kind": "Cluster",
+            "apiVersion": "kind.x-k8s.io/v1alpha4",
+            # The near cluster has those that kind gives by itself.
+            "networking": {
+                "podSubnet": "10.245.0.0/16",
+                "serviceSubnet": "10.97.0.0/16",
+            },
+            "nodes": [{"role": role, "image": image} for role in roles],
+        }
+        path.write_text(json.dumps(config))
+        return path
 
     def log(self) -> str:
         return self._log.read_text()

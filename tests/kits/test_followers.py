@@ -246,3 +246,13 @@ def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
         finally:
             script.terminate()
             script.wait()
+
+
+def test_followers_that_share_no_directory_get_the_same_texts(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    place = tmp_path / "files"
+    texts = followers.contents(place, spec)
+    followers.write(place, spec)
+    assert {path.name: path.read_text() for path in place.iterdir()} == texts
+    assert list(texts)[-1] == "start"

@@ -76,7 +76,7 @@ def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ('form = "operator"', "share_socket: a MiniCluster cannot have it"),
+        ('form = "operator"', "share_socket: a MiniCluster has no such field"),
         ('[[pod.spec.volumes]]\nname = "socket"', "has the broker's socket"),
     ],
 )

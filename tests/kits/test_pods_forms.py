@@ -27,6 +27,7 @@ from tests.kits.pods import (
     replace,
     run,
 )
+from tests.support.pod_words import pod_words
 
 
 def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
@@ -72,8 +73,9 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
         SETTINGS,
         form="operator",
         view="flux-view:0.88.0",
-        pull_secrets=("registry",),
-        service_account="flux",
+        pod=pod_words(
+            serviceAccountName="flux", imagePullSecrets=[{"name": "registry"}]
+        ),
         host_paths=("/opt/flux",),
     )
     objects = render(spec, with_view, TAGS, 0)
@@ -153,7 +155,6 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("62 characters, and Kubernetes allows 61 with 2 pods", {"burst_id": "b" * 62}, {}),
     ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}, {}),
     ("no name for Kubernetes", {"burst_id": "0-burst"}, {}),
-    ("has one pull secret", {}, {"form": "operator", "pull_secrets": ("a", "b")}),
 ]
 
 
@@ -206,7 +207,7 @@ def test_settings_come_from_a_table() -> None:
     table = {
         "image": "flux:0.88.0",
         "offers": {"small": {"cores": 2, "max_nodes": 8, "join_time": "3s"}},
-        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "pod": pod_words(tolerations=[{"key": "spot", "operator": "Exists"}]),
         "schedule": "1m",
     }
     settings = convert(PodSettings, table, "providers.far")

@@ -26,6 +26,7 @@ from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.provider import BurstSpec
 from tests.kits.pods import SETTINGS, TAGS, by_kind, make_spec, pod_spec, replace
+from tests.support.pod_words import SHM, pod_words
 
 IMP = "/usr/libexec/flux/flux-imp"
 USERS = {"flux": "1000:1000", "ann": "1001:1001", "bob": "1002:1000:/data/bob"}
@@ -205,7 +206,8 @@ def test_where_a_quota_asks_for_limits_all_have_some(
 
 
 def test_directories_of_all_users_are_sticky(settings: PodSettings) -> None:
-    script = prepare_script(replace(settings, scratch="1Gi", shm="1Gi"))
+    empty = pod_words(volumes={"/dev/shm": SHM, "/scratch": {"emptyDir": {}}})
+    script = prepare_script(replace(settings, pod=empty))
     for path in ("/tmp", "/var/tmp", "/dev/shm", "/scratch"):
         assert f"chmod 1777 {path}\n" in script
 

@@ -14,9 +14,6 @@ from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
 
 EXAMPLE = """
-environment = { A = "1" }
-tolerations = [{ key = "spot", operator = "Exists" }]
-
 [pod.metadata]
 labels = { team = "physics" }
 annotations = { "sidecar.istio.io/inject" = "false" }
@@ -52,12 +49,10 @@ image = "exporter:1"
 
 [offers.nodes.pod.spec]
 priorityClassName = "low"
+tolerations = [{ key = "spot", operator = "Exists" }]
 """
 MINICLUSTER = """
 form = "operator"
-environment = { A = "1" }
-tolerations = [{ key = "spot", operator = "Exists" }]
-
 [pod.metadata]
 labels = { team = "physics" }
 annotations = { "sidecar.istio.io/inject" = "false" }
@@ -79,6 +74,7 @@ workingDir = "/work"
 
 [offers.nodes.pod.spec]
 schedulerName = "other"
+tolerations = [{ key = "spot", operator = "Exists" }]
 """
 
 
@@ -98,7 +94,7 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     assert pod["schedulerName"] == "volcano"
     assert pod["runtimeClassName"] == "nvidia"
     assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
-    assert [t["key"] for t in pod["tolerations"]] == ["spot", "gpu"]
+    assert [t["key"] for t in pod["tolerations"]] == ["gpu", "spot"]
     assert [c["name"] for c in pod["initContainers"]] == ["fetch"]
     assert [c["name"] for c in pod["containers"]] == ["broker", "metrics"]
     assert pod["volumes"][:-1] == before["volumes"]
@@ -108,8 +104,8 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     broker, old = broker_of(pod), broker_of(before)
     secret = {"secretKeyRef": {"name": "app", "key": "token"}}
     assert broker["env"] == [
-        {"name": "A", "value": "2"},
         {"name": "TOKEN", "valueFrom": secret},
+        {"name": "A", "value": "2"},
     ]
     assert broker["volumeMounts"][:-1] == old["volumeMounts"]
     assert broker["resources"] == {
@@ -195,7 +191,7 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert made["jobLabels"] == TAGS.labels(spec.burst_id)
     assert pod["annotations"]["sidecar.istio.io/inject"] == "false"
     assert (pod["schedulerName"], pod["runtimeClassName"]) == ("other", "nvidia")
-    assert [t["key"] for t in pod["tolerations"]] == ["spot", "gpu"]
+    assert [t["key"] for t in pod["tolerations"]] == ["gpu", "spot"]
     assert container["environment"] == {"A": "2"}
     assert container["secrets"] == {"TOKEN": {"name": "app", "key": "token"}}
     assert container["resources"] == {
@@ -229,8 +225,9 @@ REFUSED = [
     ("[pod.spec]\nrestartPolicy = 'Always'", "pod.spec.restartPolicy: a Job's way"),
     ("[pod.spec]\nsubdomain = 'x'", "pod.spec.subdomain: names of followers"),
     ("[pod.spec]\nhostname = 'x'", "pod.spec.hostname: the Job gives each"),
-    ("[pod.spec]\nnodeSelector = {}", "pod.spec.nodeSelector: use node_selector"),
-    ("[pod.spec]\nserviceAccountName = 'x'", "use service_account"),
+    ("[pod.spec]\nnodeSelector = []", "pod.spec.nodeSelector: expected a table"),
+    ("[pod.spec]\nserviceAccount = 'x'", "use serviceAccountName"),
+    ("[pod.spec]\nimagePullSecrets = ['x']", "imagePullSecrets: expected a list of t"),
     ("[pod.spec]\nautomountServiceAccountToken = true", "mount a projected volume"),
     ("pod.spec.securityContext.runAsUser = 0", "spec.securityContext.runAsUser: use"),
     ("[pod.spec]\nvolumes = 1", "pod.spec.volumes: expected a list of tables"),
@@ -267,8 +264,10 @@ REFUSED = [
     (f"{BROKER}env = [{{ name = 7 }}]", r"broker.env\[0\]: has no name"),
     (f"{BROKER}resources = 1", "broker.resources: expected a table"),
     (f"{BROKER}resources = {{ limits = 1 }}", "resources.limits: expected a table"),
-    ("environment = { FLUX_URI = 'x' }", "environment.FLUX_URI: is the address"),
-    ("environment.JOB_COMPLETION_INDEX = '0'", "JOB_COMPLETION_INDEX: the Job sets it"),
+    (
+        f"{BROKER}env = [{{ name = 'JOB_COMPLETION_INDEX', value = '0' }}]",
+        "JOB_COMPLETION_INDEX: the Job sets it",
+    ),
     (
         "[[pod.spec.initContainers]]\nname = 'broker'",
         "pod.spec.initContainers.broker: is the name of the container",
@@ -304,7 +303,14 @@ def test_what_may_not_be_set_is_refused_by_its_key(table: str, words: str) -> No
             "broker.env.X.valueFrom: a MiniCluster has no",
         ),
         (f"{BROKER}resources.claims = []", "resources.claims: a MiniCluster has no su"),
-        ("[offers.nodes.pod.spec]\nvolumes = []", "offers.nodes.pod.spec.volumes: a"),
+        (
+            "[offers.nodes.pod.spec]\npriorityClassName = 'x'",
+            "offers.nodes.pod.spec.priorityClassName: a",
+        ),
+        (
+            "[pod.spec]\nimagePullSecrets = [{ name = 'a' }, { name = 'b' }]",
+            "pod.spec.imagePullSecrets: a MiniCluster has one",
+        ),
         ("[offers.nodes.pod.spec]\nhostname = 'x'", "offers.nodes.pod.spec.hostname: "),
     ],
 )

@@ -29,6 +29,7 @@ from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.pod_words import pod_words
 from tests.support.set_clock import SetClock
 from tests.support.waiting import HANG_S
 
@@ -55,11 +56,13 @@ def pod_of(job: Any) -> Any:
 def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     job = render(
         lead,
-        node_selector={"pool": "x"},
-        service_account="quiet",
-        pull_secrets=("key",),
         host_paths=("/opt/flux",),
-        environment={"A": "1"},
+        pod=pod_words(
+            env={"A": "1"},
+            nodeSelector={"pool": "x"},
+            serviceAccountName="quiet",
+            imagePullSecrets=[{"name": "key"}],
+        ),
     )
     spec = job["spec"]
     assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (360, 60)

@@ -183,7 +183,7 @@ SCHEDULED = [
         {"nominatedNodeName": "node-7"},
         f"is nominated for node node-7 (since {clock_time(900)}), and waits for room",
     ),
-    ("Unschedulable", TAINTED, {}, "`tolerations` of the provider let followers"),
+    ("Unschedulable", TAINTED, {}, "`tolerations` in `pod` let followers"),
     ("Unschedulable", "2 Insufficient cpu.", {}, "finds no node: 2 Insufficient cpu."),
 ]
 

@@ -16,7 +16,7 @@ import pytest
 from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
-from burst.kits.pods import OfferTable, Toleration, offers
+from burst.kits.pods import OfferTable, offers
 from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.template.render import render
@@ -30,6 +30,7 @@ from tests.kits.pods import (
     replace,
     run,
 )
+from tests.support.pod_words import pod_words
 
 
 def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
@@ -90,11 +91,11 @@ def test_autoscalers_leave_its_pods_alone(spec: BurstSpec, form: Any) -> None:
 
 def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
     (name, table), *_ = SETTINGS.offers.items()
-    key, value = "karpenter.sh/capacity-type", "spot"
+    chosen = pod_words(nodeSelector={"karpenter.sh/capacity-type": "spot"})
     for spot in (
         replace(SETTINGS, offers={name: replace(table, spot=True)}),
-        replace(SETTINGS, offers={name: replace(table, node_selector={key: value})}),
-        replace(SETTINGS, node_selector={key: value}),
+        replace(SETTINGS, offers={name: replace(table, pod=chosen)}),
+        replace(SETTINGS, pod=chosen),
     ):
         assert [offer.spot for offer in offers(spot)] == [True]
         last = render(spec, spot, TAGS, 0)[-1]
@@ -233,28 +234,28 @@ def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> No
         max_nodes=4,
         cpu="7500m",
         memory="28Gi",
-        node_selector={"pool": "big"},
+        pod=pod_words(nodeSelector={"pool": "big"}),
     )
-    chosen = replace(
-        SETTINGS,
-        offers={"nodes": table},
-        node_selector={"arch": "arm64", "pool": "any"},
-        gpu_resource="amd.com/gpu",
-        tolerations=(
-            Toleration(key="spot", operator="Exists"),
-            Toleration(key="a", value="b", effect="NoSchedule"),
-        ),
-        service_account="flux",
-        pull_secrets=("registry",),
-        host_paths=("/opt/flux",),
-        environment={"LANG": "C"},
-    )
-    pod = pod_spec(spec, chosen)
-    assert pod["nodeSelector"] == {"arch": "arm64", "pool": "big"}
-    assert pod["tolerations"] == [
+    tolerations = [
         {"key": "spot", "operator": "Exists"},
         {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
     ]
+    chosen = replace(
+        SETTINGS,
+        offers={"nodes": table},
+        gpu_resource="amd.com/gpu",
+        host_paths=("/opt/flux",),
+        pod=pod_words(
+            env={"LANG": "C"},
+            nodeSelector={"arch": "arm64", "pool": "any"},
+            tolerations=tolerations,
+            serviceAccountName="flux",
+            imagePullSecrets=[{"name": "registry"}],
+        ),
+    )
+    pod = pod_spec(spec, chosen)
+    assert pod["nodeSelector"] == {"arch": "arm64", "pool": "big"}
+    assert pod["tolerations"] == tolerations
     assert pod["serviceAccountName"] == "flux"
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     container = pod["containers"][0]

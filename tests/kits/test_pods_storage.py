@@ -10,33 +10,35 @@ from typing import Any
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods.diagnose.admission import advise, standard_of
+from burst.kits.pods.diagnose.admission import advise
 from burst.kits.pods.template.storage import known_directories
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import TAGS, by_kind, pod_spec, read_settings, replace, run
+from tests.kits.pods import (
+    SETTINGS,
+    TAGS,
+    by_kind,
+    pod_spec,
+    read_settings,
+    replace,
+    run,
+)
+from tests.support.pod_words import CLAIM, SHM, pod_words
 
-VOLUMES = """
-[volumes.results]
-path = "/results"
-claim = "results"
-writable = true
-
-[volumes.home]
-path = "/home"
-nfs = "files.example.org:/export/home"
-
-[volumes.bucket]
-path = "/bucket"
-csi = { driver = "gcsfuse.csi.storage.gke.io", volumeAttributes = { bucketName = "b" } }
-
-[volumes.keys]
-path = "/etc/app/keys"
-secret = "app"
-
-[volumes.conf]
-path = "/etc/app/conf"
-config_map = "app"
-"""
+CSI = {
+    "driver": "gcsfuse.csi.storage.gke.io",
+    "volumeAttributes": {"bucketName": "b"},
+}
+NFS = {"nfs": {"server": "files.example.org", "path": "/export/home"}}
+KEYS = {"secret": {"secretName": "app"}}
+SCRATCH = {"emptyDir": {"sizeLimit": "50Gi"}}
+WRITABLE = {"/results": CLAIM, "/dev/shm": SHM, "/scratch": SCRATCH}
+READ_ONLY: dict[str, dict[str, Any]] = {
+    "/home": NFS,
+    "/bucket": {"csi": CSI},
+    "/etc/app/keys": KEYS,
+    "/etc/app/conf": {"configMap": {"name": "app"}},
+}
+STORAGE = replace(SETTINGS, pod=pod_words(volumes=WRITABLE, read_only=READ_ONLY))
 
 
 def mounted(pod: Any) -> dict[str, tuple[dict[str, Any], bool]]:
@@ -53,44 +55,32 @@ def mounted(pod: Any) -> dict[str, tuple[dict[str, Any], bool]]:
 
 
 def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
-    before = mounted(pod_spec(spec, read_settings("")))
-    found = mounted(pod_spec(spec, read_settings(VOLUMES)))
-    attributes = {"volumeAttributes": {"bucketName": "b"}}
-    csi = {"driver": "gcsfuse.csi.storage.gke.io", **attributes}
-    nfs = {"server": "files.example.org", "path": "/export/home"}
-    assert found == {
+    before = mounted(pod_spec(spec, SETTINGS))
+    assert mounted(pod_spec(spec, STORAGE)) == {
         **before,
-        "/results": ({"persistentVolumeClaim": {"claimName": "results"}}, False),
-        "/home": ({"nfs": nfs}, True),
-        "/bucket": ({"csi": csi}, True),
-        "/etc/app/keys": ({"secret": {"secretName": "app"}}, True),
-        "/etc/app/conf": ({"configMap": {"name": "app"}}, True),
+        **{path: (source, False) for path, source in WRITABLE.items()},
+        **{path: (source, True) for path, source in READ_ONLY.items()},
     }
 
 
 def test_an_isolated_burst_has_them_too(spec: BurstSpec) -> None:
     alone = replace(spec, program=Program(kind="interactive"))
-    assert "/results" in mounted(pod_spec(alone, read_settings(VOLUMES)))
+    assert "/results" in mounted(pod_spec(alone, STORAGE))
 
 
-def test_memory_and_scratch_are_empty_directories(spec: BurstSpec) -> None:
-    pod = pod_spec(spec, read_settings('shm = "8Gi"\nscratch = "50Gi"'))
-    found = mounted(pod)
-    memory = {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
-    assert found["/dev/shm"] == (memory, False)
-    assert found["/scratch"] == ({"emptyDir": {"sizeLimit": "50Gi"}}, False)
-    # A node without so much disk does not get the pod.
-    requests = pod["containers"][0]["resources"]["requests"]
-    assert requests["ephemeral-storage"] == "50Gi"
-    elsewhere = read_settings('scratch = "1Gi"\nscratch_path = "/local"')
-    assert "/local" in mounted(pod_spec(spec, elsewhere))
+def test_an_offer_may_have_volumes_of_its_own(spec: BurstSpec) -> None:
+    own = replace(
+        SETTINGS.offers["nodes"], pod=pod_words(volumes={"/scratch": SCRATCH})
+    )
+    settings = replace(SETTINGS, offers={"nodes": own})
+    assert mounted(pod_spec(spec, settings))["/scratch"] == (SCRATCH, False)
 
 
 def test_directories_of_jobs_are_made_where_nothing_is_mounted(
     spec: BurstSpec,
 ) -> None:
     cwd = ("/h/run/a", "/h/run", "/work", "/results/x", "/tmp/y", "/scratch/z")
-    settings = replace(read_settings(f'scratch = "1Gi"\n{VOLUMES}'), cwd=cwd)
+    settings = replace(STORAGE, cwd=cwd)
     before = mounted(pod_spec(spec, replace(settings, cwd=())))
     found = mounted(pod_spec(spec, settings))
     empty: tuple[dict[str, Any], bool] = ({"emptyDir": {}}, False)
@@ -119,9 +109,7 @@ def test_directories_are_there_before_the_broker_starts(
 
 
 def test_directories_that_followers_have_are_known() -> None:
-    settings = read_settings(
-        f'cwd = ["/work/"]\nshm = "1Gi"\nhost_paths = ["/opt"]\n{VOLUMES}'
-    )
+    settings = replace(STORAGE, cwd=("/work/",), host_paths=("/opt",))
     listed = known_directories(settings)
     known = set(listed)
     assert len(known) == len(listed)
@@ -142,80 +130,69 @@ def test_a_queue_has_the_job_and_not_its_pods(spec: BurstSpec) -> None:
 
 
 def test_a_minicluster_has_what_the_operator_mounts(spec: BurstSpec) -> None:
-    table = """
-form = "operator"
-shm = "8Gi"
-[volumes.results]
-path = "/results"
-claim = "results"
-writable = true
-[volumes.keys]
-path = "/keys"
-secret = "app"
-[volumes.bucket]
-path = "/bucket"
-csi = { driver = "d", volumeAttributes = { a = "b" } }
-[volumes.disk]
-path = "/disk"
-csi = { driver = "d" }
-"""
-    (container,) = by_kind(spec, read_settings(table))["MiniCluster"]["spec"][
-        "containers"
-    ]
-    volumes = container["volumes"]
-    del volumes["burst-key"]
-    assert volumes == {
-        "volume-results": {
-            "claimName": "results",
-            "path": "/results",
-            "readOnly": False,
+    storage = pod_words(
+        volumes={"/results": CLAIM, "/dev/shm": SHM},
+        read_only={
+            "/keys": KEYS,
+            "/bucket": {"csi": CSI},
+            "/disk": {"csi": {"driver": "d"}},
+            "/opt": {"hostPath": {"path": "/data"}},
         },
-        "volume-keys": {"secretName": "app", "path": "/keys", "readOnly": True},
-        "volume-bucket": {
-            "csiDriver": "d",
-            "csiDriverAttributes": {"a": "b"},
+    )
+    made = by_kind(spec, replace(SETTINGS, form="operator", pod=storage))
+    (container,) = made["MiniCluster"]["spec"]["containers"]
+    volumes = {volume["path"]: volume for volume in container["volumes"].values()}
+    del volumes["/burst/secret"]
+    assert volumes == {
+        "/results": {"claimName": "results", "path": "/results", "readOnly": False},
+        "/keys": {"secretName": "app", "path": "/keys", "readOnly": True},
+        "/bucket": {
+            "csiDriver": CSI["driver"],
+            "csiDriverAttributes": CSI["volumeAttributes"],
             "path": "/bucket",
             "readOnly": True,
         },
-        "volume-disk": {"csiDriver": "d", "path": "/disk", "readOnly": True},
-        "shm": {
+        "/disk": {"csiDriver": "d", "path": "/disk", "readOnly": True},
+        "/opt": {"hostPath": "/data", "path": "/opt", "readOnly": True},
+        "/dev/shm": {
             "emptyDir": True,
             "emptyDirMedium": "memory",
-            "emptyDirSizeLimit": "8Gi",
+            "emptyDirSizeLimit": "1Gi",
             "path": "/dev/shm",
         },
     }
 
 
-def test_a_namespace_that_is_restricted_denies_nfs() -> None:
-    settings = read_settings(VOLUMES)
-    assert standard_of(settings) == "baseline"
-    assert "do without nfs in volumes" in advise(settings)
-    claim = {"results": settings.volumes["results"]}
-    assert standard_of(replace(settings, volumes=claim)) == "restricted"
+@pytest.mark.parametrize(
+    ("source", "may_be_denied"), [(CLAIM, False), (KEYS, False), (NFS, True)]
+)
+def test_where_a_namespace_may_deny_a_volume_pod_is_named(
+    source: dict[str, Any], may_be_denied: bool
+) -> None:
+    settings = replace(SETTINGS, pod=pod_words(volumes={"/v": source}))
+    assert ("change pod" in advise(settings)) is may_be_denied
 
 
-V = "[volumes.v]\npath = '/v'\n"
+GONE = [
+    ("[volumes.v]\npath = '/v'", "volumes: is gone; write it in the words of Kuber"),
+    ("shm = '8Gi'", "shm: is gone; .* at /dev/shm"),
+    ("scratch = '8Gi'", "scratch: is gone; .* emptyDir"),
+    ("scratch_path = '/x'", "scratch_path: is gone; .* as mountPath"),
+    ("environment.A = 'x'", "environment: is gone; .*env of the container broker"),
+    ("tolerations = []", "tolerations: is gone; "),
+    ("pull_secrets = []", "pull_secrets: is gone; .*imagePullSecrets"),
+    ("service_account = 'x'", "service_account: is gone; .*serviceAccountName"),
+    ("node_selector = {}", r"node_selector: is gone; .*pod.spec\]: nodeSelector"),
+    (
+        "offers.nodes.node_selector = {}",
+        r"offers.nodes.node_selector: is gone; .*OFFER.pod.spec\]: nodeSelector",
+    ),
+]
+MOUNT = "[[pod.spec.containers]]\nname = 'broker'\nvolumeMounts ="
+MOUNTED = f"{MOUNT} [{{ name = 'v', mountPath = '/v' }}]\n"
+VOLUME = "[[pod.spec.volumes]]\nname = 'v'\n"
 REFUSED = [
-    ("[volumes.v]\nclaim = 'x'", "volumes.v: path is missing; set path"),
-    (f"{V}clam = 'x'", "volumes.*unknown field"),
-    (V, "volumes.v: set one of claim, nfs, csi, secret, config_map$"),
-    (f"{V}claim = 'a'\nsecret = 'b'", "volumes.v: set one of .*, not claim and secret"),
-    (f"{V}secret = 'x'\nwritable = true", "volumes.v.writable: secret is never"),
-    (f"{V}config_map = 'x'\nwritable = true", "volumes.v.writable: config_map is"),
-    (f"{V}nfs = 'server'", "volumes.v.nfs: 'server' is not SERVER:/DIRECTORY"),
-    (f"{V}nfs = ':/x'", "volumes.v.nfs: ':/x' is not SERVER:/DIRECTORY"),
-    (f"{V}csi = {{ fsType = 'x' }}", "volumes.v.csi: has no driver"),
-    ("[volumes.V_1]\npath = '/v'\nclaim = 'x'", "volumes.V_1: a volume's name has"),
-    ("[volumes.v]\npath = 'v'\nclaim = 'x'", "volumes.v.path: 'v' is no absolute"),
-    ("[volumes.v]\npath = '/'\nclaim = 'x'", "volumes.v.path: '/' is no absolute"),
-    ("[volumes.v]\npath = '/a/../b'\nclaim = 'x'", "volumes.v.path: .* is no absolute"),
-    ("[volumes.v]\npath = '/burst/x'\nclaim = 'x'", "v.path: certificate, keys and"),
-    ("[volumes.v]\npath = '/run/munge'\nclaim = 'x'", "v.path: certificate, keys and"),
-    ("[volumes.v]\npath = '/tmp/'\nclaim = 'x'", "volumes.v.path: followers have a /t"),
-    (f"scratch = '1Gi'\nscratch_path = '/v'\n{V}claim = 'x'", "scratch_path: /v is al"),
-    ("shm = '8GB'", "shm: '8GB' is not a size such as \"8Gi\""),
-    ("scratch = 'all'", "scratch: 'all' is not a size"),
+    *GONE,
     ("cwd = ['work']", r"cwd\[0\]: 'work' is no absolute path below /"),
     ("cwd = ['/a', '/burst/run']", r"cwd\[1\]: certificate, keys and settings"),
     ("cwd = ['/a', '/etc/']", r"cwd\[1\]: an empty /etc/ would hide what the image"),
@@ -223,14 +200,13 @@ REFUSED = [
     ("cwd = ['/usr/bin']", r"cwd\[0\]: an empty /usr/bin would hide what the image"),
     ("cwd = ['/proc']", r"cwd\[0\]: /proc is the kernel's; name a directory of your"),
     ("cwd = ['/dev/shm']", r"cwd\[0\]: /dev/shm is the kernel's"),
-    ("scratch = '1Gi'\nscratch_path = '/etc'", "path: an empty /etc would hide"),
     ("queue = 'a b'", "queue: 'a b' is no name of a queue"),
     ("host_paths = ['opt']", "host_paths: 'opt' is no absolute path below /"),
     ("host_paths = ['/']", "host_paths: '/' is no absolute path below /"),
     ("host_paths = ['/a/../b']", "host_paths: '/a/../b' is no absolute path below /"),
     ("host_paths = ['/tmp']", "host_paths: followers have a /tmp of their own"),
     ("host_paths = ['/a', '/a/']", "host_paths: /a/ is also host_paths"),
-    (f"host_paths = ['/v']\n{V}claim = 'x'", "host_paths: /v is also volumes.v.path"),
+    (f"host_paths = ['/v']\n{MOUNTED}", "host_paths: /v is also pod.spec.containers"),
     ("host_paths = ['/run/munge']\nmunge_key = '/k'", "host_paths: /run/munge is also"),
 ]
 
@@ -240,7 +216,7 @@ REFUSED = [
     [
         ("", "/usr/local/work"),
         ("host_paths = ['/usr']", "/usr"),
-        ("[volumes.v]\npath = '/usr/local'\nclaim = 'x'", "/usr/local"),
+        (MOUNTED.replace("'/v'", "'/usr/local'"), "/usr/local"),
     ],
 )
 def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
@@ -263,11 +239,17 @@ def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (f"{V}nfs = 's:/x'", "volumes.v.nfs: a MiniCluster cannot have it"),
-        (f"{V}config_map = 'x'", "volumes.v.config_map: a MiniCluster cannot"),
-        (f"{V}csi = {{ driver = 'd', fsType = 'x' }}", "csi.fsType: a MiniCluster can"),
-        ("scratch = '1Gi'", "scratch: a MiniCluster cannot have it"),
-        ("cwd = ['/work']", "cwd: a MiniCluster cannot have it"),
+        (f"{MOUNTED}{VOLUME}nfs.server = 's'", "volumes.v.nfs: a MiniCluster has no"),
+        (f"{MOUNTED}{VOLUME}configMap.name = 'x'", "volumes.v.configMap: a MiniCluste"),
+        (f"{MOUNTED}{VOLUME}csi.fsType = 'x'", "volumes.v.csi: a MiniCluster has no"),
+        (f"{MOUNTED}{VOLUME}emptyDir = {{}}", "volumes.v.emptyDir: a MiniCluster has"),
+        (f"{VOLUME}secret.secretName = 'x'", "volumes.v: a MiniCluster mounts it at"),
+        (
+            f"{MOUNT} [{{ name = 'v', mountPath = '/v', subPath = 'x' }}]\n{VOLUME}"
+            "secret.secretName = 'x'",
+            "volumes.v, subPath of its mount: a MiniCluster has no",
+        ),
+        ("cwd = ['/work']", "cwd: a MiniCluster has no such field"),
     ],
 )
 def test_what_a_minicluster_cannot_mount_is_refused(table: str, words: str) -> None:

@@ -28,7 +28,7 @@ def read(more: str = "") -> PodSettings:
 
 
 def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
-    pod = pod_spec(spec, read('scratch = "1Gi"'))
+    pod = pod_spec(spec, read())
     (init,), (broker,) = pod["initContainers"], pod["containers"]
     assert (init["name"], init["image"]) == ("flux-view", "flux-view:0.88.0")
     assert broker["image"] == "flux:0.88.0"
@@ -154,8 +154,9 @@ def test_an_image_without_it_says_what_is_not_there(
         ("host_paths = ['/opt/software']", r"view_paths\[1\]: .* is also host_paths"),
         ("cwd = ['/opt/software']", r"view_paths\[1\]: .* is also cwd"),
         (
-            "volumes.v = { path = '/opt/software', claim = 'v' }",
-            r"view_paths\[1\]: .* is also volumes.v.path",
+            "pod.spec.containers = [{ name = 'broker', volumeMounts ="
+            " [{ name = 'v', mountPath = '/opt/software' }] }]",
+            r"view_paths\[1\]: .* is also pod.spec.containers.broker.volumeMounts",
         ),
         ("form = 'operator'\nview_paths = ['/a:/a']", "view_paths: the Flux Operator"),
         ("pod.spec.volumes = [{ name = 'view-0' }]", "volumes.view-0: has Flux"),

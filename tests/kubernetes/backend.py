@@ -20,6 +20,7 @@ from burst.testing import Backend
 from burst.testing.backend import Moment
 from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
@@ -62,7 +63,7 @@ class KubeBackend(Backend):
             owner,
             "here",
             self.way,
-            node_selector={"example.com/no-such": "node"},
+            pod=pod_words(nodeSelector={"example.com/no-such": "node"}),
             schedule=Seconds(1),
         )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from burst.config import Seconds, load
+from burst.config import load
 from burst.errors import Refused, Transient
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
@@ -70,7 +70,6 @@ def settings(aws: Path, namespace: str = "default") -> msgspec.Struct:
         image="local.test/flux:v0.88.0",
         user=1000,
         one_per_node=False,
-        settle=Seconds(0.5),
         offers={"nodes": OfferTable(cores=1, max_nodes=4)},
     )
     return made

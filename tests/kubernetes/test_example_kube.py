@@ -65,7 +65,7 @@ def test_an_applications_pods_have_all_of_it_once_the_queue_starts_it(
         assert KUEUE_QUEUE not in pod["metadata"]["labels"]
         assert pod["metadata"]["labels"]["team"] == "physics"
         volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
-        claim = volumes["volume-results"]["persistentVolumeClaim"]
+        claim = volumes["results"]["persistentVolumeClaim"]
         assert claim == {"claimName": "results"}
         (sidecar,) = pod["spec"]["initContainers"]
         assert (sidecar["name"], sidecar["restartPolicy"]) == ("metrics", "Always")

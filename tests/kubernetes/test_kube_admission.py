@@ -20,6 +20,7 @@ from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -195,7 +196,7 @@ def test_a_limit_range(bursts: Bursts) -> None:
 def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
     bursts: Bursts,
 ) -> None:
-    provider = bursts.provider(service_account="late")
+    provider = bursts.provider(pod=pod_words(serviceAccountName="late"))
     provider.provision(bursts.spec)
     words = 'serviceaccount "late" not found'
     status = wait_status(provider, lambda seen: words in seen.why)

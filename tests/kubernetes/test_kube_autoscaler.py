@@ -13,13 +13,14 @@ import pytest
 from burst.provider import Phase
 from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, finds_no_nodes, wait_status
+from tests.support.pod_words import pod_words
 
 pytestmark = pytest.mark.kubernetes
 NOWHERE = {"node.kubernetes.io/instance-type": "none"}
 
 
 def test_nodes_that_are_added_are_told_until_the_pods_have_them(bursts: Bursts) -> None:
-    provider = bursts.provider(node_selector=NOWHERE)
+    provider = bursts.provider(pod=pod_words(nodeSelector=NOWHERE))
     provider.provision(bursts.spec)
     wait_status(provider, finds_no_nodes)
     scaler = Autoscaler(bursts.api, bursts.namespace, "cluster-autoscaler")

@@ -19,6 +19,7 @@ from burst.kits.pods import PodBursts
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, finds_no_nodes, wait_status
 from tests.kubernetes.rights import grant
+from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -29,7 +30,7 @@ NODE = "not-there"
 def stuck(bursts: Bursts) -> Any:
     """A burst whose pods are bound to a node without a kubelet, and that is reaped."""
     nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(node_selector=nowhere)
+    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere))
     provider.provision(bursts.spec)
     wait_status(provider, finds_no_nodes)
     pods = bursts.objects("pods")
@@ -69,7 +70,8 @@ def test_on_a_node_that_is_gone(bursts: Bursts) -> None:
 def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None:
     """Whether the pod is of the first Job or of that of a growth."""
     one = replace(bursts.spec, hosts=bursts.spec.hosts[:1], ranks=bursts.spec.ranks[:1])
-    provider = bursts.provider(node_selector={"node.kubernetes.io/instance-type": "no"})
+    small = {"node.kubernetes.io/instance-type": "no"}
+    provider = bursts.provider(pod=pod_words(nodeSelector=small))
     provider.provision(one if made_as == 1 else bursts.spec)
     provider.resize(bursts.spec)
     wait_until(lambda: len(bursts.objects("pods")) == 2, provider.observe)

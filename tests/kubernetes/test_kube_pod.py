@@ -10,13 +10,14 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import SpecRefused
-from burst.kits.pods import CommandsTable, OfferTable, VolumeTable
+from burst.kits.pods import CommandsTable, OfferTable
 from burst.kits.pods.names import INDEX
 from burst.model.burst import BurstId
 from burst.model.finding import Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.rights import grant
+from tests.support.pod_words import CLAIM, SHM, pod_words
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -157,19 +158,24 @@ def make_claim(bursts: Bursts) -> None:
     bursts.api.create(path, {"metadata": claim, "spec": {**modes, **wanted}})
 
 
-VOLUMES = {
-    "results": VolumeTable(path="/results", claim="results", writable=True),
-    "home": VolumeTable(path="/home", nfs="192.0.2.9:/home"),
-    "bucket": VolumeTable(path="/bucket", csi={"driver": "csi.example.org"}),
-    "keys": VolumeTable(path="/keys", secret="app"),
-    "conf": VolumeTable(path="/conf", config_map="app"),
+KEYS = {"secret": {"secretName": "app"}}
+BUCKET = {"csi": {"driver": "csi.example.org"}}
+READ_ONLY = {
+    "/home": {"nfs": {"server": "192.0.2.9", "path": "/home"}},
+    "/bucket": BUCKET,
+    "/keys": KEYS,
+    "/conf": {"configMap": {"name": "app"}},
 }
 
 
 def test_storage_by_its_own_words(bursts: Bursts) -> None:
     make_claim(bursts)
-    words: dict[str, Any] = {"shm": "1Gi", "scratch": "2Gi", "cwd": ("/work/ann",)}
-    provider = bursts.provider(volumes=VOLUMES, **words)
+    scratch = {"emptyDir": {"sizeLimit": "2Gi"}}
+    storage = pod_words(
+        volumes={"/results": CLAIM, "/dev/shm": SHM, "/scratch": scratch},
+        read_only=READ_ONLY,
+    )
+    provider = bursts.provider(pod=storage, cwd=("/work/ann",))
     assert wrong(provider) == []
     provider.provision(bursts.spec)
     wait_status(provider, lambda s: s.phase is Phase.RUNNING)
@@ -188,7 +194,9 @@ def test_storage_by_its_own_words(bursts: Bursts) -> None:
 
 
 def test_a_node_without_the_disk_gets_no_follower(bursts: Bursts) -> None:
-    provider = bursts.provider(scratch="10Ti")
+    wanted = {"requests": {"ephemeral-storage": "10Ti"}}
+    broker = {"name": "broker", "resources": wanted}
+    provider = bursts.provider(pod={"spec": {"containers": [broker]}})
     provider.provision(bursts.spec)
     words = "Insufficient ephemeral-storage"
     status = wait_status(provider, lambda seen: words in seen.why)
@@ -198,8 +206,11 @@ def test_a_node_without_the_disk_gets_no_follower(bursts: Bursts) -> None:
 
 @pytest.mark.usefixtures("miniclusters")
 def test_a_minicluster_is_accepted_with_its_storage(bursts: Bursts) -> None:
-    some = {name: VOLUMES[name] for name in ("results", "keys", "bucket")}
-    words: dict[str, Any] = {"shm": "1Gi", "queue": "batch", "volumes": some}
+    storage = pod_words(
+        volumes={"/results": CLAIM, "/dev/shm": SHM},
+        read_only={"/keys": KEYS, "/bucket": BUCKET},
+    )
+    words: dict[str, Any] = {"queue": "batch", "pod": storage}
     words["commands"] = CommandsTable(pre="true", post="true")
     found = bursts.provider(form="operator", **words).examine(bursts.lead)
     said = [f.what for f in found if "MiniCluster of" in f.what]

@@ -21,6 +21,7 @@ from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.conftest import account
 from tests.kubernetes.rights import grant
+from tests.support.pod_words import pod_words
 
 pytestmark = pytest.mark.kubernetes
 __all__ = ["account"]
@@ -53,7 +54,7 @@ def ended(status: int, message: str) -> dict[str, Any]:
 
 def test_a_pod_without_a_node_is_told_in_the_words_of_status(bursts: Bursts) -> None:
     nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(node_selector=nowhere, schedule=Seconds(1))
+    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere), schedule=Seconds(1))
     (found,) = provider.probe(bursts.lead, print)
     assert found.level is Level.WRONG
     assert "finds no node" in found.what

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from burst_kube import KubeProvider
 
-from burst.config import Seconds
 from burst.errors import (
     InsufficientCapacity,
     Refused,
@@ -360,9 +359,7 @@ def test_names_come_and_go_with_their_hosts(bursts: Bursts, proxy: Proxy) -> Non
 def test_a_minicluster_grows_by_another_and_shrinks(
     bursts: Bursts, proxy: Proxy, lost: str
 ) -> None:
-    provider = bursts.provider(
-        kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
-    )
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
     two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(two)
@@ -392,7 +389,7 @@ def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
     bursts: Bursts,
 ) -> None:
     """What it owns is from before; only the MiniCluster says what it has now."""
-    provider = bursts.provider(form="operator", settle=Seconds(0.2), names=True)
+    provider = bursts.provider(form="operator", names=True)
     one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(one)
@@ -410,9 +407,7 @@ def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
 def test_a_minicluster_may_grow_by_others_where_a_growth_broke_off(
     bursts: Bursts, proxy: Proxy, size: str
 ) -> None:
-    provider = bursts.provider(
-        kubeconfig=str(proxy.kubeconfig), form="operator", settle=Seconds(0.2)
-    )
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
     with PlayedOperator(bursts.api, bursts.namespace):
         provider.provision(sized(bursts, "burst-0-0"))
         wait_status(provider, runs("burst-0-0"))

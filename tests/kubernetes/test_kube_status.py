@@ -21,6 +21,7 @@ from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -38,7 +39,7 @@ def test_pods_without_a_node_are_pending_and_then_want_of_capacity(
     bursts: Bursts,
 ) -> None:
     nowhere = {"node.kubernetes.io/instance-type": "none"}
-    bursts.provider(node_selector=nowhere).provision(bursts.spec)
+    bursts.provider(pod=pod_words(nodeSelector=nowhere)).provision(bursts.spec)
     status = wait_status(bursts.provider(), lambda s: "finds no node" in s.why)
     assert status.phase is Phase.PENDING
     assert "didn't match Pod's node affinity/selector" in status.why
@@ -76,9 +77,11 @@ def claimed(bursts: Bursts, lab: Cluster) -> Iterator[Bursts]:
     taint = {"key": CLAIM, "effect": "NoSchedule"}
     for name in names:
         fake.create_node(lab, name, labels=mine, taints=[taint])
-    tolerated = {"spec": {"tolerations": [{"key": CLAIM, "operator": "Exists"}]}}
+    tolerated = [{"key": CLAIM, "operator": "Exists"}]
     bursts.settings = msgspec.structs.replace(
-        bursts.settings, one_per_node=True, node_selector=mine, pod=tolerated
+        bursts.settings,
+        one_per_node=True,
+        pod=pod_words(nodeSelector=mine, tolerations=tolerated),
     )
     yield bursts
     lab.kubectl("delete", "node", *names, "--wait=false")
@@ -111,7 +114,7 @@ def test_another_namespaces_followers_take_nodes_too(
 def test_an_image_that_takes_long_is_told_of(bursts: Bursts) -> None:
     """Played: the event is that of a kubelet."""
     nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(node_selector=nowhere)
+    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere))
     provider.provision(bursts.spec)
     wait_status(provider, lambda s: "finds no node" in s.why)
     pod = bursts.objects("pods")[0]["metadata"]
@@ -171,7 +174,6 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
         "spec": {
             "priorityClassName": urgent,
             "containers": [container],
-            "nodeSelector": claimed.settings.node_selector,
             **claimed.settings.pod["spec"],
         },
     }

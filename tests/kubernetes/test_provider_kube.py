@@ -15,7 +15,6 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider, KubeSettings
 
-from burst.config import Seconds
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract, example_lead, example_spec
@@ -54,7 +53,6 @@ class KubeContract(ProviderContract):
             image="local.test/flux:v0.88.0",
             user=1000,
             one_per_node=False,
-            settle=Seconds(0.5),
             offers={"nodes": OfferTable(cores=1, max_nodes=4)},
         )
 

@@ -239,7 +239,7 @@ class Month:
         }
         self.site.cli.write(
             providers=dict.fromkeys(PROVIDERS, options),
-            daemon={"cadence": "1s", "observe": "0.3s"},
+            daemon={"cadence": "1s"},
             deadlines={
                 "idle": some.choice(["0.5s", "1s", "2s"]),
                 "rejoin": "2s",
@@ -247,7 +247,6 @@ class Month:
             },
             limits={
                 "cooldown": "1s",
-                "breaker_pause": "1s",
                 "max_nodes": some.choice([6, 8, 0]),
                 "max_bursts": some.choice([2, 4, 0]),
             },

@@ -38,7 +38,7 @@ _AWAIT = ("job", "wait-event", f"--timeout={HANG_S:g}")
 # Of the daemon: nothing waits longer than a test would. What keeps users apart needs
 # the frobnicator in the lead's configuration (test_apart.py).
 _SETTINGS: dict[str, Any] = {
-    "daemon": {"cadence": "0.2s", "observe": "0.1s"},
+    "daemon": {"cadence": "0.2s"},
     "deadlines": {"idle": "2s"},
     "plan": {"share_users": True},
 }

@@ -42,7 +42,7 @@ class TypedLead:
         """Have nothing wait longer than a test would."""
         path = self.lead / "burst.toml"
         text = path.read_text()
-        path.write_text(f'{text}\n[daemon]\ncadence = "0.2s"\nobserve = "0.1s"\n')
+        path.write_text(f'{text}\n[daemon]\ncadence = "0.5s"\n')
 
     def start(self, name: str) -> None:
         """Start a unit as systemd does: its directories, its user, its environment."""

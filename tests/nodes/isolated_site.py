@@ -103,7 +103,7 @@ def isolated_site(
     with flux_lead(slot, address=OUTSIDE_IP) as lead:
         found = IsolatedSite(lead, cluster, namespace, place)
         tables = {
-            "daemon": {"cadence": "1s", "observe": "0.2s"},
+            "daemon": {"cadence": "1s"},
             "providers": {"far": table},
         }
         found.config.write_text(tomli_w.dumps(tables))

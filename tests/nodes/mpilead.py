@@ -73,7 +73,7 @@ def _tables(cluster: Cluster, namespace: str) -> dict[str, Any]:
     # The lead's own files say at which address and port it is.
     del tables["lead"]
     tables["deadlines"]["idle"] = "1s"
-    tables["daemon"] = {"cadence": "1s", "observe": "0.2s"}
+    tables["daemon"] = {"cadence": "1s"}
     table = tables["providers"]["far"]
     del table["context"]
     table |= provider_table(cluster, namespace, offers=table["offers"])

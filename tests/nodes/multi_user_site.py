@@ -25,6 +25,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.multiuser.lab import OWNER, UIDS, Lab, flux_etc, imp_path
 from tests.multiuser.system_instance import HOSTS, SystemInstance
+from tests.support.pod_words import pod_words
 from tests.support.ports import free_port
 
 # Of pods alone: what the machine has at these paths would hide it.
@@ -101,7 +102,7 @@ class MultiUserSite:
             "munge_key": str(self.write_own("munge.key", key)),
             "offers": {"nodes": {"cores": 4, "max_nodes": 4, "cpu": "100m"}},
             "flux": FLUX,
-            "environment": ENVIRONMENT,
+            "pod": pod_words(ENVIRONMENT),
             "multi_user": {"uids": [61001, 61002], "conf": str(flux_etc())},
             **pods,
         }

@@ -27,6 +27,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.nodes.waiting import wait_until
+from tests.support.pod_words import pod_words
 from tests.support.waiting import HANG_S
 
 MANIFESTS = ROOT / "manifests"
@@ -295,12 +296,12 @@ class Seed:
         (self.place / "R").write_text(json.dumps(resources))
         tables = tomllib.loads((self.files / "burst.toml").read_text())
         tables["deadlines"]["idle"] = idle
-        tables["daemon"] |= {"cadence": "1s", "observe": "0.2s"}
+        tables["daemon"] |= {"cadence": "1s"}
         tables["providers"]["kube"] |= {
             "namespace": self.far,
             "image_pull": "Never",
             "flux": FLUX,
-            "environment": ENVIRONMENT,
+            "pod": pod_words(ENVIRONMENT),
             "one_per_node": False,
             "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 3}},
             **self.followers(),

@@ -97,7 +97,8 @@ def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
         # The broker is told to end, by whom the daemon does not know: it comes back.
         end = ("exec", *where, name, "-c", "broker", "--", "sh", "-c", "kill -TERM 1")
         cluster.kubectl(*end, check=False)
-        back = "last after exit status 143"
+        # By what status it ended a busy kubelet does not always know.
+        back = "was restarted once, last after exit status"
         wait_until(lambda: back in provider.observe()[0].why, provider.observe)
         wait_until(lambda: set(spec.hosts) <= lead.online(), "it to be back")
         assert provider.observe()[0].phase is Phase.RUNNING

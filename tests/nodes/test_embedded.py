@@ -28,6 +28,7 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.waiting import wait_until
+from tests.support.pod_words import pod_words
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.nodes
@@ -69,13 +70,13 @@ def write_settings(ready: InitializedLead, cluster: Cluster, namespace: str) -> 
         "one_per_node": False,
         "host_paths": host_paths(),
         "python": str(Path(BURST).with_name("python")),
-        "environment": {"PYTHONDONTWRITEBYTECODE": "1"},
+        "pod": pod_words({"PYTHONDONTWRITEBYTECODE": "1"}),
         "offers": {"nodes": {"cores": 1, "cpu": "100m", "max_nodes": 2}},
     }
     tables = {
         "lead": {"uri": uri_of(ready), "address": OUTSIDE_IP},
         "deadlines": {"lead": "30s", "idle": "1s"},
-        "daemon": {"cadence": "1s", "observe": "0.2s"},
+        "daemon": {"cadence": "1s"},
         "providers": {"kube": kube},
     }
     ready.settings.write_text(tomli_w.dumps(tables))

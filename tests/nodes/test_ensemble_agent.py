@@ -83,7 +83,7 @@ class AgentSeed(Seed):
             group["children"]["core"] = "0"
         (self.place / "R").write_text(json.dumps(resources))
         tables = tomllib.loads((FILES / "lead" / "burst.toml").read_text())
-        tables["daemon"] |= {"cadence": "1s", "observe": "0.2s"}
+        tables["daemon"] |= {"cadence": "1s"}
         (self.place / "burst.toml").write_text(tomli_w.dumps(tables))
 
     def _member(self) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import pytest
 import tomli_w
 from burst_kube import KubeProvider, KubeSettings
 
-from burst.config import Seconds, convert
-from burst.kits.pods import CommandsTable
+from burst.config import convert
+from burst.kits.pods import CommandsTable, with_pod_spec
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, provider_table, run
@@ -83,8 +83,8 @@ def test_a_broker_that_is_told_to_end_comes_back(
 def test_commands_run_around_the_broker(settings: KubeSettings) -> None:
     commands = CommandsTable(pre="echo ready > /tmp/pre", post="cat /tmp/pre; exit 1")
     # A shell that kept SIGTERM to itself would hold pods for all of it.
-    grace = Seconds(300)
-    around = msgspec.structs.replace(settings, commands=commands, grace=grace)
+    patient = with_pod_spec(settings, {"terminationGracePeriodSeconds": 300})
+    around = msgspec.structs.replace(patient, commands=commands)
     provider = KubeProvider("far", around, "owner-1")
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)

@@ -17,6 +17,7 @@ from tests.kubelab.pods import mounts_beside
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.pod_words import pod_words
 
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 pytestmark = [
@@ -41,7 +42,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
         "one_per_node": False,
         "view": VIEW_IMAGE,
         "view_paths": [f"{source}:{flux_prefix()}"],
-        "environment": {"PATH": "/usr/bin:/bin", "HOME": "/tmp"},
+        "pod": pod_words({"PATH": "/usr/bin:/bin", "HOME": "/tmp"}),
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
     }
     return convert(KubeSettings, table, "providers.far")

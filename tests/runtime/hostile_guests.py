@@ -19,7 +19,7 @@ from burst.model.burst import State
 from burst.model.hold import HELD_BY_US, HoldState
 from burst.model.jobid import EXAMPLE, format_f58
 from burst.model.lead import JobState
-from burst.runtime.call_limits import CallLimits
+from burst.runtime.call_limits import CALL_RATE, CallLimits
 from tests.builders import whole
 from tests.runtime.asking import Asking
 
@@ -50,7 +50,7 @@ class HostileGuests:
             deadlines={"idle": "20m"},
         )
         self.sim = self.asking.sim
-        self.limits = CallLimits(lambda: self.sim.settings.guests, lambda: self.sim.now)
+        self.limits = CallLimits(clock=lambda: self.sim.now)
         self.answered = self.refused = self.floods = self.requested = 0
         self._released: set[int] = set()
         self._wanted: set[int] = set()
@@ -101,7 +101,7 @@ class HostileGuests:
                 taken += 1
         except CallsTooOften:
             self.floods += 1
-        assert taken <= self.sim.settings.guests.calls_at_once
+        assert taken <= CALL_RATE.at_once
         self.limits.admit("status", OWNER, True)
 
     def submit(self) -> None:

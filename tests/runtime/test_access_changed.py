@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 OWNER, GUEST = 1000, 1234
 OPEN = GuestAccess(allow_guest_user=True)
-NOW = {"daemon": {"cadence": "1s", "observe": "1s"}}
+NOW = {"daemon": {"cadence": "1s"}}
 
 
 class Reloaded(FakeLead):

@@ -43,7 +43,8 @@ def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():
     asked: list[Any] = [ProvisionBurst(LEASE.id), hold, fail, ReapBurst(LEASE.id)]
     asked += [ProvisionBurst(LEASE.id)]
 
-    unanswered = ActionRunner(lead, identity(), tracker).perform(asked, RECORDS)
+    runner = ActionRunner(lead, identity(), tracker, lambda *_: None)
+    unanswered = runner.perform(asked, RECORDS)
 
     assert unanswered == [hold, fail]
     assert lead.log == [("hold", 1, "")]

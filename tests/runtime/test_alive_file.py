@@ -45,7 +45,7 @@ class ForgottenLead(FakeLead):
 
 def test_each_tick_touches_it(path: Path) -> None:
     lead, seen = WatchedLead(), []
-    tables = {"daemon": {"alive": str(path), "cadence": "0.05s", "observe": "0.05s"}}
+    tables = {"daemon": {"alive": str(path), "cadence": "0.05s"}}
     daemon = Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead)
 
     def at_observe() -> None:
@@ -79,10 +79,9 @@ def test_a_daemon_that_waits_for_its_address_is_alive(path: Path) -> None:
     tables = {
         "daemon": {"alive": str(path)},
         "lead": {"address": "127.0.0.1", "port": 1},
-        "deadlines": {"address": "0s"},
     }
     with pytest.raises(ConfigError, match="could not reach the lead"):
-        Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead).run()
+        Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead, 0.0).run()
     assert path.exists()
 
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from burst.config import GuestSettings
 from burst.errors import CallsTooOften
+from burst.model.call_rate import CallRate
 from burst.runtime import call_limits
 from burst.runtime.call_limits import CallLimits
 from tests.runtime.asking import GUEST, Asking
@@ -13,10 +13,10 @@ from tests.runtime.asking import GUEST, Asking
 class Limited:
     """Limits by a clock that the test moves."""
 
-    def __init__(self, **settings):
+    def __init__(self, at_once, per_second=20.0):
         self.now = 0.0
-        self.settings = GuestSettings(**settings)
-        self.limits = CallLimits(lambda: self.settings, lambda: self.now)
+        rate = CallRate(per_second, at_once)
+        self.limits = CallLimits(rate, lambda: self.now)
 
     def taken(self, method="status", userid=GUEST, owner=False, tries=1000):
         """How many of so many calls at once are taken."""
@@ -30,7 +30,7 @@ class Limited:
 
 
 def test_a_flood_is_refused_and_told_when_to_try_again():
-    limited = Limited(calls_per_second=0.5, calls_at_once=20)
+    limited = Limited(20, per_second=0.5)
     assert limited.taken() == 20
     assert limited.told == (
         "you call the daemon too often: 0.5 calls a second in the long run;"
@@ -41,19 +41,18 @@ def test_a_flood_is_refused_and_told_when_to_try_again():
     # Of each user by himself, and never of the owner.
     assert limited.taken(userid=GUEST + 1) == 20
     assert limited.taken(owner=True) == 1000
-    limited.settings = GuestSettings(calls_per_second=0.5, calls_at_once=100)
     limited.now += 1000
-    assert limited.taken() == 100
+    assert limited.taken() == 20
 
 
 def test_what_costs_the_daemon_more_counts_for_more():
-    assert Limited(calls_at_once=100).taken("status") == 100
-    assert Limited(calls_at_once=100).taken("release") == 20
-    assert Limited(calls_at_once=100).taken("intake") == 400
+    assert Limited(100).taken("status") == 100
+    assert Limited(100).taken("release") == 20
+    assert Limited(100).taken("intake") == 400
 
 
 def test_only_those_who_called_last_are_remembered():
-    limited = Limited(calls_at_once=10)
+    limited = Limited(10)
     assert limited.taken(userid=1) == 10
     for userid in range(2, call_limits.KNOWN_USERS + 1):
         limited.limits.admit("status", userid, False)
@@ -64,10 +63,13 @@ def test_only_those_who_called_last_are_remembered():
     assert limited.taken(userid=1) == 10
 
 
-def test_the_service_takes_the_limits_of_its_settings():
-    asking = Asking(guests={"calls_at_once": 10, "calls_per_second": 0.1})
-    for _ in range(10):
-        asking.api.admit("explain", GUEST, False)
-    with pytest.raises(CallsTooOften, match=r"0\.1 calls a second"):
-        asking.api.admit("explain", GUEST, False)
+def test_the_service_refuses_a_flood():
+    asking = Asking()
+
+    def flood():
+        for _ in range(1000):
+            asking.api.admit("explain", GUEST, False)
+
+    with pytest.raises(CallsTooOften, match="20 calls a second"):
+        flood()
     asking.api.admit("explain", 0, True)

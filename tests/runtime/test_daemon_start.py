@@ -83,13 +83,12 @@ def test_nothing_begins_before_the_address_answers(
 ) -> None:
     tables = {
         "lead": {"uri": instance.uri, "address": "127.0.0.1", "port": closed},
-        "deadlines": {"address": "0.5s"},
     }
-    daemon = Daemon(lambda: settings(**tables), None)
+    daemon = Daemon(lambda: settings(**tables), None, address_limit=0.5)
     with pytest.raises(ConfigError, match=f"{closed}: nothing listens there") as raised:
         daemon.run()
     assert "could not reach the lead within 500ms" in str(raised.value)
-    assert "deadlines.address" in raised.value.advice
+    assert "burst doctor" in raised.value.advice
 
 
 def test_a_daemon_that_waits_for_the_address_can_be_stopped(

@@ -10,7 +10,7 @@ from tests.builders import whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
-LONG = {"daemon": {"observe": "10s", "cadence": "10s"}}
+LONG = {"daemon": {"cadence": "50s"}}
 
 
 def due(sim: Sim, seconds: float = 1.0) -> float:

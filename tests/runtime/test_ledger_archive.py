@@ -22,7 +22,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.runtime.ledger_archive import NAME, LedgerArchive, archive_path
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.side_threads import SideThreads
-from tests.builders import T0, identity, settings
+from tests.builders import T0, identity
 from tests.runtime.asking import GUEST, Asking
 from tests.support.waiting import wait_until
 
@@ -103,7 +103,7 @@ def test_a_row_that_cannot_be_read_is_counted(archive: LedgerArchive) -> None:
 
 def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
     elsewhere = LedgerArchive(archive.path / "no" / "directory")
-    with pytest.raises(StoreError, match=r"name another file in \[daemon\] archive"):
+    with pytest.raises(StoreError, match="move the file away"):
         elsewhere.add([row(1)])
     archive.path.write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="not a database"):
@@ -126,17 +126,15 @@ def test_nothing_was_archived_where_the_disk_was_full_from_the_first_write_on(
     assert archive.read(0.0).rows == [row(1)]
 
 
-def test_it_is_in_the_lead_s_state_or_where_a_setting_says() -> None:
+def test_it_is_in_the_lead_s_state() -> None:
     lead = msgspec.structs.replace(identity(), uri="local:///run/flux/local")
-    assert archive_path(lead, settings()) == Path("/run/flux") / NAME
+    assert archive_path(lead) == Path("/run/flux") / NAME
     kept = msgspec.structs.replace(lead, statedir="/var/lib/flux")
-    assert archive_path(kept, settings()) == Path("/var/lib/flux") / NAME
-    named = settings(daemon={"archive": "/data/spent.sqlite"})
-    assert archive_path(kept, named) == Path("/data/spent.sqlite")
+    assert archive_path(kept) == Path("/var/lib/flux") / NAME
 
 
 def test_what_is_on_record_is_archived_beside_the_ticks(
-    archiver: LedgerArchiver, archive: LedgerArchive, tmp_path: Path
+    archiver: LedgerArchiver, archive: LedgerArchive
 ) -> None:
     archiver.keep(by_burst(row(1), row(2)))
     wait_until(lambda: len(archiver.archived) == 2, "two rows")
@@ -145,12 +143,6 @@ def test_what_is_on_record_is_archived_beside_the_ticks(
     wait_until(lambda: row(3).burst in archiver.archived, "the third row")
     assert archiver.archived.keys() == {row(2).burst, row(3).burst}
     assert len(archive.read(0.0).rows) == 3
-
-    other = LedgerArchive(tmp_path / "other")
-    archiver.change(other)
-    archiver.change(other)
-    wait_until(lambda: len(other.read(0.0).rows) == 2, "them in another file")
-    assert archiver.archive is other
 
 
 def test_a_disk_that_fails_is_told_once_and_tried_again(

@@ -388,12 +388,12 @@ def test_settings_that_name_other_files_are_read(
     path = tmp_path / "url"
     path.write_text(f"{receiver.url}\n")
     path.chmod(0o644)
-    with pytest.raises(ConfigError, match=r"notify\.webhook_file: .*others may read"):
-        notifier.prepare(NotifySettings(webhook_file=str(path)))
+    with pytest.raises(ConfigError, match=r"notify\.webhook: .*others may read"):
+        notifier.prepare(NotifySettings(webhook=str(path)))
     path.chmod(0o600)
-    notifier.prepare(NotifySettings(webhook_file=str(path)))()
+    notifier.prepare(NotifySettings(webhook=str(path)))()
     (sender,) = notifier._senders.values()
-    notifier.prepare(NotifySettings(webhook_file=str(path)))()
+    notifier.prepare(NotifySettings(webhook=str(path)))()
     assert notifier._senders["webhook"] is sender
     notifier.lead_lost("gone", 1.0)
     notifier.lead_lost("gone again", 2.0)
@@ -403,7 +403,7 @@ def test_settings_that_name_other_files_are_read(
     wait_until(lambda: len(receiver.posts) == 2, "the second")
     path.write_text("ftp://elsewhere.org/s3cret")
     with pytest.raises(ConfigError, match="is no URL of http") as raised:
-        notifier.prepare(NotifySettings(webhook_file=str(path)))
+        notifier.prepare(NotifySettings(webhook=str(path)))
     assert "s3cret" not in str(raised.value)
     notifier.prepare(NotifySettings())()
     assert not notifier._senders

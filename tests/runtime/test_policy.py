@@ -21,7 +21,7 @@ from tests.builders import T0, identity, job, settings, view, whole, world
 from tests.runtime.asking import GUEST, Asking
 
 # Nothing is forecast here, and nothing decided without.
-FRUGAL = {"plan": {"worth": 0.1}, "deadlines": {"forecast": "1h"}}
+FRUGAL = {"plan": {"worth": 0.1}}
 
 
 def make_busy() -> Asking:

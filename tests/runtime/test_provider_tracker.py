@@ -59,7 +59,7 @@ ONLINE = recorded(run("provision-start", "provision-finish", "online"))
 
 
 def test_an_idle_provider_is_asked_at_the_cadence():
-    bench = Bench(cadence="10s", observe="2s")
+    bench = Bench(cadence="10s")
 
     assert bench.poll() == 10
     assert bench.asked() == ["offers", "observe"]
@@ -73,7 +73,7 @@ def test_an_idle_provider_is_asked_at_the_cadence():
 
 
 def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
-    bench = Bench(cadence="10s", observe="2s")
+    bench = Bench(cadence="10s")
     bench.poll(ONLINE)
     bench.answer()
     bench.now += 2
@@ -83,7 +83,7 @@ def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
 
 
 def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
-    bench = Bench(cadence="10s", observe="2s")
+    bench = Bench(cadence="10s")
     (burst,) = PROVISION.bursts.values()
     bench.poll(PROVISION)
     bench.answer(PROVISION)
@@ -282,7 +282,7 @@ def test_a_call_that_ends_while_its_provider_is_disabled_is_not_pending_for_ever
 
 
 def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
-    bench = Bench(cadence="10s", observe="2s")
+    bench = Bench(cadence="10s")
     bench.poll()
     bench.answer()
     bench.now += 1

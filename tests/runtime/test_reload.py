@@ -17,9 +17,9 @@ from burst.http.service import HttpService
 from burst.model.burst import State
 from burst.provider import Provider
 from burst.runtime.daemon_state import DaemonState
-from burst.runtime.engine_config import ConfigMaker
+from burst.runtime.engine_config import RELOAD_S, ConfigMaker
 from burst.runtime.reload import SettingsReloader
-from burst.runtime.session import Session
+from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.tally import Tally
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp
@@ -27,7 +27,7 @@ from tests.builders import NODE, whole
 from tests.fakes import FakeLead
 from tests.support.waiting import HANG_S
 
-QUICK = {"cadence": "0.2s", "observe": "0.05s"}
+QUICK = {"cadence": "0.2s"}
 
 
 class Fakes(Session):
@@ -41,7 +41,9 @@ class Fakes(Session):
 class Bench:
     """A session whose providers are fakes, and the file of its settings."""
 
-    def __init__(self, *names: str, **tables: object) -> None:
+    def __init__(
+        self, *names: str, reload_limit: float = RELOAD_S, **tables: object
+    ) -> None:
         self.tables = {"daemon": QUICK, **tables}
         self.site = {name: {"type": "fake"} for name in names or ("local",)}
         self.cloud = FakeCloud()
@@ -57,8 +59,9 @@ class Bench:
             self.wakeup,
             lambda settings: self.http.prepare(settings.http),
         )
+        process = DaemonProcess(reload_limit=reload_limit)
         self.session = Fakes(
-            self, self.lead, self.read(), self.wakeup, self.reloads.ask
+            self, self.lead, self.read(), self.wakeup, self.reloads.ask, process
         )
         self.session.start()
 
@@ -187,7 +190,7 @@ def test_whatever_a_constructor_raises_spoils_the_reload_only(bench, error):
 
 
 def test_a_constructor_that_hangs_holds_up_nobody(bench):
-    one = bench(deadlines={"reload": "0.5s"})
+    one = bench(reload_limit=0.5)
     one.site["slow"] = {"type": "fake"}
     one.stuck["slow"] = threading.Event()
     future = one.reloads.ask()

@@ -6,7 +6,15 @@ import pytest
 
 from burst.cli.status import lead_troubles
 from burst.core.plan.slots import find_slots
-from burst.errors import BurstError, Denied, LeadError, NotFound, Transient, Unreadable
+from burst.errors import (
+    BurstError,
+    Denied,
+    LeadError,
+    NotFound,
+    Refused,
+    Transient,
+    Unreadable,
+)
 from burst.lead import ServiceRequest
 from burst.model.active_job import ActiveJob, picture_of
 from burst.model.burst import BurstId, State, Tag
@@ -389,10 +397,10 @@ def test_a_provider_that_cannot_be_asked_may_have_orphans():
 
 
 def test_a_provider_is_enabled_and_settings_are_reloaded():
-    asking = Asking(limits={"breaker": 1})
+    asking = Asking()
     with pytest.raises(BurstError, match="no failures to forget"):
         asking.ask("enable", provider="local")
-    asking.sim.provider.next_provision_error = OSError("bug")
+    asking.sim.provider.next_provision_error = Refused("bad credentials")
     asking.sim.lead.submit(whole(4))
     asking.sim.tick(2)
     assert asking.ask("enable", provider="local") == {"enabled": "local"}

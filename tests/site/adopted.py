@@ -32,7 +32,7 @@ _OF_PAGE = "test_adopt_page.py"
 _MODE = "queue"
 # Nothing waits longer than a test would.
 _QUICK = {
-    "daemon": {"cadence": "0.5s", "observe": "0.2s"},
+    "daemon": {"cadence": "0.5s"},
     "deadlines": {"idle": "3s"},
 }
 

@@ -79,6 +79,7 @@ class IsolatedPlacement:
                 price=candidate.offer.price,
                 fee=candidate.offer.fee,
                 priced_by=candidate.priced_by,
+                spot=candidate.offer.spot,
                 end=candidate.lease_end,
                 place=candidate.place,
                 isolated=demand.isolated,

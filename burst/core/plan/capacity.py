@@ -122,6 +122,7 @@ def source_of(burst: Burst, settings: Settings, now: float) -> Source:
         offer=lease.offer,
         price=lease.price,
         guests=lease.guests,
+        spot=lease.spot,
     )
     return Source(
         terms=terms,

@@ -31,7 +31,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: PlanSettings = PlanSettings()
     patience: float = 0.0
     """For how many seconds after its submission ranks are kept for a job while no time
-    limit tells when they are free: `[deadlines] reservation`."""
+    limit tells when they are free: RESERVATION_S of `plan_demands`."""
     overtaken: Mapping[JobId, int] = {}
     """How many nodes that jobs waited for were given to others before: see
     `LiveNodes.overtaken`."""

@@ -23,6 +23,7 @@ from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
+from burst.model.repeat import MOST_REPEATS
 from burst.model.request import BurstMode, BurstPreferences
 from burst.model.shape import Shape
 
@@ -231,6 +232,8 @@ def _why_of_no_use(
         isolated = preferences.mode == "isolated"
         why = Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
         return OfferRejection(terms.key, why)
+    if terms.spot and preferences.losses >= MOST_REPEATS:
+        return OfferRejection(terms.key, Reason.SPOT, {"losses": preferences.losses})
     return None
 
 

@@ -103,6 +103,7 @@ class PlannedBurst:
             priced_by=self.candidate.priced_by,
             # Followers have the `[access]` that the lead has when they are made.
             guests=offer.guests and lead.access.allow_guest_user,
+            spot=offer.spot,
             end=self.candidate.lease_end,
             place=self.candidate.place,
             tag=self.source.tag,

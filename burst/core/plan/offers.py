@@ -30,6 +30,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs of guests can run on the nodes; None where an older record does not
     say it."""
     modes: tuple[BurstMode, ...] = ("joined",)
+    spot: bool = False
+    """Whether the cloud may take the nodes back."""
 
     @property
     def key(self) -> str:
@@ -66,6 +68,7 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
             priced_by=self.priced_by,
             guests=self.offer.guests,
             modes=self.offer.modes,
+            spot=self.offer.spot,
         )
 
 

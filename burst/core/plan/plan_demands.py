@@ -29,6 +29,10 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 
+RESERVATION_S = 4 * 3600.0
+"""How long after a job's submission ranks are kept for it while no time limit tells
+when they are free. Past this they are for everybody: what has them may never end. Long
+enough for most jobs, and others lose at most half a day."""
 _NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
@@ -80,7 +84,7 @@ def plan_context(
         usage=current_usage(records, world, settings, now),
         live=lending_bursts(records, world.lead, settings, now),
         settings=settings.plan,
-        patience=settings.deadlines.reservation,
+        patience=RESERVATION_S,
         overtaken=overtaken,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )

@@ -44,7 +44,7 @@ class Kept(NamedTuple):
         kept = ""
         if not self.place.known:
             until = clock_time(self.place.start)
-            kept = f" until {until} ([deadlines] reservation)"
+            kept = f" until {until}"
         facts = {
             "nodes": len(self.place.ranks),
             "offer": self.offer,

@@ -94,7 +94,7 @@ def refusal_inputs(
         banks=world.banks,
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
-        forecast_late=tx.now >= forecast_due(world, settings, tx.now),
+        forecast_late=tx.now >= forecast_due(world, tx.now),
         times=dict(tx.times),
         reserved={name: entry.reserved for name, entry in tx.entries.items()}
         if settings.budget

@@ -32,6 +32,12 @@ BY_FORECAST = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
 """Decisions that leave a job to its turn on own nodes, by a forecast or for want of
 one."""
 
+FORECAST_S = 60.0
+"""For how long jobs whose rule asks what a burst saves wait for a forecast of their
+start on own nodes, since something changed and none was made. Past this they are
+decided without, as by worth 0. As long as a job is left to the scheduler by default
+(`[intake] local_wait`), and many times what a forecast takes."""
+
 
 class BurstWorth:
     """Compares bursts for the jobs of one tick with their starts on own nodes."""
@@ -116,7 +122,7 @@ class BurstWorth:
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
-        until = forecast_due(self._world, self._settings, self._now)
+        until = forecast_due(self._world, self._now)
         if self._now >= until:
             return None
         return Decision(Reason.NOT_FORECAST, {"rule": rule.name, "until": until})
@@ -159,10 +165,10 @@ class BurstWorth:
         return FirstOffers(self._context, self._context.eligible(isolated), times)
 
 
-def forecast_due(world: World, settings: Settings, now: float) -> float:
+def forecast_due(world: World, now: float) -> float:
     """Return until when jobs without a forecast wait for the one that is owed."""
     since = world.forecast_owed_since
-    return (now if since is None else since) + settings.deadlines.forecast
+    return (now if since is None else since) + FORECAST_S
 
 
 def worth_for_job(

@@ -20,6 +20,7 @@ _AUTO = "auto"
 _WITH_BURST = (
     *("burst_provider", "burst_policy", "burst_max_price"),
     *("burst_mode", "burst_wait", "burst_where", "burst_tag"),
+    "burst_requeue",
 )
 _HELD = ("hold", "0")
 _URGENCIES = {"default": 16, "expedite": 31}
@@ -87,6 +88,12 @@ class BurstPlugin(CLIPlugin):
             metavar="TAG",
             help="Only on nodes that you requested with this tag (burst request --tag)",
         )
+        self.add_option(
+            "--burst-requeue",
+            action="store_true",
+            default=None,
+            help="Run the job again if it loses a lent node, at most twice",
+        )
 
     def preinit(self, args):
         burst = _given(args, "burst")
@@ -129,6 +136,7 @@ class BurstPlugin(CLIPlugin):
             "wait": _wait(_given(args, "burst_wait")),
             "urgency": _given(args, "burst_urgency"),
             "tag": _given(args, "burst_tag"),
+            "requeue": _given(args, "burst_requeue"),
         }
         preferences = {
             key: value for key, value in preferences.items() if value is not None

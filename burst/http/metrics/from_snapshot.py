@@ -42,7 +42,7 @@ def add_snapshot(samples: Samples, snapshot: Snapshot) -> None:
     notify = snapshot.settings.notify
     if notify.command:
         samples.put("notices_failing", "command" in snapshot.untold, "command")
-    if notify.webhook or notify.webhook_file:
+    if notify.webhook:
         samples.put("notices_failing", "webhook" in snapshot.untold, "webhook")
     _add_bursts(samples, snapshot)
     _add_jobs(samples, snapshot)

@@ -21,13 +21,17 @@ UNREADABLE = (
 )
 """What a kubeconfig raises that is missing, is not YAML, or has another form."""
 
+LOGIN_S = 30.0
+"""How long a kubeconfig's exec plugin, such as that of aws or gcloud, may take to print
+credentials. It is run when a connection is made, and when its token ends."""
+
 
 class Kubeconfig(msgspec.Struct, frozen=True):
     """A kubeconfig file and a context of it; if empty, those that kubectl would use."""
 
     path: str = ""
     context: str = ""
-    login: float = 30.0
+    login: float = LOGIN_S
     """Seconds that its exec plugin may take."""
 
     def __str__(self) -> str:
@@ -87,7 +91,7 @@ def server_of(access: Access) -> str:
     return urlsplit(server).hostname or str(access)
 
 
-def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Access:
+def choose_access(path: str = "", context: str = "") -> Access:
     """Return the access of these settings.
 
     If they are empty it is, as for kubectl, that of KUBECONFIG, of `~/.kube/config` if
@@ -96,5 +100,5 @@ def choose_access(path: str = "", context: str = "", login: float = 30.0) -> Acc
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     if named or not in_pod or Path("~/.kube/config").expanduser().exists():
-        return Kubeconfig(path, context, login)
+        return Kubeconfig(path, context)
     return InCluster()

@@ -201,8 +201,7 @@ def _load(access: Access) -> Any:
         if LATE in why:
             raise Transient(
                 f"{access}: its exec plugin gave no credentials in time{why}",
-                "check whether `kubectl get pods` waits too, for a network or a login;"
-                " login in the provider's table sets the time it may take",
+                "check whether `kubectl get pods` waits too, for a network or a login",
             )
         refusal = Refused(
             f"{access}: gives no credentials{why}",

@@ -19,13 +19,9 @@ from burst.kits.pods.pod_provider import (
     PodSettingsProvider,
     check_burst,
 )
-from burst.kits.pods.settings import (
-    CommandsTable,
-    PodSettings,
-    Toleration,
-)
+from burst.kits.pods.settings import CommandsTable, PodSettings
 from burst.kits.pods.template.multi_user_table import MultiUserTable
-from burst.kits.pods.template.volume_table import VolumeTable
+from burst.kits.pods.template.site_pod import with_pod_spec
 
 __all__ = [
     "Bursts",
@@ -37,8 +33,7 @@ __all__ = [
     "PodSettings",
     "PodSettingsProvider",
     "Tags",
-    "Toleration",
-    "VolumeTable",
     "check_burst",
     "offers",
+    "with_pod_spec",
 ]

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from burst.config import Price, Seconds
+from burst.kits.pods.retired_keys import NODE_SELECTOR
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
@@ -33,11 +34,13 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory: str = ""
     """Request and limit, such as "28Gi", of all that a follower's jobs use together.
     Default: 512 MiB for each core, and a limit of 8 GiB for each core."""
-    node_selector: Mapping[str, str] = {}
-    """Labels of such nodes, added to those of the provider: an instance type, a node
-    pool, spot."""
     spot: bool = False
     """Whether the cloud may take such nodes back. Known by itself where the nodes are
     selected by a label that GKE, EKS, AKS or Karpenter gives spot nodes."""
     pod: Mapping[str, Any] = {}
-    """As `pod` of the provider, and merged over it."""
+    """As `pod` of the provider, and merged over it: nodeSelector has the labels of such
+    nodes, such as an instance type, a node pool or spot."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "node_selector": NODE_SELECTOR.replace("NAME", "NAME.offers.OFFER")
+    }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template.site_pod import node_selector
 from burst.model.shape import Shape
 from burst.provider import Offer
 
@@ -21,7 +22,7 @@ _SPOT_LABELS = {
 
 def is_spot(table: OfferTable, settings: PodSettings) -> bool:
     """Tell whether the cloud may take nodes of an offer back at any time."""
-    selector = {**settings.node_selector, **table.node_selector}
+    selector = node_selector(settings, table)
     return table.spot or any(selector.get(k) == v for k, v in _SPOT_LABELS.items())
 
 

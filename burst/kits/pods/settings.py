@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from burst.config import Seconds
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.offer_table import OfferTable
+from burst.kits.pods.retired_keys import POD_WORDS
+from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.mount_paths import (
     MUNGE_PATH,
-    SHM_PATH,
     USER_FILES,
     check_empty,
     check_host_paths,
@@ -21,35 +23,15 @@ from burst.kits.pods.template.mount_paths import (
 )
 from burst.kits.pods.template.multi_user_table import MultiUserTable, check_multi_user
 from burst.kits.pods.template.object_labels import check_labels
-from burst.kits.pods.template.operator_overlay import check_for_operator
+from burst.kits.pods.template.operator_overlay import LACKS, check_for_operator
 from burst.kits.pods.template.overlay import check_overlay
-from burst.kits.pods.template.overlay_rules import ENVIRONMENT
+from burst.kits.pods.template.site_pod import site_mounts
 from burst.kits.pods.template.view_paths import FLUX_VIEW, check_view_paths
-from burst.kits.pods.template.volume_table import (
-    LACKS,
-    VolumeTable,
-    check_for_minicluster,
-    check_sizes,
-    check_volumes,
-)
 from burst.model.request import BurstMode
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
 PodForm = Literal["job", "operator"]
-
-
-class Toleration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A toleration of followers, as in a pod's spec."""
-
-    key: str = ""
-    """Of the taint; none with operator Exists: every taint."""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    """Whether the taint is to have `value`, or any."""
-    value: str = ""
-    """Of the taint, with operator Equal."""
-    effect: str = ""
-    """Of the taint, such as "NoSchedule"; default: every effect."""
 
 
 class CommandsTable(
@@ -63,7 +45,8 @@ class CommandsTable(
     pre: str = ""
     """Before each start of the broker. If it fails, the follower has failed."""
     post: str = ""
-    """After each end of the broker, within `grace` of SIGTERM."""
+    """After each end of the broker, within terminationGracePeriodSeconds of `pod`, 5 s
+    by default, after SIGTERM."""
 
 
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,10 +72,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The port at which it listens."""
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """When nodes pull the image, as `imagePullPolicy` of a container."""
-    pull_secrets: tuple[str, ...] = ()
-    """Names of Secrets in the namespace with which the image is pulled."""
-    service_account: str = ""
-    """Of the pods. Its token is never mounted: followers talk to no API server."""
     user: _AtLeast0 | None = None
     """Numeric user that brokers run as; default: the daemon's, which is the lead's;
     with form operator the image's. The image must have it in `/etc/passwd`."""
@@ -102,10 +81,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
     privileged: a namespace that enforces more denies the pods. With restricted the root
     filesystem of a Job's pod is read-only, too, unless `pod` has it otherwise."""
-    node_selector: Mapping[str, str] = {}
-    """Labels that a node must have to get followers."""
-    tolerations: tuple[Toleration, ...] = ()
-    """Taints of nodes that followers tolerate."""
     one_per_node: bool = True
     """No node gets two followers, also of different bursts and namespaces, as each is a
     node to Flux.
@@ -117,18 +92,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Directories and files of the nodes that followers see read-only under the same
     path, such as a Flux that is installed there. The Flux Operator allows directories
     only."""
-    volumes: Mapping[str, VolumeTable] = {}
-    """Storage of the cluster that followers mount, by name: claims, NFS, CSI, Secrets,
-    ConfigMaps."""
-    shm: str = ""
-    """Size of `/dev/shm`, such as "8Gi", which programs use between their processes on
-    a node; the container runtime gives 64 MiB. What is in it counts as the pod's
-    memory."""
-    scratch: str = ""
-    """Size of an empty directory on the node's disk at `scratch_path`, such as "50Gi";
-    a node must have as much. It is gone with the pod."""
-    scratch_path: str = "/scratch"
-    """Where followers have `scratch`."""
     cwd: tuple[str, ...] = ()
     """Directories in which jobs are submitted, such as "/home/ann/run", that followers
     are to have too. They are made in each follower, empty and on the node's disk, or
@@ -148,8 +111,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = ""
     """A queue of Kueue in the namespace, which then starts the bursts' Jobs. Their
     bursts keep their size."""
-    environment: Mapping[str, str] = {}
-    """Added to the followers' environment. Who may list pods can read it."""
     multi_user: MultiUserTable | None = None
     """A table by which jobs of other users than the lead's own run in followers, each
     under its own user. With form job, and for joined bursts only."""
@@ -173,9 +134,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     `bin/flux`. In SOURCE * and ? are expanded. Default: those of `flux-view-*`."""
     commands: CommandsTable = CommandsTable()
     """Shell commands around the broker, `pre` and `post`."""
-    grace: Seconds = Seconds(5)
-    """From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before
-    may not end at all."""
     schedule: Seconds = Seconds(300)
     """How long a pod may wait for a node or for quota until the burst fails for want of
     capacity. An autoscaler takes one to three minutes."""
@@ -183,9 +141,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form operator: path of the operator's manifests. Those of its objects that
     do not exist are made before the first burst, which needs the rights of a cluster
     administrator. They are not deleted."""
-    settle: Seconds = Seconds(2)
-    """With form operator: how long a MiniCluster must have no objects until it counts
-    as deleted. The operator may still make children of one that it has read."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
     object_labels: Mapping[str, str] = {}
@@ -195,10 +150,12 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     none; what a label cannot have becomes a "-"."""
     pod: Mapping[str, Any] = {}
     """A part of a pod's template, in its own words (`metadata` and `spec`), merged over
-    the one that is made: labels, annotations, environment from Secrets, volumes, init
-    containers and further containers, priority class, scheduler, runtime class and so
-    on. The broker's container is named `broker`. docs/kubernetes.md says how it is
-    merged and which keys are refused."""
+    the one that is made: labels, annotations, nodeSelector, tolerations, service
+    account, pull secrets, environment, volumes, init containers and further containers,
+    priority class, scheduler, runtime class and so on. The broker's container is named
+    `broker`. docs/kubernetes.md says how it is merged and which keys are refused."""
+
+    retired: ClassVar[Mapping[str, str]] = POD_WORDS
 
     @property
     def own_images(self) -> bool:
@@ -216,17 +173,16 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
-        wrongs = (
-            *check_multi_user(self),
-            *_wrong_pods(self),
-            *_wrong_storage(self),
-            *_wrong_view(self),
-            *check_labels(self.object_labels),
+        # One after the other: what is mounted is read of a `pod` that was checked.
+        wrongs = chain(
+            check_multi_user(self),
+            _wrong_pods(self),
+            _wrong_storage(self),
+            _wrong_view(self),
+            check_labels(self.object_labels),
         )
         for wrong in wrongs:
             raise ValueError(wrong)
-        for name in ENVIRONMENT.keys() & self.environment.keys():
-            raise ValueError(f"environment.{name}: {ENVIRONMENT[name]}")
         if self.queue and not is_label_value(self.queue):
             raise ValueError(f"queue: {self.queue!r} is no name of a queue")
 
@@ -243,39 +199,32 @@ def _wrong_pods(settings: PodSettings) -> Iterator[str]:
 
 
 def _wrong_storage(settings: PodSettings) -> Iterator[str]:
-    sizes = {"shm": settings.shm, "scratch": settings.scratch}
-    wrong = [
-        *check_volumes(settings.volumes),
-        *check_sizes(sizes),
-        *check_paths(_storage_paths(settings)),
-    ]
+    mounted = _mounted(settings)
+    users = {}
+    if settings.multi_user and settings.multi_user.users != "image":
+        users = {f"multi_user.users ({name})": name for name in USER_FILES}
+    for key, path in mounted.items():
+        if path in users.values():
+            yield f"{key}: followers have a {path} of multi_user.users"
     cwd = {f"cwd[{number}]": path for number, path in enumerate(settings.cwd)}
     for key, path in cwd.items():
-        wrong += check_paths({key: path})
-    mounted = [*settings.host_paths, *(v.path for v in settings.volumes.values())]
-    wrong += check_empty(_scratch_path(settings) | cwd, mounted)
+        yield from check_paths({key: path})
+    yield from check_empty(cwd, [*settings.host_paths, *mounted.values()])
     # A munge of the nodes may be mounted, where there is no other.
     munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
-    wrong += check_host_paths(settings.host_paths, _storage_paths(settings) | munge)
-    yield from wrong
-    if settings.form == "operator" and not wrong:
-        yield from check_for_minicluster(settings.volumes)
-        for key in ("scratch", "cwd", "share_socket"):
+    yield from check_host_paths(settings.host_paths, mounted | users | munge)
+    if settings.form == "operator":
+        for key in ("cwd", "share_socket"):
             if getattr(settings, key):
                 yield f"{key}: {LACKS}"
 
 
-def _storage_paths(settings: PodSettings) -> dict[str, str]:
-    """Return where storage is mounted, by the key that says so."""
-    paths = {f"volumes.{name}.path": v.path for name, v in settings.volumes.items()}
-    paths |= {"shm": SHM_PATH} if settings.shm else {}
-    if settings.multi_user and settings.multi_user.users != "image":
-        paths |= {f"multi_user.users ({name})": name for name in USER_FILES}
-    return paths | _scratch_path(settings)
-
-
-def _scratch_path(settings: PodSettings) -> dict[str, str]:
-    return {"scratch_path": settings.scratch_path} if settings.scratch else {}
+def _mounted(settings: PodSettings) -> dict[str, str]:
+    """Return where `pod` mounts volumes, by the key that says so."""
+    return {
+        f"pod.spec.containers.{BROKER}.volumeMounts.{each.path}": each.path
+        for each in site_mounts(settings)
+    }
 
 
 def _wrong_view(settings: PodSettings) -> Iterator[str]:
@@ -289,5 +238,5 @@ def _wrong_view(settings: PodSettings) -> Iterator[str]:
     elif settings.view and settings.form == "job":
         mounted = {f"host_paths ({path})": path for path in settings.host_paths}
         mounted |= {f"cwd ({path})": path for path in settings.cwd}
-        mounted |= _storage_paths(settings)
+        mounted |= _mounted(settings)
         yield from check_view_paths(settings.view_paths, mounted)

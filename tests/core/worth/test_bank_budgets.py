@@ -104,7 +104,7 @@ def test_jobs_wait_for_the_first_answer_where_it_matters(bank, budgets, waits):
     assert (its.bursts == []) is waits
     if waits:
         assert its.decision(job).reason is Reason.BANK_UNREAD
-        assert its.decision(job).text().endswith("([deadlines] accounting)")
+        assert its.decision(job).text().endswith("at the latest")
         its.until(lambda: its.now >= T0 + 8)
         its.tick()
         assert its.bursts

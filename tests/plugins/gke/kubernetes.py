@@ -253,7 +253,7 @@ class Pods:
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        where = dict(self._settings.node_selector)
+        where = dict(self._settings.pod.get("spec", {}).get("nodeSelector", {}))
         found = [ok(f"{self._cluster.access} {where} reaches {lead.endpoint}")]
         return [*found, ok(f"{user} is known there")] if user else found
 

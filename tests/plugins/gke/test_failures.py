@@ -70,7 +70,7 @@ CASES: list[Case] = [
     ("RESOURCE_EXHAUSTED", "quota CPUS_ALL_REGIONS", InsufficientCapacity, ""),
     ("RESOURCE_EXHAUSTED", "", InsufficientCapacity, "RESOURCE_EXHAUSTED"),
     ("INVALID_ARGUMENT", NO_NODES, InsufficientCapacity, "a /24 of the pods' range"),
-    ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "subnetwork"),
+    ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "network range"),
     ("FAILED_PRECONDITION", "The network is in legacy mode", Refused, "correct"),
     ("INVALID_ARGUMENT", "machine type x does not exist", Refused, "correct"),
     ("UNAUTHENTICATED", "invalid credentials", Refused, "gcloud auth"),
@@ -85,9 +85,15 @@ CASES: list[Case] = [
         "RESOURCE_EXHAUSTED",
         quota_exceeded("SSD_TOTAL_GB", "250.0 in region us-central1"),
         InsufficientCapacity,
-        "raise the quota SSD_TOTAL_GB, or set disk_gb to less or try another region",
+        "raise the quota SSD_TOTAL_GB, or set disk_size_gb in request to less or try"
+        " another region",
     ),
-    ("PERMISSION_DENIED", regional("SSD_TOTAL_GB"), InsufficientCapacity, "disk_gb"),
+    (
+        "PERMISSION_DENIED",
+        regional("SSD_TOTAL_GB"),
+        InsufficientCapacity,
+        "disk_size_gb",
+    ),
     (
         "PERMISSION_DENIED",
         "Insufficient regional quota to satisfy request for resource:"
@@ -190,7 +196,12 @@ CASES: list[Case] = [
         InsufficientCapacity,
         "raise the quota n2_cpus, or use another family of machines",
     ),
-    ("UNKNOWN", "quota ssd_total_gb exceeded", InsufficientCapacity, "set disk_gb"),
+    (
+        "UNKNOWN",
+        "quota ssd_total_gb exceeded",
+        InsufficientCapacity,
+        "set disk_size_gb",
+    ),
     (
         "PERMISSION_DENIED",
         'Insufficient regional quota to satisfy request: resource "in-use-addresses".',

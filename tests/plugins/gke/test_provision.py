@@ -209,7 +209,8 @@ def test_in_a_named_pool_nothing_is_made_but_pods(world: World, status: str) -> 
     assert world.provision() == ""
     assert orders(world) == 0
     found = world.kubernetes.settings_of(world.spec.burst_id)
-    assert found.node_selector == {"cloud.google.com/gke-nodepool": "burstable"}
+    chosen = {"cloud.google.com/gke-nodepool": "burstable"}
+    assert found.pod["spec"]["nodeSelector"] == chosen
 
 
 def test_pods_end_when_google_ends_their_nodes(form: World) -> None:

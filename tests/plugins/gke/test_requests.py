@@ -28,16 +28,21 @@ from google.cloud.container_v1.types import (
 
 from burst.provider import BurstSpec
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings, spec
+from tests.support.pod_words import pod_words
 
 NOW = 1_800_000_000.0
 NODES = {
     "labels": {"team": "x"},
-    "tags": ["flux"],
     "node_service_account": "nodes@some-project.iam.gserviceaccount.com",
-    "disk_gb": 50,
     "max_run_duration": "2h",
 }
-ALL = {**NODES, "network": "net", "subnetwork": "sub"}
+POOL_PART = {"config": {"tags": ["flux"], "disk_size_gb": 50}}
+CLUSTER_PART = {
+    "network": "net",
+    "subnetwork": "sub",
+    "ip_allocation_policy": {"cluster_secondary_range_name": "pods"},
+}
+ALL = {**NODES, "request": {"cluster": CLUSTER_PART, "node_pool": POOL_PART}}
 
 
 @pytest.fixture
@@ -111,19 +116,15 @@ def test_pods_never_get_the_nodes_credentials(burst: BurstSpec) -> None:
     assert all("cloud-platform" not in scope for scope in config.oauth_scopes)
 
 
-def test_a_cluster_in_a_shared_vpc_names_its_ranges(burst: BurstSpec) -> None:
-    shared = {
-        "network": "projects/host/global/networks/net",
-        "subnetwork": "projects/host/regions/us-central1/subnetworks/sub",
-        "pods_range": "pods",
-        "services_range": "services",
-    }
-    cluster = order_cluster(burst, **shared)
-    assert (cluster.network, cluster.subnetwork) == tuple(shared.values())[:2]
+def test_tables_of_the_request_are_merged(burst: BurstSpec) -> None:
+    cluster = order_cluster(burst, **ALL)
     policy = cluster.ip_allocation_policy
     assert policy.use_ip_aliases
     assert policy.cluster_secondary_range_name == "pods"
-    assert policy.services_secondary_range_name == "services"
+    assert cluster.node_pools[0].config.machine_type == "n2-standard-8"
+    own = order_pool(burst, request={"node_pool": POOL_PART})
+    assert list(own.config.tags) == ["flux"]
+    assert own.config.taints
 
 
 @pytest.mark.parametrize(
@@ -132,21 +133,24 @@ def test_a_cluster_in_a_shared_vpc_names_its_ranges(burst: BurstSpec) -> None:
 def test_private_nodes_and_who_may_call_their_cluster(
     burst: BurstSpec, endpoint: str, closed: bool
 ) -> None:
-    ranges = ["192.0.2.7", "10.0.0.0/255.0.0.0", "10.0.0.0/8"]
-    table = {"private_nodes": True, "authorized_networks": ranges}
+    allowed = {"enabled": True, "cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]}
+    by_address = {"enabled": True, "authorized_networks_config": allowed}
+    cluster_part = {
+        "control_plane_endpoints_config": {"ip_endpoints_config": by_address}
+    }
+    table = {"private_nodes": True, "request": {"cluster": cluster_part}}
     cluster = order_cluster(burst, endpoint=endpoint, **table)
     assert cluster.network_config.default_enable_private_nodes
     plane = cluster.control_plane_endpoints_config.ip_endpoints_config
     assert plane.enabled
     # Where nothing is said of it, it is open.
     said = CreateClusterRequest.pb(CreateClusterRequest(cluster=cluster)).cluster
-    by_address = said.control_plane_endpoints_config.ip_endpoints_config
-    assert by_address.HasField("enable_public_endpoint") is closed
+    told = said.control_plane_endpoints_config.ip_endpoints_config
+    assert told.HasField("enable_public_endpoint") is closed
     assert not plane.enable_public_endpoint
-    allowed = plane.authorized_networks_config
-    assert allowed.enabled
-    found = [block.cidr_block for block in allowed.cidr_blocks]
-    assert found == ["10.0.0.0/8", "192.0.2.7/32"], "as Google writes them, each once"
+    assert plane.authorized_networks_config.enabled
+    (block,) = plane.authorized_networks_config.cidr_blocks
+    assert block.cidr_block == "10.0.0.0/8"
 
 
 def test_without_a_word_of_networks_there_is_none_in_the_order(
@@ -162,7 +166,11 @@ def test_without_a_word_of_networks_there_is_none_in_the_order(
 
 
 def test_a_pool_of_its_own_may_be_private(burst: BurstSpec) -> None:
-    network = order_pool(burst, private_nodes=True, pods_range="pods").network_config
+    network = order_pool(
+        burst,
+        private_nodes=True,
+        request={"node_pool": {"network_config": {"pod_range": "pods"}}},
+    ).network_config
     assert network.enable_private_nodes
     assert network.pod_range == "pods"
 
@@ -212,19 +220,20 @@ def test_a_pool_of_its_own_keeps_others_away(burst: BurstSpec) -> None:
     assert (taint.key, taint.value) == ("burst", burst.burst_id)
     assert taint.effect == NodeTaint.Effect.NO_SCHEDULE
     found = pod_settings(settings(**POOL), burst)
-    assert found.node_selector == {"cloud.google.com/gke-nodepool": burst.burst_id}
-    assert [t.value for t in found.tolerations] == [burst.burst_id]
+    placed = found.pod["spec"]
+    chosen = {"cloud.google.com/gke-nodepool": burst.burst_id}
+    assert placed["nodeSelector"] == chosen
+    assert [t["value"] for t in placed["tolerations"]] == [burst.burst_id]
 
 
 def test_pods_go_where_their_burst_is(burst: BurstSpec) -> None:
     own = settings()
     assert pod_settings(own, burst) is own
-    found = pod_settings(settings(**NAMED_POOL, node_selector={"a": "b"}), burst)
-    assert found.node_selector == {
-        "a": "b",
-        "cloud.google.com/gke-nodepool": "burstable",
+    given = pod_words(nodeSelector={"a": "b"})
+    found = pod_settings(settings(**NAMED_POOL, pod=given), burst)
+    assert found.pod["spec"] == {
+        "nodeSelector": {"a": "b", "cloud.google.com/gke-nodepool": "burstable"}
     }
-    assert found.tolerations == ()
 
 
 def test_spot_and_gpus(burst: BurstSpec) -> None:

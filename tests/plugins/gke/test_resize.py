@@ -517,7 +517,7 @@ def test_in_a_pool_of_others_only_pods_change(world: World) -> None:
     assert len(world.status().followers) == 3  # type: ignore[union-attr]
     world.provider.resize(spec_of(world, 1))
     assert calls(world) == []
-    assert world.kubernetes.settings_of(whole.burst_id).node_selector
+    assert world.kubernetes.settings_of(whole.burst_id).pod["spec"]["nodeSelector"]
 
 
 def spec_of(world: World, nodes: int) -> BurstSpec:

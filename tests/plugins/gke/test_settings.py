@@ -12,11 +12,9 @@ from burst_gke.settings import offers_of
 from burst.errors import ConfigError, Refused
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings
 
-SHARED = {
-    "network": "projects/host/global/networks/net",
-    "subnetwork": "projects/host/regions/us-central1/subnetworks/sub",
-    "pods_range": "pods",
-}
+PART = {"network": "projects/host/global/networks/net"}
+CLUSTER_PART = {"request": {"cluster": PART}}
+POOL_PART = {"request": {"node_pool": {"config": {"disk_size_gb": 50}}}}
 
 
 def one_offer(**table: Any) -> dict[str, Any]:
@@ -63,26 +61,34 @@ def one_offer(**table: Any) -> dict[str, Any]:
             {**POOL, "location": "us-central1", **one_offer(compact_placement=True)},
             "compact_placement: say in which zone",
         ),
-        ({**POOL, "network": "n"}, "network: is for clusters made for bursts"),
-        ({**POOL, "services_range": "s"}, "services_range: is for clusters"),
-        (
-            {**POOL, "authorized_networks": ["10.0.0.0/8"]},
-            "authorized_networks: is for",
-        ),
+        ({**POOL, **CLUSTER_PART}, "request.cluster: is for clusters made for bursts"),
+        ({**NAMED_POOL, **POOL_PART}, "request.node_pool: is for nodes made"),
         ({**NAMED_POOL, "private_nodes": True}, "private_nodes: is for nodes"),
-        ({**NAMED_POOL, "pods_range": "p"}, "pods_range: is for nodes"),
-        ({"pods_range": "p"}, "pods_range: name the subnetwork"),
-        ({"services_range": "s"}, "services_range: name the subnetwork"),
-        ({"network": "a/b"}, "network: is neither a name nor projects/HOST/global"),
-        ({"subnetwork": "a/b"}, "subnetwork: is neither a name nor projects/HOST/reg"),
         (
-            {"subnetwork": "projects/p/regions/us-east1/subnetworks/s"},
-            "subnetwork: is in us-east1, and location is not",
+            {"request": {"cluster": {"node_pools": []}}},
+            "request.cluster.node_pools: use request.node_pool",
         ),
-        ({"network": SHARED["network"]}, "subnetwork: name one of host"),
-        ({**SHARED, "pods_range": ""}, "pods_range: GKE makes no range"),
-        ({"authorized_networks": ["10.0.0.1/8"]}, "authorized_networks: '10.0.0.1/8'"),
-        ({"authorized_networks": ["10.0.0.0/8"] * 101}, "GKE takes 100 ranges"),
+        (
+            {"request": {"node_pool": {"autoscaling": {}}}},
+            "request.node_pool.autoscaling: is ours",
+        ),
+        (
+            {"request": {"node_pool": {"config": {"spot": True}}}},
+            "request.node_pool.config.spot: follows from the offer's table",
+        ),
+        ({"request": {"node_pool": {"config": 1}}}, "node_pool.config: expected a t"),
+        (
+            {"request": {"node_pool": {"config": {"disk_size_gb": "1"}}}},
+            "disk_size_gb: expected a whole number",
+        ),
+        ({"request": {"nodes": {}}}, "request"),
+        ({"network": "n"}, "network: is gone; write it in the words of Google's API"),
+        ({"subnetwork": "n"}, "in request.cluster: subnetwork"),
+        ({"services_range": "n"}, "ip_allocation_policy.services_secondary_range_name"),
+        ({"pods_range": "n"}, "network_config.pod_range of request.node_pool"),
+        ({"authorized_networks": []}, "ip_endpoints_config.authorized_networks_config"),
+        ({"tags": []}, "in request.node_pool: config.tags"),
+        ({"disk_gb": 1}, "in request.node_pool: config.disk_size_gb"),
     ],
 )
 def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
@@ -95,10 +101,8 @@ def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        SHARED,
-        {**SHARED, "location": "us-central1", "zone": "us-central1-b"},
-        {"network": "projects/some-project/global/networks/net"},
-        {**POOL, "private_nodes": True, "pods_range": "p"},
+        {"location": "us-central1", "zone": "us-central1-b"},
+        {**POOL, "private_nodes": True},
         one_offer(reservation="any", compact_placement=True),
         one_offer(reservation="projects/host/reservations/r-1"),
     ],
@@ -108,6 +112,12 @@ def test_what_can_be_is_taken(table: dict[str, Any]) -> None:
     assert [getattr(found, key) for key in table if key != "offers"] == [
         value for key, value in table.items() if key != "offers"
     ]
+
+
+def test_parts_of_requests_are_taken() -> None:
+    assert settings(**CLUSTER_PART).request.cluster == PART
+    assert settings(**POOL_PART).disk_gb == 50
+    assert settings(**POOL, **POOL_PART).disk_gb == 50
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from burst_kind import KindProvider
 
@@ -201,7 +202,7 @@ def test_the_clusters_of_others_are_never_deleted(kind: KindHarness) -> None:
 def test_new_settings_do_not_touch_a_cluster_with_bursts(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     before = cluster_of(kind), kind.containers()
-    changed = kind.provider(images=("other.tar",), nodes=3, node_image="other")
+    changed = kind.provider(images=("other.tar",), config="/other.yaml")
     changed.provision(kind.spec(1))
     assert (cluster_of(kind), kind.containers()) == before
 
@@ -240,9 +241,10 @@ def test_the_cluster_is_made_as_the_settings_say(kind: KindHarness) -> None:
     (kind.world / "images").mkdir()
     (kind.world / "images/flux:1").touch()
     images = (f"{kind.path}/flux.tar", "flux:1")
-    provider = kind.provider(
-        nodes=2, node_image="node:1", images=images, manifests=(str(manifest),)
-    )
+    own = kind.path / "kind.yaml"
+    roles = ("control-plane", "worker", "worker")
+    own.write_bytes(msgspec.json.encode({"nodes": [{"role": r} for r in roles]}))
+    provider = kind.provider(config=str(own), images=images, manifests=(str(manifest),))
     kind.provision(provider, kind.spec())
     boxes = kind.containers()
     assert [(box / "role").read_text() for box in boxes.values()] == [
@@ -252,15 +254,23 @@ def test_the_cluster_is_made_as_the_settings_say(kind: KindHarness) -> None:
         assert (box / "root/images").read_text().split() == list(images)
     plane = next(box for name, box in boxes.items() if name.endswith("control-plane"))
     assert (plane / "root/applied").read_text() == "kind: Namespace\n"
+    (create,) = (call for call in kind.calls() if "create cluster" in call)
+    assert f"--config={own}" in create
+    (kubeconfig,) = (kind.path / "run").rglob("kubeconfig")
+    assert kubeconfig.stat().st_mode & 0o077 == 0
+
+
+def test_by_default_it_has_one_node_and_other_addresses_than_kinds(
+    kind: KindHarness,
+) -> None:
+    kind.provision(kind.provider(), kind.spec())
     (config,) = (kind.path / "run").rglob("cluster.json")
-    assert json.loads(config.read_text())["networking"] == {
+    made = json.loads(config.read_text())
+    assert made["nodes"] == [{"role": "control-plane"}]
+    assert made["networking"] == {
         "podSubnet": "10.245.0.0/16",
         "serviceSubnet": "10.97.0.0/16",
     }
-    (create,) = (call for call in kind.calls() if "create cluster" in call)
-    assert "--image=node:1" in create
-    (kubeconfig,) = (kind.path / "run").rglob("kubeconfig")
-    assert kubeconfig.stat().st_mode & 0o077 == 0
 
 
 def test_a_namespaces_file_that_is_not_there_is_a_failure(kind: KindHarness) -> None:

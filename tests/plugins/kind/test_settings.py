@@ -104,7 +104,8 @@ def test_before_there_is_a_cluster_what_it_needs_is_looked_at(
     (kind.world / "images/flux:1").touch()
     (kind.path / "a.tar").touch()
     images = (f"{kind.path}/a.tar", "/no/such.tar", "flux:1", "flux:2")
-    findings = kind.provider(images=images).examine(lead(kind))
+    config = "/no/such.yaml"
+    findings = kind.provider(images=images, config=config).examine(lead(kind))
     assert texts(findings, Level.OK)[1:] == [
         "nodes are made by kind v0.0.0 fake",
         f"{kind.path}/a.tar can be loaded",
@@ -112,6 +113,7 @@ def test_before_there_is_a_cluster_what_it_needs_is_looked_at(
     ]
     assert "is made for the first burst" in findings[0].what
     assert texts(findings, Level.WRONG) == [
+        "there is no file /no/such.yaml",
         "there is no file /no/such.tar",
         "docker has no image flux:2",
         "tcp://127.0.0.1:8050 is a loopback address: in each pod, the pod itself",
@@ -134,8 +136,10 @@ def test_the_address_that_followers_get_is_told(kind: KindHarness) -> None:
 
 
 def test_a_kind_that_is_not_there_is_found(kind: KindHarness) -> None:
-    findings = kind.provider(kind="/no/kind").examine(None)
-    assert texts(findings, Level.WRONG) == ["there is no program '/no/kind'"]
+    (kind.path / "bin/kind").unlink()
+    kind.environment = {"PATH": str(kind.path / "bin")}
+    findings = kind.provider().examine(None)
+    assert texts(findings, Level.WRONG) == ["there is no program 'kind'"]
 
 
 def test_a_cluster_that_runs_is_examined_too(kind: KindHarness) -> None:

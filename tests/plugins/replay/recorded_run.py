@@ -198,7 +198,7 @@ class RecordedRun(Sim):
         fixed: dict[str, Any] = {
             "intake": {"mode": "scheduler"},
             # Nothing is to be found by asking again, and ticks cost time.
-            "daemon": {"observe": "1h", "cadence": "1h"},
+            "daemon": {"cadence": "1h"},
         }
         super().__init__(RecordedLead(own_nodes), **fixed, **tables)
 

@@ -13,7 +13,8 @@ Standards".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from burst.errors import (
     CertificateError,
@@ -37,6 +38,16 @@ from burst.provider import BurstSpec
 
 _VIOLATION = "would violate PodSecurity "
 _NAME = "burst-doctor"
+# What every standard allows in `pod`.
+_ALLOWED = {
+    *("containers", "imagePullSecrets", "nodeSelector", "serviceAccountName"),
+    *("tolerations", "volumes"),
+}
+_OF_BROKER = {"env", "name", "resources", "volumeMounts"}
+_VOLUMES = {
+    *("configMap", "csi", "emptyDir", "name", "persistentVolumeClaim", "projected"),
+    "secret",
+}
 _SECOND = 1
 
 
@@ -83,7 +94,7 @@ def standard_of(settings: PodSettings) -> str:
     if settings.host_paths:
         return "privileged"
     loose = settings.security == "baseline" or pod.user_of(settings) == 0
-    return "baseline" if loose or _has_nfs(settings) else "restricted"
+    return "baseline" if loose else "restricted"
 
 
 def advise(settings: PodSettings) -> str:
@@ -93,8 +104,6 @@ def advise(settings: PodSettings) -> str:
         asking.append("multi_user")
     if settings.security == "baseline":
         asking.append('security = "baseline"')
-    if _has_nfs(settings):
-        asking.append("nfs in volumes (a claim is not denied)")
     if pod.user_of(settings) == 0:
         asking.append("user = 0" + (", the daemon's" if settings.user is None else ""))
     if _has_overlays(settings):
@@ -121,12 +130,17 @@ def _judge_standard(warnings: list[str], settings: PodSettings) -> Iterator[Find
         yield ok(f"pods keep to the Pod Security Standard {standard}")
 
 
-def _has_nfs(settings: PodSettings) -> bool:
-    return any(table.nfs for table in settings.volumes.values())
-
-
 def _has_overlays(settings: PodSettings) -> bool:
-    return bool(settings.pod) or any(table.pod for table in settings.offers.values())
+    """Tell whether `pod` has what a Pod Security Standard may forbid."""
+    overlays = (settings.pod, *(table.pod for table in settings.offers.values()))
+    return any(_may_be_denied(overlay.get("spec", {})) for overlay in overlays)
+
+
+def _may_be_denied(spec: Mapping[str, Any]) -> bool:
+    containers = spec.get("containers", ())
+    fields = {key for container in containers for key in container}
+    sources = {key for volume in spec.get("volumes", ()) for key in volume}
+    return bool(spec.keys() - _ALLOWED or fields - _OF_BROKER or sources - _VOLUMES)
 
 
 def _render(

@@ -18,7 +18,6 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.diagnose import guest_probe
 from burst.kits.pods.diagnose.guest_probe import Guest
 from burst.kits.pods.names import HOSTS, Tags
-from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job, pod
 from burst.kits.pods.template.containers import PROBE, state_of
@@ -27,7 +26,7 @@ from burst.kits.pods.template.multi_user import first_containers, multi_user_mou
 from burst.kits.pods.template.munge import munge_mounts
 from burst.kits.pods.template.object_labels import labels_for
 from burst.kits.pods.template.overlay import merge_pod, without_containers
-from burst.kits.pods.template.storage import storage_mounts
+from burst.kits.pods.template.site_pod import for_offer, site_mounts, site_volumes
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 
@@ -75,22 +74,22 @@ def render_probe(
     what its pod mounts.
     """
     table = next(iter(settings.offers.values()))
+    settings = for_offer(settings, table)
     meta = probe_meta(name, settings, tags)
-    spec = _pod_spec(lead, table, settings)
+    spec = _pod_spec(lead, settings)
     if guest is not None:
         spec = _for_guest(spec, name, lead, settings, guest)
     template: Manifest = {
         "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
         "spec": spec,
     }
-    overlays = map(without_containers, (settings.pod, table.pod))
     made: Manifest = {
         "completions": 1,
         "completionMode": "Indexed",
         "backoffLimit": 0,
         "activeDeadlineSeconds": round(deadline_of(settings)) + _GRACE_S,
         "ttlSecondsAfterFinished": _KEPT_S,
-        "template": merge_pod(template, *overlays),
+        "template": merge_pod(template, without_containers(settings.pod)),
         **({"suspend": True} if guest else {}),
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": made}
@@ -108,11 +107,11 @@ def _for_guest(
         *container["volumeMounts"],
         *multi_user_mounts(settings),
         *munge_mounts(settings),
-        *storage_mounts(settings),
+        *(dict(each.mount) for each in site_mounts(settings) if each.volume),
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]
-    kept = job.volumes(name, table, settings)
+    kept = [*job.volumes(name, table, settings), *site_volumes(settings)]
     return {
         **spec,
         "initContainers": first_containers(settings),
@@ -121,7 +120,7 @@ def _for_guest(
     }
 
 
-def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> Manifest:
+def _pod_spec(lead: LeadIdentity, settings: PodSettings) -> Manifest:
     flux = "" if lead.follower_module else settings.flux
     python = [flux, "python"] if flux else [settings.python]
     # With a view it is an init container that looks for Flux, in the view's image.
@@ -129,7 +128,7 @@ def _pod_spec(lead: LeadIdentity, table: OfferTable, settings: PodSettings) -> M
     made: Manifest = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
-        **pod.base(table, settings),
+        **pod.base(settings),
         "containers": [{**container, "args": tcp.arguments(lead.endpoint, *python)}],
         "volumes": pod.host_volumes(settings),
     }

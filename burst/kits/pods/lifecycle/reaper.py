@@ -38,6 +38,10 @@ from burst.kits.pods.names import (
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 
+SETTLE_S = 2.0
+"""How long a MiniCluster must have no objects until it counts as deleted. The operator
+may still make children of one that it has read."""
+
 _OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
 METADATA_ONLY = CONFIG_MAP, SERVICE
 """What they contain is not needed."""
@@ -181,13 +185,13 @@ class Reaper:
         return [item for item in left if self._tags.own(item)]
 
     def _is_settled(self, marker: Manifest, now: float) -> bool:
-        """Return whether the marker was the only object left for `settle`.
+        """Return whether the marker was the only object left for SETTLE_S.
 
         If that was not known, write the present time into it.
         """
         since = annotations_of(marker).get(ALONE_SINCE)
         if since is not None:
-            return now - float(since) >= self._settings.settle
+            return now - float(since) >= SETTLE_S
         noted = {"annotations": {ALONE_SINCE: f"{now:.3f}"}}
         self._cluster.merge(marker, {"metadata": noted})
         return False

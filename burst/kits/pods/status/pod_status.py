@@ -36,7 +36,7 @@ _UNSCHEDULED = {
 }
 _GANG = re.compile(r"\bin gang\b|pod group is not ready")
 _TAINT = "untolerated taint"
-_TOLERATE = "`tolerations` of the provider let followers onto nodes with a taint"
+_TOLERATE = "`tolerations` in `pod` let followers onto nodes with a taint"
 # A broker that cannot join logs the reason first, and then its shutdown.
 _LAST_LINES = 8
 # The cluster does not recover from these by itself.

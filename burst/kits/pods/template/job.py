@@ -40,6 +40,7 @@ from burst.kits.pods.template.multi_user import (
 from burst.kits.pods.template.munge import munge_mounts, munge_volumes, start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
+from burst.kits.pods.template.site_pod import for_offer
 from burst.kits.pods.template.storage import (
     make_directories,
     storage_mounts,
@@ -54,6 +55,9 @@ from burst.kits.pods.template.view import (
 from burst.provider import BurstSpec
 
 HOST = "@HOST@"  # which shlex.join leaves alone
+GRACE_S = 5
+"""From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before may
+not end at all."""
 # Restarts are not limited by number, but by the lease and the daemon's deadlines.
 _ENDLESS = 1_000_000
 # Seconds from the end of the Job, such as that of its lease, until Kubernetes deletes
@@ -156,20 +160,21 @@ def render_template(
     meta: Manifest, table: OfferTable, settings: PodSettings
 ) -> Manifest:
     """Return the template of the pods, with what the settings have for it in `pod`."""
+    settings = for_offer(settings, table)
     noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
     made = {
         "metadata": {"labels": meta["labels"], "annotations": noted},
         "spec": _pod_spec(meta, table, settings),
     }
-    return merge_pod(made, settings.pod, table.pod)
+    return merge_pod(made, settings.pod)
 
 
 def _pod_spec(meta: Manifest, table: OfferTable, settings: PodSettings) -> Manifest:
     before = first_containers(settings) + view_containers(table, settings)
     return {
         "restartPolicy": "OnFailure",
-        "terminationGracePeriodSeconds": max(1, round(settings.grace)),
-        **pod.base(table, settings),
+        "terminationGracePeriodSeconds": GRACE_S,
+        **pod.base(settings),
         **name_fields(meta, settings),
         **pod.spread(settings, meta["labels"]),
         **({"initContainers": before} if before else {}),

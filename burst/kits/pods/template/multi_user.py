@@ -42,13 +42,12 @@ from burst.kits.pods.template.mount_paths import (
     PRIVATE,
     RUN_PATH,
     SECRET_PATH,
-    SHM_PATH,
     USERS_PATH,
 )
 from burst.kits.pods.template.munge import FIND_MUNGED, KEY, KEY_MEMORY, munge_mounts
 from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.pods.template.pod_users import GROUP, PASSWD, users_data
-from burst.kits.pods.template.storage import storage_mounts
+from burst.kits.pods.template.site_pod import site_mounts, variables
 from burst.model.lead import LeadIdentity
 
 _CONF_FILES = {"imp.toml": "imp/conf.d", "sign.toml": "security/conf.d"}
@@ -257,9 +256,7 @@ def _users_mounts(settings: PodSettings) -> list[Manifest]:
 
 def _shared(settings: PodSettings) -> list[str]:
     """Return directories that all users write to, so that none deletes another's."""
-    found = [*PRIVATE]
-    found += [SHM_PATH] if settings.shm else []
-    return [*found, settings.scratch_path] if settings.scratch else found
+    return [*PRIVATE, *(each.path for each in site_mounts(settings) if each.is_empty)]
 
 
 def _place(source: str, directory: str, name: str, own: str) -> list[str]:
@@ -273,14 +270,13 @@ def _place(source: str, directory: str, name: str, own: str) -> list[str]:
 
 
 def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
-    shared = set(_shared(settings))
     volumes = {name.strip("/").replace("/", "-"): name for name in PRIVATE}
     found: list[Manifest] = [
         {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
         {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         *({"name": name, "mountPath": path} for name, path in volumes.items()),
-        *(m for m in storage_mounts(settings) if m["mountPath"] in shared),
+        *(dict(each.mount) for each in site_mounts(settings) if each.is_empty),
         *socket_mounts(settings),
     ]
     if settings.munge_key:
@@ -298,6 +294,6 @@ def _small(settings: PodSettings) -> Manifest:
     return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
-        "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
+        "env": variables(settings),
         "resources": pod.small_resources(),
     }

@@ -34,7 +34,7 @@ from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.storage import minicluster_volumes
+from burst.kits.pods.template.site_pod import for_offer
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
 
@@ -64,11 +64,11 @@ def render_minicluster(
         "jobLabels": {**meta["labels"], **queue},
         "network": {"disableAffinity": not settings.one_per_node},
         "flux": _flux(spec, settings),
-        "pod": _pod(meta, spec, settings),
+        "pod": _pod(meta, settings),
         "containers": [_container(meta, spec, settings)],
     }
     table = pod.offer_table_for(spec, settings)
-    found = merge_minicluster(found, settings.pod, table.pod)
+    found = merge_minicluster(found, for_offer(settings, table).pod)
     if seconds:
         found["deadlineSeconds"] = seconds
     return {
@@ -141,41 +141,32 @@ def _security(settings: PodSettings) -> Manifest:
     return {"securityContext": {**ours, **pod.container_security(settings)}}
 
 
-def _pod(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
+def _pod(meta: Manifest, settings: PodSettings) -> Manifest:
     found: Manifest = {
         "labels": meta["labels"],
         "annotations": pod.pod_annotations(meta),
         "automountServiceAccountToken": False,
-        **pod.node_choice(pod.offer_table_for(spec, settings), settings),
     }
     if settings.user:
         found["securityContext"] = {"fsGroup": settings.user}
-    if settings.service_account:
-        found["serviceAccountName"] = settings.service_account
     return found
 
 
 def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
-    if len(settings.pull_secrets) > 1:
-        raise Refused("a MiniCluster has one pull secret", "leave one in pull_secrets")
     volumes: Manifest = {
         "burst-key": {"secretName": meta["name"], "path": SECRET_PATH},
         **{
             name: {"hostPath": path, "path": path, "readOnly": True}
             for path, name in pod.host_paths(settings).items()
         },
-        **minicluster_volumes(settings),
     }
-    found: Manifest = {
+    return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
         "command": "",
         "commands": {"pre": start_lines(spec, settings)},
-        "environment": dict(settings.environment),
+        "environment": {},
         "resources": pod.resources(pod.offer_table_for(spec, settings), settings),
         "volumes": volumes,
         **_security(settings),
     }
-    if settings.pull_secrets:
-        found["imagePullSecret"] = settings.pull_secrets[0]
-    return found

@@ -6,7 +6,7 @@ are merged, and lists by the key that the Kubernetes API declares for them (the 
 tag `patchMergeKey` of core/v1). Two things differ. An entry of `env`, `volumes` and the
 like replaces the one with its key as a whole, since it has one source only; containers
 are merged. Tolerations, the terms of an affinity to pods and DNS domains to search are
-added to those that are there, which the settings made.
+added to those that are there.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _KEY_OF_LIST = {
     "ports": "containerPort",
 }
 _MERGED = ("containers", "initContainers")
+_NAMED = (*_MERGED, "volumes")
 _ADDED = (
     "tolerations",
     "searches",
@@ -139,10 +140,12 @@ def _check_spec(
             yield f"{where}.{key}: {POD_FIELDS[key]}"
         elif key == "securityContext":
             yield from _check_user(value, f"{where}.{key}")
-        elif key in (*_MERGED, "volumes", "tolerations"):
+        elif key == "nodeSelector" and not isinstance(value, Mapping):
+            yield f"{where}.{key}: expected a table"
+        elif key in (*_NAMED, "tolerations", "imagePullSecrets"):
             if not _is_list_of_tables(value):
                 yield f"{where}.{key}: expected a list of tables"
-            elif key != "tolerations":
+            elif key in _NAMED:
                 yield from _check_named(key, value, where, gpu_resource)
 
 

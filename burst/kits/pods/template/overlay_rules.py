@@ -27,15 +27,12 @@ POD_FIELDS = {
     "hostname": "the Job gives each pod its own",
     "hostnameOverride": "the Job gives each pod its own",
     "setHostnameAsFQDN": "names of followers depend on it",
-    "nodeName": "use node_selector: all pods would be put on one node",
-    "nodeSelector": "use node_selector, of the provider or the offer",
-    "serviceAccountName": "use service_account",
-    "serviceAccount": "use service_account",
+    "nodeName": "use nodeSelector: all pods would be put on one node",
+    "serviceAccount": "use serviceAccountName",
     "automountServiceAccountToken": (
         "users' jobs could use it; mount a projected volume where it is needed"
     ),
     "activeDeadlineSeconds": "use [deadlines] lease",
-    "terminationGracePeriodSeconds": "use grace",
     "shareProcessNamespace": (
         "other containers could read the certificate under /proc; each has its own"
     ),
@@ -75,6 +72,7 @@ OUR_VOLUMES = {
     "munge-key": "has the munge key, with multi_user; use another name",
     "users": "has passwd and group, with multi_user; use another name",
     SOCKET_VOLUME: "has the broker's socket, with share_socket; use another name",
+    "cwd-": "is a directory of cwd; use another name",
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",
 }

@@ -10,6 +10,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import LEASE, OWNER
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template.site_pod import variables
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
@@ -72,8 +73,6 @@ def resources(table: OfferTable, settings: PodSettings) -> Manifest:
         "memory": request,
     }
     limits: dict[str, str | int] = {"memory": memory_limit(table)}
-    if settings.scratch:
-        requests["ephemeral-storage"] = settings.scratch
     if table.gpus:
         requests[settings.gpu_resource] = limits[settings.gpu_resource] = table.gpus
     return {"requests": requests, "limits": limits}
@@ -91,26 +90,6 @@ def small_resources() -> Manifest:
     """
     requests = {"cpu": "10m", "memory": "32Mi"}
     return {"requests": requests, "limits": {"memory": "256Mi"}}
-
-
-def node_choice(table: OfferTable, settings: PodSettings) -> Manifest:
-    """Return the fields of a pod's spec that say on which nodes it may run."""
-    selector = {**settings.node_selector, **table.node_selector}
-    tolerations = [
-        {
-            key: value
-            for key, value in (
-                ("key", toleration.key),
-                ("operator", toleration.operator),
-                ("value", toleration.value),
-                ("effect", toleration.effect),
-            )
-            if value
-        }
-        for toleration in settings.tolerations
-    ]
-    choice: Manifest = {"nodeSelector": selector} if selector else {}
-    return {**choice, "tolerations": tolerations} if tolerations else choice
 
 
 def spread(settings: PodSettings, labels: dict[str, str]) -> Manifest:
@@ -169,20 +148,14 @@ def container_security(settings: PodSettings) -> Manifest:
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
 
 
-def base(table: OfferTable, settings: PodSettings) -> Manifest:
-    """Return the fields of a pod's spec for its service account, user and nodes."""
-    found: Manifest = {
+def base(settings: PodSettings) -> Manifest:
+    """Return the fields of a pod's spec for its service account and user."""
+    return {
         # Followers do not use the API server.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(settings),
-        **node_choice(table, settings),
     }
-    if settings.service_account:
-        found["serviceAccountName"] = settings.service_account
-    if settings.pull_secrets:
-        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
-    return found
 
 
 def container(settings: PodSettings) -> Manifest:
@@ -190,7 +163,7 @@ def container(settings: PodSettings) -> Manifest:
     return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,
-        "env": [{"name": k, "value": v} for k, v in settings.environment.items()],
+        "env": variables(settings),
         "securityContext": container_security(settings),
     }
 

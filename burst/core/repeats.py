@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Jobs that lost a node of a burst, and are submitted again where that is wanted.
+
+The user says so (`burst.requeue`), or else the rule of the job. The second job is
+submitted held, so that it neither runs nor ends before the daemon has seen it: by the
+job that it repeats it is known again, also by a daemon that was killed before it had
+the lead's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.actions import RepeatJob
+from burst.core.records import Transaction
+from burst.core.select.job_rules import job_rules
+from burst.core.world import World
+from burst.model.burst import Burst
+from burst.model.event import cut
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState, JobView
+from burst.model.ranks import format_idset, parse_idset
+from burst.model.repeat import MOST_REPEATS, Repeat
+
+ASK_AGAIN_S = 60.0
+"""A second job that is not there so long after the lead was asked for it is asked for
+again: by then the lead would show one that it had taken. So long at most it is waited
+for that the lead shows the lost node as offline."""
+KEPT = 100
+"""So many jobs that lost a node stay on record, for `burst explain`."""
+
+_OF_GUEST = (
+    "the daemon cannot submit the job of another user, who alone can sign it: its user"
+    " submits it"
+)
+_TOO_OFTEN = f"a job is run again at most {MOST_REPEATS} times"
+
+
+def record_lost_jobs(tx: Transaction, world: World, settings: Settings) -> None:
+    """Record jobs that lost a node and are to run again; ask the lead to submit them.
+
+    It has to come before the end of these jobs is recorded, and so sees each once.
+    """
+    assert world.lead is not None
+    for burst in tx.bursts.values():
+        if not (burst.quarantined or burst.lease.isolated):
+            for view in _lost(burst, world):
+                if view.id not in tx.repeats and _is_wanted(view, tx, world, settings):
+                    _record(tx, view, world)
+    for job in [job for job, repeat in tx.repeats.items() if repeat.is_open]:
+        _follow(tx, job, world)
+
+
+def note_answer(
+    tx: Transaction, job: JobId, again: JobId | None, refused: str = ""
+) -> None:
+    """Record what the lead has answered; it may be known already."""
+    repeat = tx.repeats.get(job)
+    if repeat is not None and repeat.is_open:
+        tx.repeats[job] = msgspec.structs.replace(
+            repeat, again=again, refused=cut(refused)
+        )
+
+
+def _lost(burst: Burst, world: World) -> Iterator[JobView]:
+    assert world.lead is not None
+    for job in sorted(burst.jobs & world.lead.jobs.keys()):
+        view = world.lead.jobs[job]
+        # Not before its end: the shells on its other nodes are killed first.
+        if view.state is JobState.INACTIVE and view.lost_node:
+            yield view
+
+
+def _is_wanted(
+    view: JobView, tx: Transaction, world: World, settings: Settings
+) -> bool:
+    own = view.preferences.requeue
+    if own is not None:
+        return own
+    rule = job_rules(world, settings, tx.now).rule(view)
+    return rule is not None and rule.requeue
+
+
+def _record(tx: Transaction, view: JobView, world: World) -> None:
+    losses = view.preferences.losses + 1
+    refused = _TOO_OFTEN if losses > MOST_REPEATS else ""
+    if world.identity.may_be_guest(view.userid):
+        refused = _OF_GUEST
+    hold = tx.holds.get(view.id)
+    urgency = hold.urgency if hold else view.urgency
+    tx.repeats[view.id] = Repeat(
+        losses=losses,
+        urgency=urgency,
+        since=tx.now,
+        ranks=format_idset(view.ran_on),
+        refused=refused,
+    )
+    done = (job for job, repeat in tx.repeats.items() if not repeat.is_open)
+    oldest = sorted(done, key=lambda job: tx.repeats[job].since)
+    for job in oldest[:-KEPT]:
+        del tx.repeats[job]
+
+
+def _follow(tx: Transaction, job: JobId, world: World) -> None:
+    """Record the second job if the lead shows it; else ask for it now and then."""
+    assert world.lead is not None
+    name, identity = format_f58(job), world.identity
+    found = (
+        other.id
+        for other in world.lead.jobs.values()
+        # Any user may write the attribute.
+        if other.preferences.repeats == name and not identity.may_be_guest(other.userid)
+    )
+    again = next(found, None)
+    if again is not None:
+        note_answer(tx, job, again)
+    elif _is_due(tx.repeats[job], world.lead.online, tx.now):
+        tx.repeats[job] = msgspec.structs.replace(
+            tx.repeats[job], since=tx.now, asked=True
+        )
+        tx.actions.append(RepeatJob(job))
+
+
+def _is_due(repeat: Repeat, online: AbstractSet[int], now: float) -> bool:
+    """Tell whether the lead is to be asked for the second job now.
+
+    Flux may end the first job before it shows the lost node as offline: until then the
+    second one could start there, and be lost at once.
+    """
+    if not 0 <= now - repeat.since < ASK_AGAIN_S:
+        return True
+    return not repeat.asked and not parse_idset(repeat.ranks) <= online

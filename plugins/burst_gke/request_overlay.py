@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""`request` of the settings: a site's own part of Google's requests, and its merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burst_gke.settings import GkeSettings
+
+_OF_OFFER = "follows from the offer's table"
+_OURS = "is ours: a burst has so many nodes, and is found by it"
+_CLUSTER = {
+    "name": _OURS,
+    "node_pools": "use request.node_pool",
+    "resource_labels": "use labels",
+    "location": "use location",
+    "locations": "use zone",
+}
+_POOL = {
+    "name": _OURS,
+    "initial_node_count": _OURS,
+    "autoscaling": _OURS,
+    "locations": "use zone",
+    "placement_policy": "use compact_placement of the offer",
+}
+_CONFIG = {
+    "machine_type": _OF_OFFER,
+    "spot": _OF_OFFER,
+    "preemptible": _OF_OFFER,
+    "accelerators": _OF_OFFER,
+    "reservation_affinity": _OF_OFFER,
+    "labels": _OURS,
+    "taints": _OURS,
+    "resource_labels": "use labels",
+    "max_run_duration": "use max_run_duration of this table",
+    "service_account": "use node_service_account",
+}
+"""Of `config` of a node pool."""
+
+
+def wrong_request(settings: GkeSettings) -> Iterator[str]:
+    """Say which parts cannot be set, each by its path, and what to use instead.
+
+    Whether all other names and values are right is for Google's client to say.
+    """
+    request = settings.request
+    if settings.cluster and request.cluster:
+        yield "request.cluster: is for clusters made for bursts, but cluster names one"
+    if settings.pool and (request.node_pool or settings.private_nodes):
+        key = "request.node_pool" if request.node_pool else "private_nodes"
+        yield f"{key}: is for nodes made for bursts, but pool names some"
+    config = request.node_pool.get("config", {})
+    if not isinstance(config, Mapping):
+        yield "request.node_pool.config: expected a table"
+        return
+    if not isinstance(config.get("disk_size_gb", 0), int):
+        yield "request.node_pool.config.disk_size_gb: expected a whole number"
+    for where, table, rules in (
+        ("cluster", request.cluster, _CLUSTER),
+        ("node_pool", request.node_pool, _POOL),
+        ("node_pool.config", config, _CONFIG),
+    ):
+        for key in table.keys() & rules.keys():
+            yield f"request.{where}.{key}: {rules[key]}"
+
+
+def merge(made: Any, change: Any) -> Any:
+    """Return a part of a request with the settings' part in it: tables are merged."""
+    if not (isinstance(made, Mapping) and isinstance(change, Mapping)):
+        return change
+    changed = {
+        key: merge(made[key], value) if key in made else value
+        for key, value in change.items()
+    }
+    return {**made, **changed}

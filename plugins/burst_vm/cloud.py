@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""VMs by Apache Libcloud; the only file that imports it.
+
+Libcloud's drivers differ in how they take user data, tags, networks and spot, which a
+function for each says. What Libcloud does not say, such as all of an error's code, is
+read by `burst_vm.failures`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from libcloud.compute.providers import get_driver
+
+from burst.errors import BurstError, ConfigError, NotFound, Refused
+from burst.kits.secret_file import read_private
+from burst_vm.failures import error_of
+from burst_vm.machines import OWNER, CloudVm, state_of
+from burst_vm.settings import VmOffer, VmSettings
+
+_LIMIT_S = 30.0
+"""Of one request."""
+_MOST_BYTES = 64 * 1024
+"""Of the file of credentials."""
+_LINES = 'write lines such as key = "..." into a file with mode 0600'
+
+
+class NewVm(NamedTuple):
+    """What a VM is made of."""
+
+    name: str
+    offer: VmOffer
+    tags: Mapping[str, str]
+    user_data: str
+
+
+def _ec2(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        **_by_ids(settings, vm),
+        "ex_userdata": vm.user_data,
+        "ex_metadata": dict(vm.tags),
+        # Who powers it off deletes it: itself, at its lease's end.
+        "ex_terminate_on_shutdown": True,
+        "ex_spot": vm.offer.spot,
+    }
+    if settings.subnet:
+        found["ex_subnet"] = SimpleNamespace(id=settings.subnet)
+    if settings.security_groups:
+        found["ex_security_group_ids"] = list(settings.security_groups)
+    return found
+
+
+def _openstack(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
+    groups = [SimpleNamespace(name=name) for name in settings.security_groups]
+    subnet = settings.subnet
+    return {
+        **_by_ids(settings, vm),
+        "ex_userdata": vm.user_data,
+        "ex_metadata": dict(vm.tags),
+        "networks": [SimpleNamespace(id=subnet)] if subnet else [],
+        "ex_security_groups": groups,
+    }
+
+
+def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
+    user_data = {"key": "user-data", "value": vm.user_data}
+    found: dict[str, Any] = {
+        "size": vm.offer.size,
+        "image": settings.image,
+        "ex_metadata": {"items": [user_data]},
+        "ex_labels": dict(vm.tags),
+        "ex_preemptible": vm.offer.spot,
+        "ex_tags": list(settings.security_groups),
+    }
+    return found | ({"ex_subnetwork": settings.subnet} if settings.subnet else {})
+
+
+def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
+    return {
+        "size": SimpleNamespace(id=vm.offer.size),
+        "image": SimpleNamespace(id=settings.image),
+    }
+
+
+class _Ways(NamedTuple):
+    """How a driver does what Libcloud has no common way for."""
+
+    new: Callable[[VmSettings, NewVm], dict[str, Any]]
+    tags: str
+    """The key of a node's `extra` that has its tags."""
+    region: str = "region"
+    """The driver's argument for the region."""
+    driver: Mapping[str, Any] = {}
+    """Further arguments: of the driver, of `list_nodes` and of `destroy_node`."""
+    lists: Mapping[str, Any] = {}
+    destroys: Mapping[str, Any] = {}
+    image: str = "get_image"
+    """The method that tells of an image."""
+
+
+_WAYS = {
+    "ec2": _Ways(
+        _ec2,
+        "tags",
+        # In some regions Libcloud's own choice is one that AWS gives up.
+        driver={"signature_version": "4"},
+        lists={"ex_filters": {"tag-key": OWNER}},
+    ),
+    "openstack": _Ways(_openstack, "metadata", "ex_force_service_region"),
+    "gce": _Ways(
+        _gce,
+        "labels",
+        "datacenter",
+        destroys={"ex_sync": False},
+        image="ex_get_image",
+    ),
+}
+
+
+class VmCloud:
+    """The VMs of one account that have our tags. Several threads may call it."""
+
+    def __init__(
+        self, settings: VmSettings, make: Callable[..., Any] | None = None
+    ) -> None:
+        """`make` is called with a driver's arguments, in place of Libcloud's class."""
+        self._settings = settings
+        self._ways = _WAYS[settings.driver]
+        self._make = make or get_driver(settings.driver)
+        self._own = threading.local()
+        """Libcloud's drivers are of one thread each."""
+
+    def machines(self) -> Sequence[CloudVm]:
+        """Return the VMs of all owners, gone ones as long as they are listed."""
+        with _errors("VMs cannot be listed"):
+            nodes = self._driver().list_nodes(**self._ways.lists)
+        return [found for node in nodes if (found := self._machine(node))]
+
+    def create(self, vm: NewVm) -> str:
+        """Request a VM; return its id. Where it raises Transient, it may exist."""
+        arguments = {**self._ways.new(self._settings, vm), **self._settings.options}
+        with _errors(f"VM {vm.name} cannot be made"):
+            return str(self._driver().create_node(name=vm.name, **arguments).id)
+
+    def destroy(self, machine: CloudVm) -> None:
+        """Request that a VM is deleted. Raises NotFound if there is none any more."""
+        with _errors(f"VM {machine.id} cannot be deleted", may_be_gone=True):
+            self._driver().destroy_node(machine.node, **self._ways.destroys)
+
+    def prices(self) -> Mapping[str, float]:
+        """Return Libcloud's prices of sizes, by name, as far as it has any."""
+        with _errors("sizes cannot be listed"):
+            sizes = self._driver().list_sizes()
+        found: dict[str, float] = {}
+        for size in sizes:
+            price = float(size.price or 0.0)
+            found |= {str(size.id): price, str(size.name): price}
+        return found
+
+    def check_image(self) -> None:
+        """Raise an error unless the cloud has the image."""
+        image = self._settings.image
+        with _errors(f"image {image} cannot be read"):
+            try:
+                getattr(self._driver(), self._ways.image)(image)
+            except IndexError:
+                raise Refused(f"there is no image {image}", "set image") from None
+
+    def _machine(self, node: Any) -> CloudVm | None:
+        tags = node.extra.get(self._ways.tags) or {}
+        if OWNER not in tags:
+            return None
+        words = (node.extra.get(k) for k in ("status", "task_state", "vm_state"))
+        own = str(next(filter(None, words), ""))
+        word = str(getattr(node.state, "value", node.state))
+        reason = node.extra.get("reason") or node.extra.get("fault") or ""
+        if isinstance(reason, Mapping):
+            reason = reason.get("message", "")
+        return CloudVm(
+            id=str(node.id),
+            tags=dict(tags),
+            state=state_of(own, word),
+            word=own or word,
+            reason=str(reason),
+            node=node,
+        )
+
+    def _driver(self) -> Any:
+        """Return this thread's driver, a new one after the credentials were changed."""
+        secrets = read_credentials(self._settings.credentials)
+        if getattr(self._own, "secrets", None) != secrets:
+            with _errors("the driver cannot be made"):
+                self._own.driver = self._make(**self._arguments(), **secrets)
+            self._own.secrets = secrets
+        return self._own.driver
+
+    def _arguments(self) -> dict[str, Any]:
+        settings = self._settings
+        found = {**self._ways.driver, "timeout": _LIMIT_S, **settings.driver_options}
+        if settings.region:
+            found[self._ways.region] = settings.region
+        if settings.endpoint:
+            where = urlsplit(settings.endpoint)
+            secure = where.scheme == "https"
+            found |= {"host": where.hostname, "secure": secure}
+            found["port"] = where.port or (443 if secure else 80)
+        return found
+
+
+def read_credentials(path: str) -> dict[str, Any]:
+    """Return what the file has. Raises ConfigError, which tells no secret."""
+    text = read_private(path, "credentials", _LINES, _MOST_BYTES)
+    try:
+        return tomllib.loads(text.decode())
+    except ValueError:
+        # The error's text may have a part of the file.
+        raise ConfigError(f"credentials: {path}: is not TOML", _LINES) from None
+
+
+@contextlib.contextmanager
+def _errors(what: str, *, may_be_gone: bool = False) -> Iterator[None]:
+    """Raise errors of `burst.errors` in place of those of Libcloud and the network."""
+    try:
+        yield
+    except (BurstError, NotImplementedError):
+        raise
+    except Exception as error:
+        found = error_of(error, what)
+        if isinstance(found, NotFound) and not may_be_gone:
+            found = Refused(found.what, "compare this table with what the cloud has")
+        raise found from error

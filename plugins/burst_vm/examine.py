@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Checks, without making anything, whether VMs can be made and could join."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+from burst.errors import BurstError
+from burst.kits.private_dir import PrivateDirectory
+from burst.model.finding import Finding, note, ok, wrong
+from burst.model.host import is_loopback
+from burst.model.lead import LeadIdentity
+from burst_vm.cloud import VmCloud, read_credentials
+from burst_vm.settings import VmSettings
+from burst_vm.user_data import template
+
+
+def examine(
+    settings: VmSettings,
+    cloud: VmCloud,
+    home: PrivateDirectory,
+    lead: LeadIdentity | None,
+) -> Iterator[Finding]:
+    """Yield what is found."""
+    yield _tried(home.check, f"notes of VMs are kept in {home.path}")
+    yield _tried(lambda: template(settings), "the user data's template has all marks")
+    file = settings.credentials
+    readable = _tried(
+        lambda: read_credentials(file), f"{file} is the daemon's user's alone"
+    )
+    yield readable
+    if not readable.advice:
+        yield from _examine_cloud(settings, cloud)
+    yield _examine_port(settings)
+    if settings.munge_key and not os.access(settings.munge_key, os.R_OK):
+        yield wrong(
+            f"munge_key: {settings.munge_key} cannot be read",
+            "name a file that the daemon's user may read",
+        )
+    if lead is not None:
+        yield from _examine_lead(settings, lead)
+
+
+def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
+    listing = _tried(cloud.machines, f"{settings.driver} lists VMs")
+    yield listing
+    if listing.advice:
+        return
+    yield _tried(cloud.check_image, f"image {settings.image} exists")
+    try:
+        sizes = cloud.prices()
+    except BurstError as error:
+        yield wrong(error.what, error.advice or "the driver lists sizes")
+        return
+    for name, offer in settings.offers.items():
+        if offer.size not in sizes:
+            yield note(
+                f"offer {name}: Libcloud knows no size {offer.size} there",
+                "set size to one that the region has, unless it is a new one",
+            )
+        elif offer.price is None and not sizes[offer.size]:
+            yield note(
+                f"offer {name}: Libcloud knows no price of {offer.size}", "set price"
+            )
+        else:
+            yield ok(f"offer {name}: there is a size {offer.size}")
+
+
+def _examine_port(settings: VmSettings) -> Finding:
+    """Tell whether the port can be listened at, or somebody answers there already."""
+    where = (settings.bind, settings.port)
+    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
+    with closing(socket.socket(family)) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(where)
+        except OSError as error:
+            return note(
+                f"port {settings.port} of {settings.bind}: {error.strerror}; a daemon"
+                " that has VMs listens there",
+                "else set bind and port to what is free on this host",
+            )
+    return ok(f"VMs can fetch their files at port {settings.port} of this host")
+
+
+def _examine_lead(settings: VmSettings, lead: LeadIdentity) -> Iterator[Finding]:
+    address = (
+        settings.address or lead.endpoint.removeprefix("tcp://").rpartition(":")[0]
+    )
+    if not address or is_loopback(address):
+        yield wrong(
+            f"VMs cannot reach this host at {address or 'no address'}",
+            "set address under [lead] to one that the VMs can reach",
+        )
+    if lead.access.allow_guest_user and not settings.munge_key:
+        yield note(
+            "the lead serves all users: their jobs need munge's key in the VMs",
+            "set munge_key, and have flux-imp and the same user ids in the image",
+        )
+    if lead.systemd:
+        yield note(
+            "the lead has [systemd] enable: a follower comes online only where the"
+            " owner of the instance has a systemd in its VM",
+            f"loginctl enable-linger {settings.user} there, or a lead without it",
+        )
+
+
+def _tried(call: Callable[[], object], good: str) -> Finding:
+    try:
+        call()
+    except BurstError as error:
+        return wrong(error.what, error.advice or "see docs/vm.md")
+    return ok(good)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""What errors of clouds mean, in the classes of `burst.errors`.
+
+By the code in the message, the first pattern that is found. Sources: the EC2 API's
+"Error codes for the Amazon EC2 API"; google/api/error_reason.proto and Compute Engine's
+"Troubleshoot resource availability errors"; messages of OpenStack's Nova.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
+from burst.kits.shorten import shorten
+
+_RIGHTS = "give the account the rights that docs/vm.md lists, and check `credentials`"
+_QUOTA = "ask the cloud for a higher quota, or set `total` of the offer to it"
+_SETTINGS = "compare this table with what the cloud has; then burst enable"
+
+
+class _Meaning(NamedTuple):
+    pattern: re.Pattern[str]
+    error: type[ProviderError]
+    advice: str
+
+
+# A URL of EC2 has the account's key id and a signature.
+_URL = re.compile(r" with url: \S+")
+_NONE = re.compile("")
+_PASSING = _Meaning(_NONE, Transient, "")
+_GONE = _Meaning(_NONE, NotFound, "")
+_WANT_OF_RIGHTS = _Meaning(_NONE, Refused, _RIGHTS)
+_WRONG = _Meaning(_NONE, Refused, _SETTINGS)
+
+_MEANINGS = tuple(
+    _Meaning(re.compile(pattern, re.IGNORECASE), error, advice)
+    for pattern, error, advice in (
+        (r"InvalidInstanceID|instance\S* could not be found", NotFound, ""),
+        (
+            r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
+            r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED",
+            Transient,
+            "",
+        ),
+        (
+            r"Insufficient\w*Capacity|InsufficientFreeAddresses|InsufficientHost"
+            r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
+            r"|No valid host|does not have enough resources",
+            InsufficientCapacity,
+            "",
+        ),
+        (
+            r"LimitExceeded|MaxSpotInstanceCount|quota",
+            InsufficientCapacity,
+            _QUOTA,
+        ),
+        (
+            r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"
+            r"|Expired|OptInRequired|Blocked|PendingVerification|invalid_grant"
+            r"|PERMISSION_DENIED|Forbidden|Invalid credentials",
+            Refused,
+            _RIGHTS,
+        ),
+        (r"Invalid|Missing|Unknown|Unsupported|Malformed", Refused, _SETTINGS),
+    )
+)
+
+
+def error_of(error: Exception, what: str) -> ProviderError:
+    """Return what to raise for an error of Libcloud or of the network.
+
+    `what` is what could not be done. A code that is not known counts by its HTTP
+    status: 401 and 403 as want of rights, other 4xx as wrong settings, all else, and
+    what is no answer of the cloud, as Transient.
+    """
+    text = _URL.sub("", shorten(getattr(error, "value", None) or error))
+    told = f"{what}: {text or type(error).__name__}"
+    if isinstance(error, OSError):
+        return Transient(told, "check the network, and `endpoint`")
+    status = _status(error)
+    found = meaning_of(f"{getattr(error, 'code', '')} {text}") or _by_status(error)
+    # With 429 and 5xx a cloud says of itself that it cannot now.
+    if found.error is not InsufficientCapacity and (status == 429 or status >= 500):
+        found = _PASSING
+    if found.error is Transient:
+        after = float(getattr(error, "retry_after", 0) or 0)
+        return Transient(told, retry_after=min(max(after, 1.0), 3600.0))
+    return found.error(told, found.advice)
+
+
+def _by_status(error: Exception) -> _Meaning:
+    """Return what an error means whose text has no code that is known."""
+    status = _status(error)
+    if type(error).__name__ == "InvalidCredsError" or status in (401, 403):
+        return _WANT_OF_RIGHTS
+    if status == 404:
+        return _GONE
+    # Libcloud's drivers raise these for what they are told to do.
+    wrong = isinstance(error, TypeError | ValueError) or status >= 400
+    return _WRONG if wrong else _PASSING
+
+
+def meaning_of(text: str) -> _Meaning | None:
+    """Return what a cloud's words mean; None if no code in it is known."""
+    found = (each for each in _MEANINGS if each.pattern.search(text))
+    return next(found, None)
+
+
+def is_capacity(text: str) -> bool:
+    """Tell whether the words say that the cloud has no such VM, or no more of them."""
+    found = meaning_of(text)
+    return found is not None and found.error is InsufficientCapacity
+
+
+def _status(error: Exception) -> int:
+    """Return the HTTP status that an error has, 0 if none."""
+    for name in ("http_code", "code"):
+        value = getattr(error, name, None)
+        if isinstance(value, int):
+            return int(value)
+    return 0

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""What is noted of VMs that were asked for, and the tokens by which they get files.
+
+    HOME/BURST/spec          the burst's spec; no secret
+    HOME/BURST/HOST.json     when its VM was asked for, and the SHA-256 of its token
+    HOME/BURST/HOST.fetched  exists once the token was taken
+    HOME/listener.pem        key and certificate of the listener, while bursts live
+
+HOME is a PrivateDirectory, and all files have mode 0600. The daemon's worker writes,
+and the listener's threads read and take tokens.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import hmac
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from burst.kits.atomic_file import write_atomically
+from burst.kits.private_dir import (
+    PrivateDirectory,
+    disk_errors,
+    is_safe_name,
+    load_json,
+)
+from burst.model.host import is_host_name
+from burst.provider import BurstSpec
+
+_SPEC = "spec"
+_LIFE = datetime.timedelta(days=3650)
+_TOKEN_BYTES = 32
+
+
+class AskedVm(msgspec.Struct, frozen=True):
+    """That a follower's VM was asked for. Times: seconds since the epoch."""
+
+    at: float
+    """0 once it was deleted, so that it is not waited for in the cloud's list."""
+    token_sha256: str
+    until: float
+    """Until when its token is taken."""
+    id: str = ""
+    """The cloud's id of the VM; empty as long as the answer is not known."""
+
+
+class Taken(NamedTuple):
+    """What is answered to who showed a token."""
+
+    spec: BurstSpec | None
+    why: str = ""
+    """Why not, where there is no spec."""
+    again: bool = False
+    """Whether the token is right, and was taken before."""
+
+
+class Handover:
+    """The notes of one provider. Its methods raise Transient for errors of disks."""
+
+    def __init__(self, home: PrivateDirectory) -> None:
+        self._home = home
+        self.pem = home.path / "listener.pem"
+
+    def bursts(self) -> Sequence[str]:
+        """Return the bursts of which there are notes."""
+        with disk_errors(self._home.path):
+            return self._home.names()
+
+    def write_spec(self, spec: BurstSpec) -> None:
+        """Note the spec of a burst; its directory is made."""
+        place = self._home.path / spec.burst_id
+        with disk_errors(place, writing=True):
+            place.mkdir(mode=0o700, exist_ok=True)
+            content = msgspec.json.encode(spec)
+            write_atomically(place / _SPEC, content, private=True)
+
+    def spec(self, burst: str) -> BurstSpec | None:
+        """Return the spec of a burst; None where there is none."""
+        with disk_errors(self._home.path):
+            return load_json(self._home.path / burst / _SPEC, BurstSpec)
+
+    def asked(self, burst: str, host: str) -> AskedVm | None:
+        """Return what is noted of a follower's VM; None if none was asked for."""
+        with disk_errors(self._home.path):
+            return load_json(self._home.path / burst / f"{host}.json", AskedVm)
+
+    def hosts(self, burst: str) -> Sequence[str]:
+        """Return the followers whose VMs were asked for."""
+        place = self._home.path / burst
+        with disk_errors(place):
+            found = place.glob("*.json")
+            return sorted(each.stem for each in found)
+
+    def fetched(self, burst: str, host: str) -> bool:
+        """Tell whether the follower's VM has fetched its files."""
+        with disk_errors(self._home.path):
+            return (self._home.path / burst / f"{host}.fetched").exists()
+
+    def answered(self, burst: str, host: str, **known: object) -> None:
+        """Note what is known by now of a VM that was asked for: keys of `AskedVm`."""
+        if noted := self.asked(burst, host):
+            self._note(burst, host, msgspec.structs.replace(noted, **known))
+
+    def _note(self, burst: str, host: str, noted: AskedVm) -> None:
+        path = self._home.path / burst / f"{host}.json"
+        with disk_errors(path, writing=True):
+            write_atomically(path, msgspec.json.encode(noted), private=True)
+
+    def ask(self, burst: str, host: str, now: float, lasts: float) -> str:
+        """Note that a VM is asked for now; return a new token. `lasts` in seconds."""
+        token = secrets.token_hex(_TOKEN_BYTES)
+        self.forget(burst, host)
+        self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
+        return token
+
+    def take(self, burst: str, host: str, token: str, now: float) -> Taken:
+        """Take a follower's token, which is never taken again."""
+        # A name is a part of a path here, and comes from whoever connects.
+        known = is_safe_name(burst) and is_host_name(host)
+        noted = self.asked(burst, host) if known else None
+        spec = self.spec(burst) if noted else None
+        if noted is None or spec is None or host not in spec.hosts:
+            return Taken(None, "there is no such follower")
+        if not hmac.compare_digest(_digest(token), noted.token_sha256):
+            return Taken(None, "the token is wrong")
+        if now > noted.until:
+            return Taken(None, "the token is too old")
+        taken = self._home.path / burst / f"{host}.fetched"
+        with disk_errors(taken, writing=True):
+            try:
+                os.close(os.open(taken, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except FileExistsError:
+                return Taken(None, "the token was used before", again=True)
+        return Taken(spec)
+
+    def forget(self, burst: str, host: str = "") -> None:
+        """Remove the notes of a burst, or of one of its followers."""
+        place = self._home.path / burst
+        with disk_errors(place):
+            if host:
+                for kind in ("json", "fetched"):
+                    (place / f"{host}.{kind}").unlink(missing_ok=True)
+            elif place.exists():
+                shutil.rmtree(place)
+
+    def close(self) -> None:
+        """Remove key and directory, if no burst is left."""
+        with disk_errors(self._home.path):
+            if not self._home.names():
+                self.pem.unlink(missing_ok=True)
+                self._home.close()
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the listener's certificate, which is made if needed."""
+        with disk_errors(self.pem, writing=True):
+            if not self.pem.exists():
+                write_atomically(self.pem, _new_identity(), private=True)
+            found = x509.load_pem_x509_certificate(self.pem.read_bytes())
+        return found.fingerprint(hashes.SHA256()).hex()
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _new_identity() -> bytes:
+    """Return a new key and its self-signed certificate, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burst")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # Clocks of VMs may be behind; none checks it.
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + _LIFE)
+        .sign(key, hashes.SHA256())
+    )
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ) + made.public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""Where VMs fetch their followers' files: a TLS port of the daemon's host.
+
+A VM sends one line of JSON with its names and its token, and gets one object of JSON:
+`{"files": [[path, content in base64, user]], "restart": [unit]}` or `{"error": "..."}`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import socketserver
+import ssl
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from burst.decode import from_json
+from burst.errors import BurstError, Refused, Transient
+from burst.kits import followers
+from burst.provider import BurstSpec
+from burst_vm.handover import Handover
+from burst_vm.settings import VmSettings
+
+_LIMIT_S = 10.0
+"""For each step of a client: the handshake, its line, its answer."""
+_MOST_BYTES = 4096
+_MOST_CLIENTS = 64
+_PLACE = re.compile(r"/[A-Za-z0-9._/-]{1,200}\Z")
+_log = logging.getLogger("burst.vm")
+
+
+class FetchRequest(msgspec.Struct, frozen=True):
+    """What a VM sends."""
+
+    burst: str
+    host: str
+    token: str
+    home: str
+    """The directory in which it puts the files."""
+
+
+class FetchAnswer(msgspec.Struct, frozen=True):
+    """What it gets."""
+
+    files: tuple[tuple[str, bytes, str], ...] = ()
+    """Path, content, and user who gets the file; the script that starts it last."""
+    restart: tuple[str, ...] = ()
+
+
+class FetchRefusal(msgspec.Struct, frozen=True):
+    """What it gets instead."""
+
+    error: str
+
+
+class FollowerFiles:
+    """Answers VMs, by the notes of a provider."""
+
+    def __init__(
+        self, settings: VmSettings, handover: Handover, clock: Callable[[], float]
+    ) -> None:
+        self._settings, self._handover, self._clock = settings, handover, clock
+
+    def answer(self, line: bytes, whence: str) -> FetchAnswer | FetchRefusal:
+        """Return what a client gets that sent this line from an address."""
+        try:
+            asked = from_json(line, FetchRequest)
+        except msgspec.MsgspecError:
+            return _refuse("it sent no request", whence)
+        if not _PLACE.match(asked.home) or ".." in PurePosixPath(asked.home).parts:
+            return _refuse("its home is no plain path", whence)
+        now = self._clock()
+        taken = self._handover.take(asked.burst, asked.host, asked.token, now)
+        if taken.spec is None:
+            about = f", for {asked.host!r} of {asked.burst!r}"
+            if taken.again:
+                about += ": somebody else has read the user data of that VM, and may"
+                about += " have its files; take the burst down and rotate the"
+                about += " certificate"
+            return _refuse(taken.why, whence, about)
+        return self.files(Path(asked.home), taken.spec)
+
+    def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
+        """Return what a VM of a burst gets. Raises Refused if it could not join."""
+        settings = self._settings
+        texts = followers.contents(home, spec, flux=settings.flux)
+        files = [
+            (str(home / name), text.encode(), settings.user)
+            for name, text in texts.items()
+        ]
+        if not settings.munge_key:
+            return FetchAnswer(tuple(files))
+        try:
+            key = Path(settings.munge_key).read_bytes()
+        except OSError as error:
+            raise Refused(
+                f"munge_key: {settings.munge_key}: {error.strerror}",
+                "let the daemon's user read it",
+            ) from error
+        first = ("/etc/munge/munge.key", key, "munge")
+        return FetchAnswer((first, *files), ("munge",))
+
+
+def _refuse(why: str, whence: str, about: str = "") -> FetchRefusal:
+    _log.warning("a client at %s gets no files: %s%s", whence, why, about)
+    return FetchRefusal(why)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    """Has the files, the TLS context and places for clients."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, where: tuple[str, int]) -> None:
+        if ":" in where[0]:
+            self.address_family = socket.AF_INET6
+        self.places = threading.BoundedSemaphore(_MOST_CLIENTS)
+        super().__init__(where, _Client)
+
+    def give(self, files: FollowerFiles, tls: ssl.SSLContext) -> None:
+        """Answer by these from now on."""
+        self.files, self.tls = files, tls
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log what went wrong with one client; others go on."""
+        del request
+        _log.warning("a client at %s got no answer", client_address, exc_info=True)
+
+
+class _Client(socketserver.BaseRequestHandler):
+    """One connection, in a thread of its own."""
+
+    server: _Server
+
+    def handle(self) -> None:
+        """Answer the one line that it sends."""
+        if not self.server.places.acquire(blocking=False):
+            return
+        try:
+            self._handle()
+        except OSError as error:  # it left, took too long, or speaks no TLS
+            _log.info("a client at %s: %s", self.client_address[0], error)
+        finally:
+            self.server.places.release()
+
+    def _handle(self) -> None:
+        self.request.settimeout(_LIMIT_S)
+        with self.server.tls.wrap_socket(self.request, server_side=True) as connection:
+            with connection.makefile("rb") as lines:
+                line = lines.readline(_MOST_BYTES)
+            try:
+                answer = self.server.files.answer(line, self.client_address[0])
+            except BurstError as error:
+                _log.warning("a VM gets no files: %s", error)
+                answer = FetchRefusal("the lead's files cannot be read")
+            connection.sendall(msgspec.json.encode(answer))
+
+
+class _Open:
+    """A port that is open until nobody holds this object."""
+
+    def __init__(self, server: _Server) -> None:
+        self.server = server
+        threading.Thread(
+            target=server.serve_forever, args=(0.1,), name="burst-vm", daemon=True
+        ).start()
+        weakref.finalize(self, _stop, server)
+
+
+_OPEN: weakref.WeakValueDictionary[tuple[str, int, Path], _Open]
+_OPEN = weakref.WeakValueDictionary()
+"""By address, port and notes: a provider that replaces one, as after a reload, finds
+the port of that one open, and has it then."""
+
+
+class Listener:
+    """The port of a provider, open from `open` to `close`."""
+
+    def __init__(
+        self, settings: VmSettings, handover: Handover, clock: Callable[[], float]
+    ) -> None:
+        self._where = (settings.bind, settings.port)
+        self._handover = handover
+        self.files = FollowerFiles(settings, handover, clock)
+        self._open: _Open | None = None
+
+    def open(self) -> None:
+        """Listen, unless it does already. Raises Transient."""
+        if self._open:
+            return
+        self._handover.fingerprint()
+        key = (*self._where, self._handover.pem)
+        try:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(self._handover.pem)
+            found = _OPEN.get(key)
+            server = found.server if found else _Server(self._where)
+        except OSError as error:
+            raise Transient(
+                f"VMs cannot fetch their files at {self._where[0]}:{self._where[1]}:"
+                f" {error.strerror or error}",
+                "set bind and port to what is free on this host",
+            ) from error
+        server.give(self.files, tls)
+        _OPEN[key] = self._open = found or _Open(server)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._open = None
+
+
+def _stop(server: _Server) -> None:
+    server.shutdown()
+    server.server_close()

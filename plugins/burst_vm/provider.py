@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""The VM provider: a burst's followers are virtual machines of a cloud, one each.
+
+What exists is asked of the cloud each time, by the tags that a VM gets in the call that
+makes it. What was asked for is noted before, as a cloud may list a VM late: until it
+does, or SETTLES_S are over, no second one is asked for, and nothing counts as gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.kits.job_tasks import check_spec, time_limit
+from burst.kits.private_dir import PrivateDirectory, default_base, is_safe_name
+from burst.model.burst import BurstId
+from burst.model.finding import Finding
+from burst.model.host import is_host_name
+from burst.model.lead import LeadIdentity
+from burst.model.shape import Shape
+from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
+from burst_vm.cloud import NewVm, VmCloud
+from burst_vm.examine import examine
+from burst_vm.handover import Handover
+from burst_vm.listener import Listener
+from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
+from burst_vm.settings import VmSettings
+from burst_vm.status import Now, SeenVm, status_of
+from burst_vm.user_data import HOME, user_data
+
+SETTLES_S = 60.0
+"""A cloud lists a VM so many seconds after it was asked for, or it made none."""
+_CALLS = 8
+"""Of the cloud at a time."""
+_T = TypeVar("_T")
+
+
+class VmProvider(Provider):
+    """Followers on virtual machines."""
+
+    Settings = VmSettings
+
+    def __init__(  # noqa: PLR0913 - what tests pass in has a name
+        self,
+        name: str,
+        settings: VmSettings,
+        owner: str,
+        *,
+        cloud: VmCloud | None = None,
+        clock: Callable[[], float] = time.time,
+        settles: float = SETTLES_S,
+    ) -> None:
+        self._name, self._owner, self._settings = name, owner, settings
+        base = Path(settings.dir) if settings.dir else default_base()
+        self._home = PrivateDirectory(base, owner, name)
+        self._handover = Handover(self._home)
+        self._listener = Listener(settings, self._handover, clock)
+        self._cloud = cloud or VmCloud(settings)
+        self._clock, self._settles = clock, settles
+        self._prices: Mapping[str, float] | None = None
+
+    def place(self) -> str:
+        """Return the cloud and its region; two accounts are not told apart."""
+        settings = self._settings
+        return " ".join(
+            filter(None, (settings.driver, settings.region, settings.endpoint))
+        )
+
+    def offers(self) -> Sequence[Offer]:
+        """Return an offer for each table."""
+        tables = self._settings.offers
+        if self._prices is None:
+            unknown = any(table.price is None for table in tables.values())
+            self._prices = self._cloud.prices() if unknown else {}
+        lifetime, key = self._settings.lifetime, self._settings.munge_key
+        return [
+            Offer(
+                name=name,
+                shape=Shape(table.cores, table.gpus),
+                max_nodes=table.max_nodes,
+                total=table.total,
+                price=self._price(table.price, table.size),
+                join_time=table.join_time,
+                lifetime=lifetime if math.isfinite(lifetime) else 0.0,
+                spot=table.spot,
+                # Their jobs are signed by munge.
+                guests=bool(key),
+            )
+            for name, table in tables.items()
+        ]
+
+    def _price(self, price: float | None, size: str) -> float:
+        return (self._prices or {}).get(size, 0.0) if price is None else price
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Ask for the VMs that are not there and were not asked for."""
+        self._check(spec)
+        time_limit(spec.lease_end, self._settings.lifetime, self._clock())
+        self._ask(spec, self._machines().get(spec.burst_id, ()))
+
+    def _check(self, spec: BurstSpec) -> None:
+        offer = {each.name: each for each in self.offers()}.get(spec.offer)
+        if offer is None:
+            raise SpecRefused(f"there is no offer {spec.offer!r}")
+        check_spec(spec, offer)
+
+    def _ask(self, spec: BurstSpec, machines: Sequence[CloudVm]) -> None:
+        """Ask for the VMs of a burst that neither are there nor were there.
+
+        Raises Transient while the cloud may list one late that was asked for.
+        """
+        # Before anything is paid: could such a follower join?
+        self._listener.files.files(Path(HOME), spec)
+        self._home.open()
+        self._handover.write_spec(spec)
+        self._listener.open()
+        seen = [self._see(spec.burst_id, host, machines) for host in spec.hosts]
+        now = self._clock()
+        late = [vm for vm in seen if vm.unknown and now < vm.settles]
+        new = [vm for vm in seen if vm.missing and vm not in late]
+        self._each(lambda vm: self._create(spec, vm.host), new)
+        if late:
+            raise Transient(
+                "it is not known yet whether the cloud has made all VMs",
+                retry_after=max(1.0, max(vm.settles for vm in late) - now),
+            )
+
+    def _create(self, spec: BurstSpec, host: str) -> None:
+        settings, burst = self._settings, spec.burst_id
+        token = self._handover.ask(burst, host, self._clock(), settings.fetch_time)
+        given = {
+            "address": settings.address or urlsplit(spec.lead.endpoint).hostname,
+            "port": settings.port,
+            "fingerprint": self._handover.fingerprint(),
+            "burst": burst,
+            "host": host,
+            "token": token,
+        }
+        try:
+            vm = NewVm(
+                name=f"{burst}-{spec.hosts.index(host)}",
+                offer=settings.offers[spec.offer],
+                tags=tags_of(spec, self._name, host),
+                user_data=user_data(settings, spec, host, given),
+            )
+            machine = self._cloud.create(vm)
+        except (InsufficientCapacity, Refused):
+            # None was made: the cloud has answered that, or was not asked.
+            self._handover.forget(burst, host)
+            raise
+        self._handover.answered(burst, host, id=machine)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return what the cloud lists of ours, and what was asked for."""
+        self._home.check()
+        machines = self._machines()
+        noted = self._handover.bursts()
+        trouble = self._listen(wanted=bool(noted))
+        live = {name for name, each in machines.items() if any(map(_exists, each))}
+        return [
+            self._status(BurstId(name), machines.get(BurstId(name), ()), trouble)
+            for name in sorted({*noted, *live})
+        ]
+
+    def _listen(self, *, wanted: bool) -> str:
+        """Listen for VMs; return why they cannot fetch files, empty if they can."""
+        if not wanted:
+            self._listener.close()
+            return ""
+        try:
+            self._listener.open()
+        except Transient as error:
+            return str(error)
+        return ""
+
+    def _status(
+        self, burst: BurstId, machines: Sequence[CloudVm], trouble: str
+    ) -> BurstStatus:
+        spec = self._handover.spec(burst)
+        live = [machine.host for machine in machines if _exists(machine)]
+        hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
+        others = {*live, *self._handover.hosts(burst)} - set(hosts)
+        seen = [self._see(burst, host, machines) for host in hosts]
+        now = Now(self._clock(), trouble)
+        return status_of(burst, seen, sorted(others), now)
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete the VMs that the cloud lists, until it lists none."""
+        self._home.check()
+        machines = self._machines().get(burst_id, ())
+        if is_safe_name(burst_id):
+            if self._delete(burst_id, machines, keep=()):
+                return
+            self._handover.forget(burst_id)
+        self._handover.close()
+        if not self._handover.bursts():
+            self._listener.close()
+        raise NotFound(f"the cloud lists no VM of {burst_id}")
+
+    def resize(self, spec: BurstSpec) -> None:
+        """Delete the VMs of hosts that leave, or ask for those that come."""
+        machines = self._machines().get(spec.burst_id, ())
+        before = self._handover.spec(spec.burst_id)
+        if not any(map(_exists, machines)) and before is None:
+            raise NotFound(f"there is nothing of {spec.burst_id}")
+        before = before or spec
+        both = min(len(before.hosts), len(spec.hosts))
+        if before.hosts[:both] != spec.hosts[:both]:
+            raise SpecRefused(f"{spec.burst_id} has other hosts")
+        shrinks = both < len(before.hosts)
+        if shrinks:
+            self._handover.write_spec(spec)
+        # Those of a growth that was taken back, too.
+        self._delete(spec.burst_id, machines, keep=spec.hosts)
+        if shrinks:
+            return
+        self._check(spec)
+        try:
+            self._ask(spec, machines)
+        except (InsufficientCapacity, Refused):
+            self._handover.write_spec(before)
+            raise
+
+    def _delete(
+        self, burst: BurstId, machines: Sequence[CloudVm], keep: Sequence[str]
+    ) -> bool:
+        """Delete all VMs but those of some hosts; return whether any may be left."""
+        leave = [each for each in machines if _exists(each) and each.host not in keep]
+        self._each(
+            self._destroy, [each for each in leave if each.state is not VmState.ENDING]
+        )
+        left = {each.host for each in leave}
+        for host in {*self._handover.hosts(burst)} - {*keep, *left}:
+            vm = self._see(burst, host, machines)
+            if vm.machine is None and self._clock() < vm.settles:
+                left.add(host)  # the cloud may list it late
+            else:
+                self._handover.forget(burst, host)
+        return bool(left)
+
+    def _destroy(self, machine: CloudVm) -> None:
+        with contextlib.suppress(NotFound):
+            self._cloud.destroy(machine)
+        self._handover.answered(machine.burst, machine.host, at=0.0)
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return the bursts of all owners that have VMs in the account."""
+        found = {}
+        for each in self._cloud.machines():
+            if _exists(each):
+                key = (each.tags[OWNER], each.tags.get(PROVIDER, ""), each.burst)
+                end = each.tags.get(END, "")
+                found[key] = float(end) if end.isdecimal() else 0.0
+        return [
+            OwnedBurst(owner=owner, provider=provider, burst_id=burst, lease_end=end)
+            for (owner, provider, burst), end in sorted(found.items())
+            if provider and burst
+        ]
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Check credentials, cloud, image, sizes, template and the listener's port."""
+        return list(examine(self._settings, self._cloud, self._home, lead))
+
+    def _machines(self) -> Mapping[BurstId, Sequence[CloudVm]]:
+        """Return the VMs of this owner and provider, by burst."""
+        found: dict[BurstId, list[CloudVm]] = {}
+        for each in self._cloud.machines():
+            ours = (each.tags[OWNER], each.tags.get(PROVIDER))
+            # Tags become names of files here.
+            safe = is_safe_name(each.burst) and is_host_name(each.host)
+            if safe and ours == (self._owner, self._name):
+                found.setdefault(each.burst, []).append(each)
+        return found
+
+    def _see(self, burst: BurstId, host: str, machines: Sequence[CloudVm]) -> SeenVm:
+        """Return what is known of a follower's VM."""
+        noted = self._handover.asked(burst, host)
+        known = noted.id if noted else ""
+        # One that is gone may be of before the burst shrank.
+        ours = (
+            each
+            for each in machines
+            if each.host == host and (each.id == known or (not known and _exists(each)))
+        )
+        fetched = self._handover.fetched(burst, host)
+        return SeenVm(host, noted, next(ours, None), fetched, self._settles)
+
+    def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
+        """Call it with each, several at a time; raise the first error."""
+        with ThreadPoolExecutor(_CALLS) as pool:
+            try:
+                for each in [pool.submit(call, item) for item in items]:
+                    each.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def _exists(machine: CloudVm) -> bool:
+    return machine.state is not VmState.GONE

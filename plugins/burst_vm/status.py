@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""What a burst's VMs say of the burst, in words, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
+from burst_vm.handover import AskedVm
+from burst_vm.machines import CloudVm, VmState
+
+_ORDER = (Phase.FAILED, Phase.ENDING, Phase.PENDING)
+"""The first that some follower has is the burst's."""
+
+
+class Now(NamedTuple):
+    """What holds of all VMs while they are looked at."""
+
+    time: float
+    """Seconds since the epoch."""
+    trouble: str = ""
+    """Why none can fetch its files; empty if they can."""
+
+
+class SeenVm(msgspec.Struct, frozen=True):
+    """What is known of a follower's VM."""
+
+    host: str
+    noted: AskedVm | None
+    machine: CloudVm | None
+    fetched: bool
+    """Whether it has fetched its files."""
+    patience: float
+    """For how many seconds a cloud may not list a VM that was asked for."""
+
+    @property
+    def settles(self) -> float:
+        """When it counts as not made, if it is not listed; seconds since the epoch."""
+        return self.noted.at + self.patience if self.noted else 0.0
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it was asked for, and neither answer nor cloud tell of it."""
+        known = self.machine or self.fetched
+        return self.noted is not None and not known and not self.noted.id
+
+    @property
+    def missing(self) -> bool:
+        """Whether none was made, as far as is known."""
+        return self.machine is None and (self.noted is None or self.unknown)
+
+
+def status_of(
+    burst: BurstId, seen: Sequence[SeenVm], leaving: Sequence[str], now: Now
+) -> BurstStatus:
+    """Return the status of a burst; `leaving` are hosts that it has no more."""
+    found = [_follower(vm, now) for vm in seen]
+    phases = {each.phase for each in found} or {Phase.PENDING}
+    phase = next((each for each in _ORDER if each in phases), Phase.RUNNING)
+    worst = next((each for each in found if each.phase is phase and each.why), None)
+    gone = [FollowerStatus(host, Phase.ENDING, "its VM is deleted") for host in leaving]
+    failure = Failure.OTHER
+    if any(each.reclaimed for each in found):
+        failure = Failure.RECLAIMED
+    elif any(vm.machine and vm.machine.lacked for vm in seen):
+        failure = Failure.CAPACITY
+    return BurstStatus(
+        burst_id=burst,
+        phase=phase,
+        followers=(*found, *gone),
+        why=f"{worst.host}: {worst.why}" if worst else "",
+        failure=failure,
+    )
+
+
+def _follower(vm: SeenVm, now: Now) -> FollowerStatus:
+    machine = vm.machine
+    if machine is None:
+        return _unlisted(vm, now)
+    why = machine.why()
+    if machine.state is VmState.RUNNING:
+        return _running(vm, machine, now)
+    if machine.state is VmState.STARTING:
+        return FollowerStatus(vm.host, Phase.PENDING, why)
+    if machine.state is VmState.ENDING:
+        return FollowerStatus(vm.host, Phase.ENDING, why)
+    return FollowerStatus(
+        vm.host, Phase.FAILED, why, reclaimed=machine.reclaimed, lost=why
+    )
+
+
+def _unlisted(vm: SeenVm, now: Now) -> FollowerStatus:
+    if vm.noted is None:
+        return FollowerStatus(vm.host, Phase.PENDING, "no VM was asked for yet")
+    if vm.unknown or now.time < vm.settles:
+        why = "its VM was asked for, and is not listed yet"
+        return FollowerStatus(vm.host, Phase.PENDING, why)
+    why = " ".join(("its VM", *filter(None, [vm.noted.id]), "is not listed any more"))
+    return FollowerStatus(vm.host, Phase.FAILED, why, lost=why)
+
+
+def _running(vm: SeenVm, machine: CloudVm, now: Now) -> FollowerStatus:
+    """Return a follower whose VM runs; without notes it is taken for started."""
+    if vm.fetched or vm.noted is None:
+        return FollowerStatus(vm.host, Phase.RUNNING)
+    if now.time <= vm.noted.until:
+        why = f"its VM {machine.id} runs, and has not fetched its files yet"
+        why += now.trouble and f": {now.trouble}"
+        return FollowerStatus(vm.host, Phase.PENDING, why)
+    why = (
+        f"its VM {machine.id} runs, and did not fetch its files in time: its console"
+        " tells whether cloud-init ran, and whether it reaches the daemon's port"
+    )
+    return FollowerStatus(vm.host, Phase.FAILED, why)

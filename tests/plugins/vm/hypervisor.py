@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Boots moto's VMs: what their user data says runs here, as processes.
+
+It does of cloud-init and systemd what the user data of burst_vm needs: write_files, and
+the commands of the two units. Each VM has a directory in place of the paths that the
+user data names, and a `systemctl` that knows `poweroff`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import getpass
+import gzip
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+from burst_vm.machines import BURST
+from burst_vm.user_data import HOME
+
+from tests.plugins.vm.moto_cloud import MotoCloud, tags_of
+
+SYSTEMCTL = """#!/bin/sh
+case "$*" in
+  is-system-running) echo running ;;
+  *poweroff*) touch {off} ;;
+esac
+"""
+
+
+class Vm:
+    """One VM that was booted."""
+
+    def __init__(self, place: Path, user_data: str) -> None:
+        self.place = place
+        self.user_data = user_data
+        (place / "bin").mkdir(parents=True)
+        self.off = place / "off"
+        systemctl = place / "bin" / "systemctl"
+        systemctl.write_text(SYSTEMCTL.format(off=self.off))
+        systemctl.chmod(0o755)
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._ended = False
+
+    def boot(self) -> None:
+        """Write the files, and start the units."""
+        for path, content in written(self.user_data).items():
+            target = self.place / path.relative_to("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content.replace(HOME, f"{self.place}{HOME}"))
+        for name in ("burst-end", "burst-follower"):
+            unit = self.place / "etc/systemd/system" / f"{name}.service"
+            threading.Thread(target=self._run, args=(unit,), daemon=True).start()
+
+    def _run(self, unit: Path) -> None:
+        """Run a unit's commands in order, the last whatever the others did."""
+        found = commands(unit.read_text())
+        ended = 0
+        for key in ("ExecStartPre", "ExecStart"):
+            if key in found and ended == 0 and not self._ended:
+                ended = self._call(found[key])
+        if "ExecStopPost" in found and not self._ended:
+            self._call(found["ExecStopPost"])
+
+    def _call(self, words: list[str]) -> int:
+        path = f"{self.place}/bin:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(self.place)}
+        if words[0].endswith("python3"):
+            words = [sys.executable, *words[1:]]
+        with (self.place / "log").open("ab") as log:
+            process = subprocess.Popen(
+                words, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        self._running.append(process)
+        return process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the main processes of the units that run."""
+        for process in self._running:
+            if process.poll() is None:
+                process.send_signal(number)
+
+    def end(self) -> None:
+        """Kill all that runs in it, as a VM that is destroyed."""
+        self._ended = True
+        for process in self._running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def command_lines(self) -> str:
+        """Return what others on the host see of its processes."""
+        lines = []
+        for process in self._running:
+            with contextlib.suppress(OSError):
+                lines.append(Path(f"/proc/{process.pid}/cmdline").read_text())
+        return "\n".join(lines)
+
+
+class Hypervisor:
+    """Boots each VM of a cloud, and ends it as the cloud says."""
+
+    def __init__(self, cloud: MotoCloud) -> None:
+        self.cloud = cloud
+        self.paused = False
+        self.vms: dict[str, Vm] = {}
+        self._bursts: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.05):
+            self._look()
+        self._look(live=False)
+
+    def _look(self, *, live: bool = True) -> None:
+        there = {vm.id: vm for vm in self.cloud.vms()} if live else {}
+        for name in self.vms.keys() - there.keys():
+            self.vms[name].end()
+        for name, vm in there.items():
+            if name not in self.vms and not self.paused:
+                place = self.cloud.path / "vms" / name
+                self.vms[name] = Vm(place, _text(vm.user_data))
+                self.vms[name].boot()
+                self._bursts.add(tags_of(vm)[BURST])
+            elif name in self.vms and self.vms[name].off.exists():
+                vm.terminate()
+
+    def of(self, burst: str, host: str) -> tuple[Any, Vm]:
+        """Return moto's VM of a follower, and the one that runs here."""
+        [found] = self.cloud.vms(burst=burst, host=host)
+        return found, self.vms[found.id]
+
+    def close(self) -> None:
+        """End all VMs, and delete what was on their disks."""
+        self._stop.set()
+        self._thread.join()
+        for burst in self._bursts:
+            for rundir in Path("/tmp").glob(f"{burst}-*"):
+                shutil.rmtree(rundir, ignore_errors=True)
+
+
+def written(user_data: str) -> dict[Path, str]:
+    """Return the files that the user data has cloud-init write, by path."""
+    return {
+        Path(entry["path"]): gzip.decompress(
+            base64.b64decode(entry["content"])
+        ).decode()
+        for entry in yaml.safe_load(user_data)["write_files"]
+    }
+
+
+def commands(unit: str) -> dict[str, list[str]]:
+    """Return the commands of a unit by key, as systemd reads their lines."""
+    found = {}
+    for line in unit.replace("\\\n", "").splitlines():
+        key, equals, words = line.partition("=")
+        if equals and key.startswith("Exec"):
+            plain = words.removeprefix("+").replace("%%", "%").replace("$$", "$")
+            found[key] = shlex.split(plain)
+    return found
+
+
+def _text(user_data: Any) -> str:
+    """Return user data as moto keeps it: base64, or text that was."""
+    data = user_data if isinstance(user_data, bytes) else str(user_data).encode()
+    with contextlib.suppress(ValueError):
+        data = base64.b64decode(data, validate=True)
+    return data.decode()
+
+
+def this_user() -> str:
+    """Return the name of who runs the tests, who has the followers' files."""
+    return getpass.getuser()

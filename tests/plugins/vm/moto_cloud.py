@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""EC2 by moto's server over the wire, and how it can misbehave."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from burst_vm import VmProvider, VmSettings
+from burst_vm.machines import BURST, HOST, OWNER
+from moto.ec2.models import ec2_backends
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    create_backend_app,
+)
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from burst.config import convert
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+FULL = """<Response><Errors><Error><Code>InsufficientInstanceCapacity</Code>
+<Message>There is no c7i.large now.</Message></Error></Errors></Response>"""
+NAMESPACE = b"http://ec2.amazonaws.com/doc/2016-11-15/"
+THEIRS = NAMESPACE.rstrip(b"/")
+"""Moto leaves out a slash that AWS has, by which Libcloud finds what is said."""
+CREDENTIALS = 'key = "AKIDEXAMPLE"\nsecret = "swordfish"\n'
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_request(self, *_: object) -> None:
+        """Log nothing of requests: the log of a failed test is for what went wrong."""
+
+
+class MotoCloud:
+    """One account. `close` ends the server."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server(
+            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
+        )
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        self.backend = ec2_backends[ACCOUNT][REGION]
+        self.image = next(iter(self.backend.amis))
+        self.credentials = path / "cloud.toml"
+        self.credentials.touch(mode=0o600)
+        self.credentials.write_text(CREDENTIALS)
+        self.down = self.full = False
+        self.cut = ""
+        """`before` or `after`: the next VM's request is cut off then."""
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        for vm in self.vms():
+            vm.terminate()
+
+    def _answer(self, given: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if self.down:
+            start("503 Service Unavailable", [])
+            return [b"down"]
+        is_new = b"Action=RunInstances" in given.get("QUERY_STRING", "").encode()
+        if is_new and self.full:
+            start("500 Internal Server Error", [("Content-Type", "text/xml")])
+            return [FULL.encode()]
+        cut, self.cut = (self.cut, "") if is_new else ("", self.cut)
+        if cut == "before":
+            start("503 Service Unavailable", [])
+            return [b"cut"]
+        said: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
+            said.append((status, headers))
+
+        text = b"".join(self._app(given, begin)).replace(THEIRS, NAMESPACE)
+        if cut:
+            start("503 Service Unavailable", [])
+            return [b"cut"]
+        [(status, headers)] = said
+        start(status, [each for each in headers if each[0] != "Content-Length"])
+        return [text]
+
+    def vms(self, **tags: str) -> list[Any]:
+        """Return moto's VMs that are not terminated, by tags."""
+        wanted = {"owner": OWNER, "burst": BURST, "host": HOST}
+        return [
+            vm
+            for reservation in list(self.backend.reservations.values())
+            for vm in reservation.instances
+            if vm.state not in ("terminated", "shutting-down")
+            and all(
+                tags_of(vm).get(wanted[key]) == value for key, value in tags.items()
+            )
+        ]
+
+    def table(self, **changes: Any) -> dict[str, Any]:
+        """Return `[providers.NAME]` with keys that work."""
+        size = {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}
+        return {
+            "driver": "ec2",
+            "region": REGION,
+            "endpoint": f"http://127.0.0.1:{self._server.server_port}",
+            "credentials": str(self.credentials),
+            "image": self.image,
+            "dir": str(self.path / "notes"),
+            "bind": "127.0.0.1",
+            "offers": {"nodes": size},
+            **changes,
+        }
+
+    def provider(
+        self, owner: str, name: str = "vm", settles: float = 2.0, **changes: Any
+    ) -> VmProvider:
+        settings = convert(VmSettings, self.table(**changes), name)
+        return VmProvider(name, settings, owner, settles=settles)
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        self.down = True
+        yield
+        self.down = False
+
+
+def tags_of(vm: Any) -> dict[str, str]:
+    """Return the tags of one of moto's VMs."""
+    return {tag["key"]: tag["value"] for tag in vm.get_tags()}

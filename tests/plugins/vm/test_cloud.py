@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What each of Libcloud's drivers is given, by their own signatures."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_vm.cloud import VmCloud
+from burst_vm.settings import DRIVERS
+from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
+from libcloud.compute.providers import get_driver
+
+from burst.errors import ConfigError, Refused
+from tests.plugins.vm.fake_cloud import FakeCloud
+
+
+def class_of(driver: str) -> Any:
+    """Return the class that makes VMs of a driver."""
+    # That of OpenStack chooses one by the version of the API.
+    return OpenStack_2_NodeDriver if driver == "openstack" else get_driver(driver)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_driver_takes_what_it_is_given(tmp_path: Path, driver: str) -> None:
+    cloud = FakeCloud(tmp_path, driver)
+    offer = {"size": "small", "cores": 4, "max_nodes": 4, "price": 1.0}
+    provider = cloud.provider(
+        offers={"nodes": {**offer, "spot": driver != "openstack"}},
+        subnet="net-1",
+        security_groups=["group-1"],
+        region="us-east-1",
+        endpoint="https://cloud.example.org:8774",
+    )
+    spec = cloud.spec(1)
+    provider.provision(spec)
+    provider.reap(spec.burst_id)
+    assert cloud.nodes == []
+    [asked] = cloud.asked
+    create = inspect.signature(class_of(driver).create_node)
+    create.bind(None, **asked)
+    [made] = {frozenset(each.items()) for each in cloud.made}
+    arguments = dict(made)
+    assert arguments["secret"] == "swordfish"
+    assert (arguments["host"], arguments["port"]) == ("cloud.example.org", 8774)
+    assert arguments["secure"] is True
+
+
+def test_an_ec2_vm_is_deleted_by_who_powers_it_off(cloud: FakeCloud) -> None:
+    cloud.provider(options={"ex_keyname": "admin"}).provision(cloud.spec(1))
+    [asked] = cloud.asked
+    assert asked["ex_terminate_on_shutdown"] is True
+    assert asked["ex_keyname"] == "admin"
+
+
+def test_spot_is_asked_for_where_the_offer_is(cloud: FakeCloud) -> None:
+    size = {"size": "c7i.large", "cores": 4, "max_nodes": 4, "spot": True}
+    cloud.provider(offers={"nodes": size}).provision(cloud.spec(1))
+    assert cloud.asked[0]["ex_spot"] is True
+
+
+def test_vms_of_others_are_not_ours(cloud: FakeCloud) -> None:
+    cloud.provider().provision(cloud.spec(1))
+    cloud.nodes[0].extra["tags"] = {"Name": "burst-0-0"}
+    assert cloud.cloud().machines() == []
+
+
+def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
+    cloud.provider().provision(cloud.spec(1))
+    cloud.nodes[0].extra["tags"]["burst-id"] = "../../etc"
+    [status] = cloud.provider().observe()
+    assert status.burst_id == cloud.spec(1).burst_id
+
+
+def test_a_class_of_libclouds_that_does_not_take_the_settings_refuses(
+    cloud: FakeCloud,
+) -> None:
+    with pytest.raises(Refused, match="mars-1"):
+        VmCloud(cloud.settings(region="mars-1")).machines()
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"driver": "dummy"}, "driver"),
+        ({"credentials": "cloud.toml"}, "credentials"),
+        ({"endpoint": "ftp://x"}, "endpoint"),
+        ({"endpoint": "http://x/path"}, "endpoint"),
+        ({"offers": {}}, "offers"),
+        ({"fetch_time": "0s"}, "fetch_time"),
+    ],
+)
+def test_settings_that_cannot_work_are_named(
+    cloud: FakeCloud, changes: dict[str, object], word: str
+) -> None:
+    with pytest.raises(ConfigError, match=word):
+        cloud.settings(**changes)

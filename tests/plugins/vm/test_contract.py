@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""VmProvider keeps the contract on EC2 over the wire, and its followers join.
+
+EC2 is moto's server, and the VMs are processes of this host, which run what their user
+data says.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from burst_vm.user_data import HOME
+
+from burst.lead import Lead
+from burst.model.lead import LeadIdentity
+from burst.provider import BurstSpec, Provider
+from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
+from burst.testing.backend import Moment
+from burst.testing.contract import Count, MakeProvider, MakeSpec
+from tests.embedded_instance import embedded_instance
+from tests.plugins.vm.hypervisor import Hypervisor, this_user
+from tests.plugins.vm.moto_cloud import MotoCloud
+from tests.support.fluxlead import short_directory
+from tests.support.ports import free_port
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.programs
+
+
+class Dying(WrappedProvider):
+    """A provider whose first `provision` is cut off at the cloud."""
+
+    def __init__(self, provider: Provider, cloud: MotoCloud, when: Moment) -> None:
+        super().__init__(provider)
+        self._cloud, self._when = cloud, when
+
+    def provision(self, spec: BurstSpec) -> None:
+        self._cloud.cut = self._when
+        super().provision(spec)
+
+
+class CloudBackend(Backend):
+    def __init__(self, hosts: Hypervisor, lead: Lead, make: MakeProvider) -> None:
+        self.hosts, self.lead, self.make = hosts, lead, make
+        self.cloud = hosts.cloud
+
+    def unreachable(self) -> AbstractContextManager[object]:
+        return self.cloud.unreachable()
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        self.hosts.paused = True
+        yield
+        self.hosts.paused = False
+
+    def full(self, owner: str) -> Provider:
+        self.cloud.full = True
+        return self.make(owner)
+
+    def crashing(self, owner: str, when: Moment) -> Provider:
+        return Dying(self.make(owner), self.cloud, when)
+
+    def named(self, owner: str, name: str) -> Provider:
+        return self.cloud.provider(owner, name, user=this_user(), port=free_port())
+
+    def kill(self, spec: BurstSpec, host: str) -> None:
+        found, _ = self.hosts.of(spec.burst_id, host)
+        found.terminate()
+
+    def end(self, spec: BurstSpec, host: str) -> None:
+        rank = spec.ranks[spec.hosts.index(host)]
+        wait_until(lambda: rank in self.lead.observe().online, f"{host} to join")
+        _, vm = self.hosts.of(spec.burst_id, host)
+        vm.signal(signal.SIGTERM)
+
+    def public(self, spec: BurstSpec) -> str:
+        found = [self.hosts.of(spec.burst_id, host)[1] for host in spec.hosts]
+        return "\n".join(
+            [*(vm.command_lines() for vm in found), *(vm.user_data for vm in found)]
+        )
+
+    def given(self, spec: BurstSpec) -> str:
+        _, vm = self.hosts.of(spec.burst_id, spec.hosts[0])
+        return (vm.place / HOME.strip("/") / "broker.toml").read_text()
+
+    def left(self, spec: BurstSpec) -> Sequence[str]:
+        notes = (self.cloud.path / "notes").rglob("*")
+        found = [str(path) for path in notes if spec.burst_id in str(path)]
+        return [*found, *(vm.id for vm in self.cloud.vms(burst=spec.burst_id))]
+
+    def online(self, spec: BurstSpec) -> AbstractSet[int]:
+        return self.lead.observe().online
+
+
+@pytest.fixture(scope="module")
+def lead() -> Iterator[Lead]:
+    with embedded_instance() as instance, closing(instance.lead()) as lead:
+        lead.listen(lambda: None)
+        yield lead
+
+
+class TestVmProvider(ProviderContract):
+    patience = 90.0
+    pause = 0.1
+    ends_leases = True
+    lease = 12.0
+
+    @pytest.fixture
+    def hosts(self) -> Iterator[Hypervisor]:
+        with short_directory() as path:
+            cloud = MotoCloud(path)
+            hosts = Hypervisor(cloud)
+            yield hosts
+            hosts.close()
+            cloud.close()
+
+    @pytest.fixture
+    def make_provider(self, hosts: Hypervisor) -> MakeProvider:
+        ports: dict[str, int] = {}
+
+        def make(owner: str, **changes: Any) -> Provider:
+            # Another daemon listens at another port, one that was restarted does not.
+            port = ports.setdefault(owner, free_port())
+            return hosts.cloud.provider(owner, user=this_user(), port=port, **changes)
+
+        return make
+
+    @pytest.fixture
+    def backend(
+        self, hosts: Hypervisor, lead: Lead, make_provider: MakeProvider
+    ) -> Backend:
+        return CloudBackend(hosts, lead, make_provider)
+
+    @pytest.fixture
+    def identity(self, lead: Lead) -> LeadIdentity:
+        return lead.identity()
+
+    @pytest.fixture
+    def make_interrupted(
+        self, hosts: Hypervisor, make_provider: MakeProvider
+    ) -> MakeProvider:
+        return lambda owner: Dying(make_provider(owner), hosts.cloud, "before")
+
+    @pytest.fixture
+    def make_spec(self, identity: LeadIdentity) -> MakeSpec:
+        def make(owner: str, number: int) -> BurstSpec:
+            lead = msgspec.structs.replace(identity, owner=owner)
+            spec = example_spec(lead, number, "nodes")
+            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
+            return msgspec.structs.replace(spec, shape=no_gpus)
+
+        return make
+
+    @pytest.fixture
+    def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
+        return lambda: hosts.cloud.provider("owner-a", credentials="/nowhere")
+
+    @pytest.fixture
+    def count(self, hosts: Hypervisor) -> Count | None:
+        return lambda spec: len(hosts.cloud.vms(burst=spec.burst_id, owner=spec.owner))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What `burst doctor` finds of a provider of VMs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from libcloud.common.exceptions import BaseHTTPError
+
+from burst.model.finding import Level
+from burst.model.lead import GuestAccess, LeadIdentity
+from burst.testing import example_lead
+from tests.plugins.vm.fake_cloud import FakeCloud
+
+
+def lead_of(cloud: FakeCloud, **changes: object) -> LeadIdentity:
+    lead = example_lead(cloud.path, endpoint="tcp://lead.example.org:8050")
+    return msgspec.structs.replace(lead, **changes)
+
+
+def found(cloud: FakeCloud, lead: LeadIdentity | None = None, **changes: Any) -> str:
+    """Return what is not as it should be, each with its advice."""
+    findings = cloud.provider(**changes).examine(lead)
+    assert all(each.advice for each in findings if each.level is not Level.OK)
+    return "\n".join(f"{f.what}; {f.advice}" for f in findings if f.level != Level.OK)
+
+
+def test_what_is_as_it_should_be_is_told(cloud: FakeCloud) -> None:
+    findings = cloud.provider().examine(lead_of(cloud))
+    assert {each.level for each in findings} == {Level.OK}
+    assert len(findings) == 7
+    assert cloud.asked == []
+
+
+def test_credentials_that_others_can_read(cloud: FakeCloud) -> None:
+    cloud.credentials.chmod(0o644)
+    assert "others may read it" in found(cloud)
+
+
+def test_a_cloud_that_refuses(cloud: FakeCloud) -> None:
+    cloud.errors["list"] = BaseHTTPError(401, "AuthFailure: no")
+    assert "AuthFailure" in found(cloud)
+
+
+def test_an_image_that_does_not_exist(cloud: FakeCloud) -> None:
+    assert "there is no image ami-2" in found(cloud, image="ami-2")
+
+
+def test_a_size_that_is_not_known(cloud: FakeCloud) -> None:
+    size = {"size": "c9.huge", "cores": 4, "max_nodes": 4}
+    assert "no size c9.huge" in found(cloud, offers={"nodes": size})
+
+
+def test_a_template_without_its_marks(cloud: FakeCloud) -> None:
+    template = cloud.path / "template"
+    template.write_text("#cloud-config\n")
+    assert "user_data" in found(cloud, user_data=str(template))
+
+
+def test_a_port_that_is_taken(cloud: FakeCloud) -> None:
+    provider = cloud.provider()
+    provider.provision(cloud.spec(1))
+    assert f"port {cloud.port}" in found(cloud)
+    assert provider.observe()
+
+
+def test_a_munge_key_that_is_not_there(cloud: FakeCloud) -> None:
+    assert "munge_key" in found(cloud, munge_key="/nowhere/munge.key")
+
+
+def test_a_lead_that_vms_cannot_reach(cloud: FakeCloud) -> None:
+    local = lead_of(cloud, endpoint="tcp://127.0.0.1:8050")
+    assert "cannot reach this host" in found(cloud, local)
+    assert found(cloud, local, address="10.0.0.1") == ""
+
+
+def test_a_lead_whose_followers_need_more_in_the_image(cloud: FakeCloud) -> None:
+    access = GuestAccess(allow_guest_user=True)
+    said = found(cloud, lead_of(cloud, access=access, systemd=True))
+    assert "munge_key" in said
+    assert "enable-linger" in said

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What errors of clouds mean, as Libcloud raises them."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from burst_vm.failures import error_of
+from libcloud.common.exceptions import BaseHTTPError, RateLimitReachedError
+from libcloud.common.google import QuotaExceededError, ResourceExistsError
+from libcloud.common.types import InvalidCredsError, LibcloudError
+
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+
+NO_HOST = "No valid host was found. There are not enough hosts available."
+STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BaseHTTPError(500, "InsufficientInstanceCapacity: x"), InsufficientCapacity),
+        (BaseHTTPError(400, "InsufficientFreeAddressesInSubnet"), InsufficientCapacity),
+        (BaseHTTPError(400, "SpotMaxPriceTooLow: x"), InsufficientCapacity),
+        (BaseHTTPError(400, "InstanceLimitExceeded: x"), InsufficientCapacity),
+        (BaseHTTPError(400, "MaxSpotInstanceCountExceeded"), InsufficientCapacity),
+        (BaseHTTPError(403, "Quota exceeded for cores"), InsufficientCapacity),
+        (BaseHTTPError(500, NO_HOST), InsufficientCapacity),
+        (LibcloudError(STOCKOUT), InsufficientCapacity),
+        (QuotaExceededError("CPUS", 403, "QUOTA_EXCEEDED"), InsufficientCapacity),
+        (BaseHTTPError(503, "RequestLimitExceeded: slow"), Transient),
+        (BaseHTTPError(400, "RequestLimitExceeded: slow"), Transient),
+        (BaseHTTPError(500, "InternalError: x"), Transient),
+        (BaseHTTPError(503, ""), Transient),
+        (RateLimitReachedError(headers={"retry-after": "7"}), Transient),
+        (ResourceExistsError("x", 409, "alreadyExists"), Transient),
+        (requests.ConnectionError("refused"), Transient),
+        (TimeoutError("timed out"), Transient),
+        (LibcloudError("Failed to parse XML"), Transient),
+        (BaseHTTPError(403, "UnauthorizedOperation: you may not"), Refused),
+        (InvalidCredsError("AuthFailure: x"), Refused),
+        (InvalidCredsError("RequestExpired: x"), Refused),
+        (BaseHTTPError(401, "no"), Refused),
+        (BaseHTTPError(400, "InvalidParameterValue: size"), Refused),
+        (BaseHTTPError(400, "Unsupported: size"), Refused),
+        (BaseHTTPError(409, "a code that is new"), Refused),
+        (ValueError("Invalid region: mars-1"), Refused),
+        (BaseHTTPError(400, "InvalidInstanceID.NotFound: i-1"), NotFound),
+        (BaseHTTPError(404, "Instance x could not be found."), NotFound),
+    ],
+    ids=str,
+)
+def test_a_code_is_a_decision(error: Exception, expected: type[Exception]) -> None:
+    found = error_of(error, "VM x cannot be made")
+    assert type(found) is expected
+    assert found.what.startswith("VM x cannot be made: ")
+
+
+def test_the_time_to_wait_is_the_clouds() -> None:
+    found = error_of(RateLimitReachedError(headers={"retry-after": "7"}), "x")
+    assert isinstance(found, Transient)
+    assert found.retry_after == 7
+
+
+def test_no_signature_is_told() -> None:
+    text = "HTTPConnectionPool: Max retries exceeded with url: /?Signature=abc (Caused"
+    assert "abc" not in error_of(requests.ConnectionError(text), "x").what

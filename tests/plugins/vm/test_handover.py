@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""VMs fetch their files once, over TLS, by the script that user data has."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from burst_vm import fetch
+
+from burst.errors import NotFound, Transient
+from burst.kits import certificate
+from burst.provider import BurstSpec, Phase
+from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.plugins.vm.hypervisor import this_user
+
+
+def run_fetch(
+    cloud: FakeCloud, name: str = "vm", **changes: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run the script as the first VM would, in a directory of this name."""
+    home = cloud.path / name
+    home.mkdir(exist_ok=True)
+    given = {**cloud.handover(), "home": str(home), **changes}
+    (home / "handover.json").write_text(json.dumps(given))
+    command = [sys.executable, fetch.__file__, str(home / "handover.json")]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def ask(cloud: FakeCloud, **changes: Any) -> Any:
+    """Return the listener's answer to the first VM."""
+    return fetch.ask({**cloud.handover(), "home": "/run/vm", **changes})
+
+
+@pytest.fixture
+def spec(cloud: FakeCloud) -> BurstSpec:
+    return cloud.spec(1)
+
+
+def test_a_vm_gets_what_its_follower_needs(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider(user=this_user())
+    provider.provision(spec)
+    done = run_fetch(cloud)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    home = cloud.path / "vm"
+    assert {p.name for p in home.iterdir()} == {
+        *("handover.json", "burst.cert", "broker.toml", "start")
+    }
+    ours = certificate.read(Path(spec.lead.certificate))
+    assert certificate.read(home / "burst.cert") == ours
+    assert str(home / "burst.cert") in (home / "broker.toml").read_text()
+    assert f"--config-path={home}/broker.toml" in (home / "start").read_text()
+    for name in ("burst.cert", "broker.toml", "start"):
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
+    [status] = provider.observe()
+    assert status.phase is Phase.RUNNING
+
+
+def test_a_reboot_fetches_nothing(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider(user=this_user())
+    provider.provision(spec)
+    run_fetch(cloud)
+    assert run_fetch(cloud, port=1).returncode == 0
+
+
+def test_a_token_is_taken_once_and_a_second_use_is_warned_of(
+    cloud: FakeCloud, spec: BurstSpec, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    with caplog.at_level(logging.WARNING, "burst"):
+        assert "files" in ask(cloud)
+        assert caplog.messages == []
+        assert ask(cloud) == {"error": "the token was used before"}
+    [said] = caplog.messages
+    assert "127.0.0.1" in said
+    assert "somebody else has read the user data" in said
+    done = run_fetch(cloud, "thief")
+    assert done.returncode == 1
+    assert "the token was used before" in done.stderr
+    assert not (cloud.path / "thief/burst.cert").exists()
+    assert provider.observe()
+
+
+def test_of_many_at_once_one_gets_the_files(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: ask(cloud), range(32)))
+    assert sum("files" in answer for answer in answers) == 1
+    assert provider.observe()
+
+
+def test_a_token_is_for_one_follower_and_a_few_minutes(cloud: FakeCloud) -> None:
+    provider = cloud.provider(fetch_time="5m")
+    provider.provision(cloud.spec(2))
+    mine = cloud.handover(0)["host"]
+    other = {"burst-0-0": "burst-0-1", "burst-0-1": "burst-0-0"}[mine]
+    assert ask(cloud, host=other) == {"error": "the token is wrong"}
+    cloud.now += 301
+    assert ask(cloud) == {"error": "the token is too old"}
+    cloud.now -= 301
+    assert "files" in ask(cloud)
+    assert provider.observe()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": "0" * 64},
+        {"token": ""},
+        {"burst": "burst-9-000000"},
+        {"burst": "../owner.vm/BURST"},
+        {"burst": "."},
+        {"host": "../x"},
+        {"host": ""},
+        {"home": "relative"},
+        {"home": "/run/../etc"},
+        {"home": "/a b"},
+        {"token": "x" * 5000},
+        {"token": 3},
+    ],
+    ids=str,
+)
+def test_nothing_else_gets_files(
+    cloud: FakeCloud, spec: BurstSpec, changes: dict[str, Any]
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    assert set(ask(cloud, **changes)) == {"error"}
+    assert "files" in ask(cloud), "a wrong request takes no token"
+    assert provider.observe()
+
+
+def test_who_is_not_the_listener_gets_no_token(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    with pytest.raises(SystemExit, match="not the listener"):
+        ask(cloud, fingerprint="0" * 64)
+    assert "files" in ask(cloud)
+    assert provider.observe()
+
+
+def test_after_a_restart_tokens_are_as_before(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    del provider
+    restarted = cloud.provider()
+    restarted.observe()
+    assert "files" in ask(cloud)
+    del restarted
+    again = cloud.provider()
+    again.observe()
+    assert ask(cloud) == {"error": "the token was used before"}
+
+
+def test_the_notes_are_private_and_have_no_secret_of_a_vm(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    secret = certificate.read(Path(spec.lead.certificate)).secret.decode()
+    files = [path for path in cloud.path.rglob("notes/**/*") if path.is_file()]
+    assert len(files) == 3
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert cloud.handover()["token"] not in path.read_text()
+        assert secret not in path.read_text()
+    assert provider.observe()
+
+
+def test_user_data_has_no_certificate(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    secret = certificate.read(Path(spec.lead.certificate)).secret.decode()
+    files = cloud.handover()
+    assert secret not in json.dumps(files)
+    assert secret not in cloud.asked[0]["ex_userdata"]
+
+
+def test_the_port_is_open_while_bursts_live(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider()
+    provider.observe()
+    assert not reachable(cloud)
+    provider.provision(spec)
+    assert reachable(cloud)
+    provider.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+    assert not reachable(cloud)
+
+
+def test_a_client_that_speaks_no_tls_holds_up_nobody(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    where = ("127.0.0.1", cloud.port)
+    with socket.create_connection(where) as silent:
+        with socket.create_connection(where, timeout=10) as loud:
+            loud.sendall(b"GET / HTTP/1.0\r\n\r\n" * 100)
+            with pytest.raises((OSError, AssertionError)):
+                assert loud.recv(1000) == b"files"
+        assert "files" in ask(cloud)
+        assert silent.fileno() > 0
+    assert provider.observe()
+
+
+def test_munges_key_is_handed_over_where_it_is_set(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    key = cloud.path / "munge.key"
+    key.write_bytes(bytes(range(256)))
+    provider = cloud.provider(munge_key=str(key))
+    provider.provision(spec)
+    answer = ask(cloud)
+    assert answer["restart"] == ["munge"]
+    path, content, user = answer["files"][0]
+    assert (path, user) == ("/etc/munge/munge.key", "munge")
+    assert len(content) == 344
+    assert provider.observe()
+
+
+def reachable(cloud: FakeCloud) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with socket.create_connection(("127.0.0.1", cloud.port), 5) as plain:
+            context.wrap_socket(plain).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    before = cloud.provider(user="somebody")
+    before.provision(spec)
+    after = cloud.provider(user=this_user())
+    after.observe()
+    del before
+    assert run_fetch(cloud).returncode == 0
+    after.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        after.reap(spec.burst_id)
+    # Another identity: key and certificate are gone with the last burst.
+    after.provision(spec)
+    assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]
+    assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
+
+
+def test_two_providers_cannot_have_one_port(cloud: FakeCloud, spec: BurstSpec) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    with pytest.raises(Transient, match="set bind and port"):
+        cloud.provider("another").provision(spec)
+    assert provider.observe()

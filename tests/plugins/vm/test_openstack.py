@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""Libcloud's own OpenStack driver, with answers of Nova in place of a cloud."""
+
+from __future__ import annotations
+
+import base64
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from burst_vm import VmProvider
+from burst_vm.cloud import VmCloud
+from libcloud.common.exceptions import BaseHTTPError
+from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
+
+from burst.errors import InsufficientCapacity, NotFound
+from burst.provider import Failure, Phase
+from tests.plugins.vm.fake_cloud import FakeCloud
+
+AUTH = {
+    "ex_force_auth_url": "http://127.0.0.1:1",
+    "ex_force_auth_version": "3.x_password",
+    "ex_tenant_name": "hpc",
+}
+
+
+class Nova:
+    """What Nova answers to requests of one project."""
+
+    def __init__(self) -> None:
+        self.servers: list[dict[str, Any]] = []
+        self.asked: list[dict[str, Any]] = []
+        self.full = False
+
+    def request(self, path: str, method: str = "GET", **given: Any) -> Any:
+        if (path, method) == ("/servers", "POST"):
+            if self.full:
+                raise BaseHTTPError(403, "Quota exceeded for instances: 1, 10 of 10")
+            self._make(given["data"]["server"])
+            return answer(server=self.servers[-1])
+        if path == "/servers/detail":
+            return answer(servers=list(self.servers))
+        [server] = [each for each in self.servers if path.endswith(each["id"])]
+        if method == "DELETE":
+            self.servers.remove(server)
+        return answer(server=server)
+
+    def get_service_name(self) -> str:
+        return "nova"
+
+    def _make(self, wanted: dict[str, Any]) -> None:
+        self.asked.append(wanted)
+        identity = f"0000-{len(self.asked)}"
+        self.servers.append(
+            {
+                "id": identity,
+                "name": wanted["name"],
+                "status": "BUILD",
+                "metadata": wanted["metadata"],
+                "image": {"id": wanted["imageRef"]},
+                "flavor": {"id": wanted["flavorRef"]},
+                "addresses": {},
+                "links": [{"rel": "self", "href": f"http://nova/servers/{identity}"}],
+                **dict.fromkeys(("tenant_id", "user_id", "hostId", "key_name"), "x"),
+                **dict.fromkeys(("created", "updated"), "2026-01-01T00:00:00Z"),
+            }
+        )
+
+
+def answer(**content: Any) -> Any:
+    return SimpleNamespace(object=content, status=202, success=lambda: True)
+
+
+@pytest.fixture
+def nova() -> Nova:
+    return Nova()
+
+
+@pytest.fixture
+def provider(cloud: FakeCloud, nova: Nova) -> VmProvider:
+    cloud.driver = "openstack"
+    cloud.credentials.write_text('key = "flux"\nsecret = "swordfish"\n')
+    offer = {"size": "4", "cores": 4, "max_nodes": 4, "price": 0.1}
+    settings = cloud.settings(
+        offers={"nodes": offer},
+        driver_options=AUTH,
+        region="R1",
+        subnet="net-1",
+        security_groups=["flux"],
+    )
+
+    def make(**arguments: Any) -> Any:
+        driver = OpenStack_2_NodeDriver(**arguments)
+        driver.connection = nova
+        return driver
+
+    return VmProvider(
+        "vm",
+        settings,
+        "owner",
+        cloud=VmCloud(settings, make),
+        clock=lambda: cloud.now,
+    )
+
+
+def test_a_server_is_made_found_by_its_metadata_and_deleted(
+    cloud: FakeCloud, nova: Nova, provider: VmProvider
+) -> None:
+    spec = cloud.spec(1)
+    provider.provision(spec)
+    [asked] = nova.asked
+    assert (asked["imageRef"], asked["flavorRef"]) == ("ami-1", "4")
+    assert asked["networks"] == [{"uuid": "net-1"}]
+    assert asked["security_groups"] == [{"name": "flux"}]
+    assert asked["metadata"]["burst-host"] == "burst-0-0"
+    assert base64.b64decode(asked["user_data"]).startswith(b"#cloud-config\n")
+    [status] = provider.observe()
+    assert status.phase is Phase.PENDING
+    assert "is pending" in status.why
+    nova.servers[0]["status"] = "ACTIVE"
+    [status] = provider.observe()
+    assert "has not fetched its files yet" in status.why
+    nova.servers[0]["OS-EXT-STS:task_state"] = "deleting"
+    [status] = provider.observe()
+    assert status.phase is Phase.ENDING
+    nova.servers[0]["OS-EXT-STS:task_state"] = None
+    provider.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+    assert nova.servers == []
+
+
+def test_a_server_for_which_there_is_no_host_is_want_of_capacity(
+    cloud: FakeCloud, nova: Nova, provider: VmProvider
+) -> None:
+    provider.provision(cloud.spec(1))
+    message = "No valid host was found. There are not enough hosts available."
+    nova.servers[0] |= {"status": "ERROR", "fault": {"code": 500, "message": message}}
+    [status] = provider.observe()
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert message in status.why
+
+
+def test_a_quota_is_want_of_capacity(
+    cloud: FakeCloud, nova: Nova, provider: VmProvider
+) -> None:
+    nova.full = True
+    with pytest.raises(InsufficientCapacity, match="Quota exceeded"):
+        provider.provision(cloud.spec(1))

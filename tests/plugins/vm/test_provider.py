@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: MIT
+"""The provider on a driver in memory: lost and late answers, states, ends."""
+
+from __future__ import annotations
+
+import socket
+
+import msgspec
+import pytest
+from libcloud.common.exceptions import BaseHTTPError
+from libcloud.compute.types import NodeState
+
+from burst.errors import (
+    ConfigError,
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
+from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Provider
+from tests.plugins.vm.fake_cloud import FakeCloud
+
+
+def seen(provider: Provider) -> BurstStatus:
+    [status] = provider.observe()
+    return status
+
+
+def fetch_all(cloud: FakeCloud, spec: BurstSpec) -> None:
+    """Note of each follower that its VM has fetched its files."""
+    for host in spec.hosts:
+        (cloud.path / f"notes/owner.vm/{spec.burst_id}/{host}.fetched").touch()
+
+
+def test_a_vm_has_the_tags_of_its_follower_in_the_call_that_makes_it(
+    cloud: FakeCloud,
+) -> None:
+    spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.4)
+    cloud.provider().provision(spec)
+    tags = {vm["ex_metadata"]["burst-host"]: vm["ex_metadata"] for vm in cloud.asked}
+    assert tags["burst-0-1"] == {
+        "burst-owner": "owner",
+        "burst-provider": "vm",
+        "burst-id": spec.burst_id,
+        "burst-host": "burst-0-1",
+        "burst-lead": "lead-0",
+        "burst-lease-end": "5000",
+    }
+    names = {f"{spec.burst_id}-0", f"{spec.burst_id}-1"}
+    assert {vm["name"] for vm in cloud.asked} == names
+
+
+def test_a_vm_whose_answer_was_lost_is_found_by_its_tag(cloud: FakeCloud) -> None:
+    cloud.errors["answer"] = TimeoutError("timed out")
+    with pytest.raises(Transient):
+        cloud.provider().provision(cloud.spec(1))
+    cloud.provider().provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
+    cloud.errors["answer"] = TimeoutError("timed out")
+    cloud.late = {"i-1"}
+    provider = cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(cloud.spec(1))
+    cloud.now += 30
+    with pytest.raises(Transient) as caught:
+        provider.provision(cloud.spec(1))
+    assert caught.value.retry_after == 30
+    assert seen(provider).phase is Phase.PENDING
+    cloud.late = set()
+    provider.provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_that_was_never_made_is_asked_for_again(cloud: FakeCloud) -> None:
+    cloud.errors["create"] = TimeoutError("timed out")
+    provider = cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(cloud.spec(1))
+    assert cloud.asked == []
+    cloud.now += 60
+    provider.provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+
+
+def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
+    cloud.errors["answer"] = TimeoutError("timed out")
+    cloud.late = {"i-1"}
+    spec, provider = cloud.spec(1), cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    provider.reap(spec.burst_id)
+    cloud.late = set()
+    provider.reap(spec.burst_id)
+    assert cloud.destroyed == ["i-1"]
+    cloud.now += 60
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+    assert list(cloud.path.glob("notes/*")) == []
+
+
+def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(), cloud.provider()
+    provider.provision(spec)
+    status = seen(provider)
+    assert status.phase is Phase.PENDING
+    assert "has not fetched its files yet" in status.why
+    fetch_all(cloud, spec)
+    assert seen(provider).phase is Phase.RUNNING
+    assert seen(provider).why == ""
+
+
+def test_a_vm_that_never_fetches_its_files_is_told(cloud: FakeCloud) -> None:
+    provider = cloud.provider(fetch_time="5m")
+    provider.provision(cloud.spec(1))
+    cloud.now += 301
+    status = seen(provider)
+    assert status.phase is Phase.FAILED
+    assert "did not fetch its files in time" in status.why
+
+
+@pytest.mark.parametrize(
+    ("state", "own", "phase"),
+    [
+        (NodeState.PENDING, "pending", Phase.PENDING),
+        (NodeState.REBOOTING, "REBOOT", Phase.PENDING),
+        (NodeState.UNKNOWN, "a new word", Phase.PENDING),
+        (NodeState.RUNNING, "running", Phase.RUNNING),
+        (NodeState.UNKNOWN, "shutting-down", Phase.ENDING),
+        (NodeState.PENDING, "STOPPING", Phase.ENDING),
+        (NodeState.STOPPED, "stopped", Phase.FAILED),
+        (NodeState.ERROR, "ERROR", Phase.FAILED),
+    ],
+)
+def test_a_state_is_a_phase(
+    cloud: FakeCloud, state: NodeState, own: str, phase: Phase
+) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    provider.provision(spec)
+    fetch_all(cloud, spec)
+    cloud.nodes[0].state = state
+    cloud.nodes[0].extra["status"] = own
+    status = seen(provider)
+    assert status.phase is phase
+    assert (own in status.why) is (phase is not Phase.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("reason", "failure", "reclaimed"),
+    [
+        ("Server.SpotInstanceTermination: gone", Failure.RECLAIMED, True),
+        ("Server.InsufficientInstanceCapacity: none", Failure.CAPACITY, False),
+        ("Client.InstanceInitiatedShutdown: poweroff", Failure.OTHER, False),
+    ],
+)
+def test_why_a_vm_ended_is_told(
+    cloud: FakeCloud, reason: str, failure: Failure, reclaimed: bool
+) -> None:
+    spec, provider = cloud.spec(), cloud.provider()
+    provider.provision(spec)
+    fetch_all(cloud, spec)
+    cloud.nodes[0].state = NodeState.TERMINATED
+    cloud.nodes[0].extra |= {"status": "terminated", "reason": reason}
+    status = seen(provider)
+    assert (status.phase, status.failure) == (Phase.FAILED, failure)
+    lost = {each.host: each for each in status.followers if each.lost}
+    [follower] = lost.values()
+    assert follower.reclaimed is reclaimed
+    assert reason in follower.why
+    # It is not made again, as jobs may have run there.
+    provider.provision(spec)
+    assert len(cloud.asked) == 2
+
+
+def test_a_vm_that_is_not_listed_any_more_is_lost(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    provider.provision(spec)
+    fetch_all(cloud, spec)
+    cloud.nodes.clear()
+    assert seen(provider).phase is Phase.PENDING, "the list may be late"
+    cloud.now += 60
+    status = seen(provider)
+    assert status.phase is Phase.FAILED
+    assert "VM i-1 is not listed any more" in status.why
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "error"),
+    [
+        (500, "InsufficientInstanceCapacity: none", InsufficientCapacity),
+        (400, "VcpuLimitExceeded: 32", InsufficientCapacity),
+        (400, "InvalidSubnetID.NotFound: subnet-1", Refused),
+    ],
+)
+def test_what_the_cloud_refused_is_soon_gone(
+    cloud: FakeCloud, code: int, text: str, error: type[Exception]
+) -> None:
+    cloud.errors["create"] = BaseHTTPError(code, text)
+    spec, provider = cloud.spec(1), cloud.provider()
+    with pytest.raises(error, match=text.partition(":")[0]):
+        provider.provision(spec)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_it_shrinks_by_single_vms_and_grows_again(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(2), cloud.provider()
+    provider.provision(spec)
+    small = msgspec.structs.replace(spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1])
+    provider.resize(small)
+    assert len(cloud.destroyed) == 1
+    provider.resize(small)
+    assert [each.host for each in seen(provider).followers] == ["burst-0-0"]
+    provider.resize(spec)
+    assert len(cloud.nodes) == 2
+    assert cloud.asked[-1]["ex_metadata"]["burst-host"] == "burst-0-1"
+
+
+def test_a_burst_of_which_nothing_exists_is_not_resized(cloud: FakeCloud) -> None:
+    with pytest.raises(NotFound):
+        cloud.provider().resize(cloud.spec())
+    assert cloud.asked == []
+
+
+def test_without_its_notes_it_is_found_by_its_tags(cloud: FakeCloud) -> None:
+    spec = cloud.spec()
+    cloud.provider().provision(spec)
+    elsewhere = cloud.provider(dir=str(cloud.path / "other"))
+    status = seen(elsewhere)
+    assert status.phase is Phase.RUNNING
+    assert {each.host for each in status.followers} == set(spec.hosts)
+    elsewhere.reap(spec.burst_id)
+    with pytest.raises(NotFound):
+        elsewhere.reap(spec.burst_id)
+    assert cloud.nodes == []
+
+
+def test_a_price_is_that_of_the_size_unless_it_is_set(cloud: FakeCloud) -> None:
+    size = {"size": "c7i.large", "cores": 4, "max_nodes": 4}
+    offers = {
+        "own": {**size, "price": 3.0, "total": 7, "spot": True},
+        "theirs": size,
+        "unknown": {**size, "size": "u9.huge"},
+    }
+    found = {o.name: o for o in cloud.provider(offers=offers).offers()}
+    prices = {name: offer.price for name, offer in found.items()}
+    assert prices == {"own": 3.0, "theirs": 0.1, "unknown": 0.0}
+    assert (found["own"].total, found["own"].spot) == (7, True)
+
+
+def test_jobs_of_guests_need_munges_key(cloud: FakeCloud) -> None:
+    assert [offer.guests for offer in cloud.provider().offers()] == [False]
+    key = cloud.path / "munge.key"
+    assert [o.guests for o in cloud.provider(munge_key=str(key)).offers()] == [True]
+
+
+def test_a_burst_whose_lease_has_ended_is_refused(cloud: FakeCloud) -> None:
+    spec = msgspec.structs.replace(cloud.spec(), lease_end=cloud.now - 1)
+    with pytest.raises(SpecRefused, match="lease"):
+        cloud.provider().provision(spec)
+    assert cloud.asked == []
+
+
+def test_changed_credentials_are_used(cloud: FakeCloud) -> None:
+    provider = cloud.provider()
+    provider.observe()
+    cloud.credentials.write_text('key = "b"\nsecret = "another"\ntoken = "new"\n')
+    provider.observe()
+    assert [made["key"] for made in cloud.made] == ["a", "b"]
+
+
+def test_credentials_that_others_can_read_are_refused(cloud: FakeCloud) -> None:
+    cloud.credentials.chmod(0o644)
+    with pytest.raises(ConfigError, match="others may read it") as caught:
+        cloud.provider().observe()
+    assert "swordfish" not in str(caught.value)
+
+
+def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
+    cloud.credentials.write_text("swordfish")
+    with pytest.raises(ConfigError, match="is not TOML") as caught:
+        cloud.provider().observe()
+    assert "swordfish" not in str(caught.value)
+
+
+def test_bursts_are_told_of_although_vms_cannot_fetch_files(cloud: FakeCloud) -> None:
+    spec = cloud.spec(1)
+    cloud.provider().provision(spec)
+    with socket.create_server(("127.0.0.1", cloud.port)):
+        status = seen(cloud.provider())
+    assert status.phase is Phase.PENDING
+    assert "Address already in use" in status.why
+
+
+def test_what_could_not_be_asked_for_is_asked_for_with_the_others(
+    cloud: FakeCloud,
+) -> None:
+    cloud.errors["create"] = TimeoutError("timed out")
+    spec, provider = cloud.spec(1), cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(spec)
+    cloud.now += 60
+    provider.provision(cloud.spec(3))
+    assert len(cloud.nodes) == 3
+
+
+def test_a_template_that_is_wrong_leaves_nothing_to_wait_for(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(1), cloud.provider(user_data="/nowhere")
+    with pytest.raises(Refused):
+        provider.provision(spec)
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
+def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
+    spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.0)
+    cloud.provider().provision(spec)
+    cloud.nodes[0].extra["tags"]["burst-lease-end"] = "5000"
+    [found] = cloud.provider("another").list_all()
+    assert (found.owner, found.provider, found.lease_end) == ("owner", "vm", 5000.0)
+    assert cloud.provider("another").observe() == []
+
+
+@pytest.mark.parametrize("lacks", ["certificate", "munge_key"])
+def test_what_followers_would_lack_is_told_before_anything_is_made(
+    cloud: FakeCloud, lacks: str
+) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    if lacks == "certificate":
+        lead = msgspec.structs.replace(spec.lead, certificate="/nowhere/burst.cert")
+        spec = msgspec.structs.replace(spec, lead=lead)
+    else:
+        provider = cloud.provider(munge_key="/nowhere/munge.key")
+    with pytest.raises(Refused, match="/nowhere"):
+        provider.provision(spec)
+    assert cloud.asked == []
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)

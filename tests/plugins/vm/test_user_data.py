@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The user data that a VM gets, as cloud-init and systemd read it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from burst_vm.user_data import HOME, LONGEST
+
+from burst.errors import Refused
+from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.plugins.vm.hypervisor import commands, written
+
+UNITS = Path("/etc/systemd/system")
+
+
+def user_data(cloud: FakeCloud, lease_end: float = 5000.0, **changes: str) -> str:
+    """Return the user data of a VM of a burst that ends so."""
+    spec = msgspec.structs.replace(cloud.spec(1), lease_end=lease_end)
+    provider = cloud.provider(**changes)
+    provider.provision(spec)
+    text: str = cloud.asked[-1]["ex_userdata"]
+    return text
+
+
+def test_it_is_what_cloud_init_reads(cloud: FakeCloud) -> None:
+    text = user_data(cloud)
+    assert text.startswith("#cloud-config\n")
+    assert len(text.encode()) < LONGEST / 2
+    parsed = yaml.safe_load(text)
+    assert set(parsed) == {"write_files", "runcmd"}
+    assert {entry["permissions"] for entry in parsed["write_files"]} == {"0600"}
+    assert set(written(text)) == {
+        Path(HOME) / "fetch.py",
+        Path(HOME) / "handover.json",
+        UNITS / "burst-follower.service",
+        UNITS / "burst-end.service",
+    }
+    started = parsed["runcmd"][-1]
+    assert {"burst-end.service", "burst-follower.service"} <= set(started)
+
+
+def test_the_script_in_it_is_python_of_older_releases_too(cloud: FakeCloud) -> None:
+    script = written(user_data(cloud))[Path(HOME) / "fetch.py"]
+    compile(script, "fetch.py", "exec", dont_inherit=True)
+    assert "import burst" not in script
+    assert "match " not in script
+
+
+def test_the_follower_starts_as_its_user_after_the_fetch(cloud: FakeCloud) -> None:
+    unit = written(user_data(cloud, user="flux"))[UNITS / "burst-follower.service"]
+    assert "\nUser=flux\n" in unit
+    found = commands(unit)
+    fetch, handover = f"{HOME}/fetch.py", f"{HOME}/handover.json"
+    assert found["ExecStartPre"] == ["/usr/bin/python3", fetch, handover]
+    assert found["ExecStart"] == ["/bin/sh", f"{HOME}/start", "burst-0-0"]
+
+
+@pytest.mark.parametrize(
+    ("state", "powers_off"),
+    [("running", True), ("degraded", True), ("stopping", False)],
+)
+def test_the_end_of_the_follower_powers_off_and_a_reboot_does_not(
+    cloud: FakeCloud, tmp_path: Path, state: str, powers_off: bool
+) -> None:
+    unit = written(user_data(cloud))[UNITS / "burst-follower.service"]
+    off = run(tmp_path, commands(unit)["ExecStopPost"], state)
+    assert off is powers_off
+
+
+@pytest.mark.parametrize(("left", "powers_off"), [(-120, True), (3600, False)])
+def test_it_powers_off_after_the_lease_whatever_happened(
+    cloud: FakeCloud, tmp_path: Path, left: float, powers_off: bool
+) -> None:
+    cloud.now = time.time() - 7200
+    unit = written(user_data(cloud, time.time() + left))[UNITS / "burst-end.service"]
+    assert "Restart=always" in unit
+    assert run(tmp_path, commands(unit)["ExecStart"], "running") is powers_off
+
+
+def test_without_a_lease_it_powers_off_at_no_time(
+    cloud: FakeCloud, tmp_path: Path
+) -> None:
+    unit = written(user_data(cloud, 0.0))[UNITS / "burst-end.service"]
+    assert run(tmp_path, commands(unit)["ExecStart"], "running") is False
+
+
+def run(place: Path, command: list[str], state: str) -> bool:
+    """Run a unit's command for two seconds; return whether it powers off."""
+    program = place / "bin/systemctl"
+    program.parent.mkdir()
+    lines = ["#!/bin/sh", f'[ "$1" = is-system-running ] && echo {state} && exit']
+    lines += [f'echo "$@" >> {place}/called']
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    process = subprocess.Popen(command, env=environment)
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    called = place / "called"
+    return called.exists() and "poweroff" in called.read_text()
+
+
+def test_a_sites_template_takes_its_place(cloud: FakeCloud) -> None:
+    marks = ("fetch", "handover", "follower_unit", "end_unit")
+    template = cloud.path / "template.yaml"
+    entries = "".join(f"  - {{{{{mark}}}}}\n" for mark in marks)
+    template.write_text(f"#cloud-config\nmounts: [[a, b]]\nwrite_files:\n{entries}")
+    text = user_data(cloud, user_data=str(template))
+    assert yaml.safe_load(text)["mounts"] == [["a", "b"]]
+    assert len(written(text)) == 4
+
+
+@pytest.mark.parametrize(
+    "text", [None, "#cloud-config\n", "{{fetch}} {{handover}} {{other}}"]
+)
+def test_a_template_that_lacks_something_is_refused(
+    cloud: FakeCloud, text: str | None
+) -> None:
+    template = cloud.path / "template.yaml"
+    if text is not None:
+        template.write_text(text)
+    with pytest.raises(Refused, match=r"template\.yaml"):
+        user_data(cloud, user_data=str(template))
+    assert cloud.asked == []
+
+
+def test_what_is_too_long_for_a_cloud_is_refused(cloud: FakeCloud) -> None:
+    marks = ("fetch", "handover", "follower_unit", "end_unit")
+    template = cloud.path / "template.yaml"
+    template.write_text("".join(f"{{{{{m}}}}}" for m in marks) + "#" * LONGEST)
+    with pytest.raises(Refused, match="bytes"):
+        user_data(cloud, user_data=str(template))
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
+def test_systemd_takes_the_units(cloud: FakeCloud, tmp_path: Path) -> None:
+    files = written(user_data(cloud, user="root"))
+    for name in ("burst-follower.service", "burst-end.service"):
+        path = tmp_path / name
+        path.write_text(files[UNITS / name])
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--recursive-errors=no", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = [line for line in done.stderr.splitlines() if str(path) in line]
+        assert said == []
+
+
+@pytest.mark.skipif(not shutil.which("cloud-init"), reason="there is no cloud-init")
+def test_cloud_init_takes_it(cloud: FakeCloud, tmp_path: Path) -> None:
+    path = tmp_path / "user-data"
+    path.write_text(user_data(cloud))
+    command = ["cloud-init", "schema", "--config-file", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
