@@ -10,7 +10,7 @@ import click
 from burst.cli.burst_names import find_burst
 from burst.cli.complete_names import complete_burst
 from burst.cli.progress import show_wait
-from burst.cli.tags import check_tag, tell_of_tag
+from burst.cli.tags import check_tag, tell_of_renewal, tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import Row, wait_for_burst
 
@@ -51,6 +51,9 @@ def down(
 
     A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
     Also takes down a burst whose record cannot be read. --force waits for jobs, too.
+
+    In place of a burst that a standing minimum of the settings needs, another one is
+    made.
     """
     if bool(typed) == bool(tag):
         raise click.UsageError("name bursts, or a tag by --tag")
@@ -75,6 +78,7 @@ def down(
             with show_wait("waiting for the daemon"):
                 told = lead.call("down", {**each, **asked}, timeout=60.0)
             if not tag:
+                tell_of_renewal(told)
                 tell_of_tag(told)
         for burst in found if no_wait else ():
             click.echo(f"{burst} is being taken down")

@@ -95,6 +95,8 @@ def _burst(found: Row) -> Iterator[Line]:
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
     yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
+    if found.get("standing"):
+        yield [f"  made for the standing minimum of {found['standing']}"]
     if found["next"]:
         yield [f"  next: {found['next']}"]
     for when, event in _timed(found["events"]):

@@ -41,7 +41,7 @@ _BURSTS = (
     Column("RANKS", lambda row: row["ranks"]),
     Column("RESULT", lambda row: row["result"] or "-", result_style),
     Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
-    Column("NOTE", lambda row: row["note"] or idle_text(row)),
+    Column("NOTE", lambda row: _with_reason(row, row["note"] or idle_text(row))),
 )
 
 
@@ -83,6 +83,13 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
     print_rows(found["slots"], SLOTS, listing)
     for line in notices(found):
         print_text(line)
+
+
+def _with_reason(row: Row, note: str) -> str:
+    """Return a note on a burst, and why it was made where no job is why."""
+    # Daemons of earlier versions do not tell.
+    standing = row.get("standing") and f"standing minimum of {row['standing']}"
+    return "; ".join(filter(None, (note, standing)))
 
 
 def idle_text(row: Row) -> str:
@@ -129,8 +136,15 @@ def notices(found: Row) -> list[Line]:
     for orphan in found["orphans"]:
         text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
         lines.append([(f"{text}; burst gc", NOTICE)])
-    for why in found.get("untold", {}).values():
-        lines.append([(f"notices cannot be told: {why}", WRONG)])
+    # Daemons of earlier versions do not tell these.
+    lines += [
+        [(f"standing minimum of {text} is not there: {why}", NOTICE)]
+        for text, why in found.get("standing", {}).items()
+    ]
+    lines += [
+        [(f"notices cannot be told: {why}", WRONG)]
+        for why in found.get("untold", {}).values()
+    ]
     for key, why in found["unreadable"].items():
         lines.append([(f"record {key} cannot be read: {why}", WRONG)])
     return lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What commands check and tell of the tags of bursts."""
+"""What commands check of tags, and tell of who undoes what was done to a burst."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def tell_of_tag(answer: Mapping[str, Any]) -> None:
             f"it has tag {tag}: what requested it, such as an ensemble, may undo this",
             err=True,
         )
+
+
+def tell_of_renewal(answer: Mapping[str, Any]) -> None:
+    """Tell of the burst that takes the place of one that was taken down by hand."""
+    # Daemons of earlier versions do not tell.
+    if again := answer.get("again"):
+        click.echo(again, err=True)

@@ -12,6 +12,7 @@ from burst.config.http import HttpSettings, ListenAddress, parse_listen
 from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
 from burst.config.notify import NotifySettings
 from burst.config.policy import PolicyMatch, PolicyRule
+from burst.config.standing import StandingNodes
 from burst.config.tables import (
     LONGEST_OWNER,
     DaemonSettings,
@@ -49,6 +50,7 @@ __all__ = [
     "ProviderTable",
     "Seconds",
     "Settings",
+    "StandingNodes",
     "convert",
     "effective",
     "load",

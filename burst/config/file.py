@@ -20,6 +20,7 @@ from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
 from burst.config.policy import parse_policy
+from burst.config.standing import parse_standing
 from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
 from burst.errors import ConfigError
 from burst.extensions import installed
@@ -191,6 +192,9 @@ def effective(
             yield f"providers.{name}.enabled", provider.enabled, origin
             origin = source if "provision" in given.get(name, {}) else "default"
             yield f"providers.{name}.provision", settings.provision_limit(name), origin
+            written = given.get(name, {}).get("standing", ())
+            path = f"providers.{name}.standing"
+            yield from _each(path, provider.standing, written, source)
             found = options.get(name, provider.options)
             yield from _leaves(f"providers.{name}", found, provider.options, source)
 
@@ -250,8 +254,10 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
     if "type" not in common:
         raise ConfigError(f"{where}.type: is missing", "name a type that is installed")
     parsed = convert(ProviderTable, common, where)
-    rest = {key: value for key, value in table.items() if key not in common}
-    return msgspec.structs.replace(parsed, options=rest)
+    standing = parse_standing(table.get("standing", ()), where)
+    taken = {*common, "standing"}
+    rest = {key: value for key, value in table.items() if key not in taken}
+    return msgspec.structs.replace(parsed, standing=standing, options=rest)
 
 
 RANGES: Mapping[str, tuple[float, float]] = {

@@ -14,6 +14,7 @@ from burst.config.http import HttpSettings
 from burst.config.money import BudgetSettings
 from burst.config.notify import NotifySettings
 from burst.config.policy import PolicyRule, default_rule
+from burst.config.standing import StandingNodes
 
 Mode = Literal["hold", "queue", "scheduler"]
 
@@ -311,6 +312,8 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     provision: Seconds | None = None
     """In place of `[deadlines] provision` for bursts of this one: processes start in a
     second, clusters in minutes, and a job of another scheduler waits its turn."""
+    standing: tuple[StandingNodes, ...] = ()
+    """Nodes that are kept although no job needs them (docs/cost.md)."""
     options: Mapping[str, Any] = {}
 
     retired: ClassVar[Mapping[str, str]] = {

@@ -14,6 +14,7 @@ from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.records import RecordsView
+from burst.core.standing import stands
 from burst.core.timeline import begin_time, known_events, timeline
 from burst.model.burst import Burst, State
 from burst.model.decision import filled, time_after
@@ -91,6 +92,7 @@ def burst_story(
         "state": "quarantined" if burst.quarantined else burst.state.value,
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
+        "standing": lease.standing,
         "next": next_step_of(burst, settings, now),
         "hosts": format_hostlist(lease.hosts),
         "ranks": format_idset(lease.ranks),
@@ -121,6 +123,8 @@ def next_step_of(burst: Burst, settings: Settings, now: float) -> str:
         State.REAP: settings.deadlines.reap,
     }
     end = next_deadline(burst, settings)
+    if burst.state is State.ONLINE and stands(burst.lease, settings, now):
+        end = math.inf
     if burst.state in limits:
         end = burst.since + limits[burst.state]
     until = f" ({time_after(end, now)})" if math.isfinite(end) else ""

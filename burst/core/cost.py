@@ -14,6 +14,7 @@ from burst.config import Settings
 from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
 from burst.core.sizes import node_seconds, provisioned_at
+from burst.core.standing import stands
 from burst.core.worth.ledger import settle
 from burst.core.worth.money import to_units
 from burst.model.burst import Burst, State
@@ -49,6 +50,8 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
     """Return in how many seconds an idle burst is drained; None if busy, or never."""
     limit = idle_limit(burst, settings)
+    if stands(burst.lease, settings, now):
+        return None
     if burst.state is not State.ONLINE or burst.idle_since is None or math.isinf(limit):
         return None
     return max(0.0, burst.idle_since + limit - now)

@@ -161,6 +161,7 @@ def status_for(view: GuestView, row: Row) -> Row:
         "unreadable": {},
         "budgets": [],
         "untold": {},
+        "standing": {},
     }
 
 

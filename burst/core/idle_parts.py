@@ -16,6 +16,7 @@ from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.plan.plan_growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
+from burst.core.standing import is_needed
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId
 from burst.model.fsd import format_fsd
@@ -52,6 +53,7 @@ def shrink_idle(
         used = _used_nodes(burst, lead)
         waited_for = burst.jobs - burst.started or burst.id in tx.awaited
         may = may_be_resized(burst, world, settings) and not waited_for
+        may = may and not is_needed(tx, burst, settings, tx.now, used)
         if not may or not 0 < used < burst.lease.nodes:
             continue
         known = before.get(burst.id, IdlePart(0, tx.now))

@@ -33,7 +33,9 @@ from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
+from burst.core.standing import is_needed
 from burst.core.world import World
+from burst.core.worth.accounts import reserve_longer
 from burst.core.worth.keeping import kept_idle
 from burst.model.burst import LEAD_MOVED, RECLAIMED, WITH_LEAD, Burst, Result, State
 from burst.model.decision import GUESTS_WORDS, Decision
@@ -289,12 +291,12 @@ def _act_online(
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to want it, so it is not paid for until the deadline.
         begin_drain(tx, burst, Result.CANCELED, UNNEEDED)
-    elif burst.idle_since is not None and now - burst.idle_since > _idle_limit(
-        tx, burst, settings
-    ):
+    elif _ends_as_idle(tx, burst, world, settings):
         note = f"idle for {format_fsd(idle_limit(burst, settings))}"
         if burst.keep_idle < deadlines.idle:
             note += "; to keep it costs more than to make it again"
+        if is_needed(tx, burst, settings, now):
+            note += "; its standing minimum has no money left in the budgets"
         begin_drain(tx, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, settings):
         ahead = burst.lease.end - _drained_from(burst, settings)
@@ -304,6 +306,18 @@ def _act_online(
             # Flux would not start its jobs on the next one in time, either.
             tx.cool_down(burst, settings.limits)
             tx.explain_cooldown(burst, "no job had started on it when it was drained")
+
+
+def _ends_as_idle(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> bool:
+    """Tell whether it is idle for too long, and no standing minimum keeps it."""
+    if burst.idle_since is None:
+        return False
+    if tx.now - burst.idle_since <= _idle_limit(tx, burst, settings):
+        return False
+    kept = is_needed(tx, burst, settings, tx.now)
+    return not (kept and reserve_longer(tx, burst, world, settings))
 
 
 def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:

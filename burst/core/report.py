@@ -74,6 +74,7 @@ def burst_row(
         "result": burst.result.value if burst.result else None,
         "isolated": lease.isolated.kind if lease.isolated else None,
         "tag": lease.tag.name if lease.tag else "",
+        "standing": lease.standing,
         "exit_status": burst.exit_status,
         "access": _access(burst, world),
         "idle": round(now - (burst.idle_since or now), 3) if idle else None,

@@ -128,6 +128,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
     the like. Empty in records that are older."""
+    standing: str = ""
+    """For which standing minimum of the settings it was made, in words; empty for
+    none. It is kept while one needs it, and that pays for all but the work of jobs."""
     # By its name in the records of versions that knew tags of ensembles alone.
     tag: Tag | None = msgspec.field(default=None, name="member")
     """It is for jobs with this tag and no others, and is kept until whoever requested

@@ -67,6 +67,7 @@ from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.record_store import RecordStore
 from burst.runtime.side_threads import NO_SIDE_THREADS, SideThreads
 from burst.runtime.snapshot import Snapshot
+from burst.runtime.standing_keeper import StandingKeeper
 from burst.runtime.start_teller import StartTeller
 
 # A tick is due this long after a deadline, in seconds.
@@ -123,6 +124,7 @@ class Engine:
         self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)
         self._start_teller = StartTeller(lead, settings)
         self._event_teller = EventTeller()
+        self._standing_keeper = StandingKeeper(self.post)
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
         reap_harmless = settings.daemon.orphans == "reap"
@@ -212,6 +214,8 @@ class Engine:
             owed = self._forecaster.owed_since()
             world = replace(world, forecast_owed_since=owed)
         world = replace(world, unread=self._note_reading(view, now))
+        if view is not None and not (self._closing or self._store_trouble):
+            self._standing_keeper.ask(self._records, self._config.settings, now)
         if not self._commands.empty():
             world = self._run_commands(world, now)
         settings = self._config.settings
@@ -242,6 +246,7 @@ class Engine:
             forecasts=forecasts,
             archive=self._beside.archiver.archive if self._beside.archiver else None,
             untold=self._beside.notifier.troubles if self._beside.notifier else {},
+            standing=self._standing_keeper.refused,
         )
         self._tell_side_threads(world, result)
         if view is not None and not self._lead_silent:

@@ -59,11 +59,13 @@ def manual_burst_settings(base: Settings, provider: str, slot: str) -> Settings:
     """Return settings with which an engine makes one burst and keeps it."""
     table = base.providers.get(provider) or ProviderTable(type=provider)
     replace = msgspec.structs.replace
+    # No other nodes are kept meanwhile.
+    others = {name: replace(each, standing=()) for name, each in base.providers.items()}
     return replace(
         base,
         lead=replace(base.lead, slots=(slot,)),
         deadlines=replace(base.deadlines, idle=Seconds(math.inf)),
-        providers={**base.providers, provider: table},
+        providers={**others, provider: replace(table, standing=())},
     )
 
 

@@ -94,6 +94,7 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
         "daemon": daemon,
         "pending": pending,
         "untold": dict(snapshot.untold),
+        "standing": dict(snapshot.standing),
         "forecasts": _forecasts(snapshot),
         "banks_unverified": (
             unverified_banks(snapshot) if snapshot.settings.uses_banks else ""

@@ -28,6 +28,7 @@ from burst.core.records import Records
 from burst.core.resize_request import WantedSize, resize_burst, tag_of
 from burst.core.select.accounts import refuse_call
 from burst.core.select.confinement import confines_jobs
+from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
 from burst.core.tick import TickResult
 from burst.core.world import World
@@ -400,9 +401,10 @@ class ServiceApi:
 
     def _take_down(self, down: TakeDown) -> Row:
         def command(
-            records: Records, world: World, _: Settings, now: float
+            records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
             made, burst = commands.take_down_any(records, world, down, now)
+            again = describe_renewal(made.records, burst, settings, now)
             if down.force:
                 known = records.bursts.get(burst)
                 provider = known.lease.provider if known else down.provider
@@ -411,7 +413,8 @@ class ServiceApi:
                     provider,
                     needed=not commands.has_housekeeping(records, burst, world),
                 )
-            return made, {"burst": burst, **_tag_row(records, burst)}
+            row = {"burst": burst, **_tag_row(records, burst)}
+            return made, row | ({"again": again} if again else {})
 
         return self.carry_out(command)
 

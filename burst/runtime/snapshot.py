@@ -39,5 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of when jobs start on own nodes."""
     untold: Mapping[str, str] = {}
     """By the key of `[notify]` that says whom: why the last notice was not told."""
+    standing: Mapping[str, str] = {}
+    """By the text of a standing minimum: why not all of its nodes can be had."""
     archive: LedgerArchive | None = None
     """Where bursts are that were settled, also those that are on record no more."""

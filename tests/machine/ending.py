@@ -199,8 +199,10 @@ def _served_by(steps: Steps, job, admitted, name: str, site) -> bool:
 
 
 def clear(steps: Steps) -> None:
-    """End all jobs; then nothing may be left."""
+    """End all jobs, and keep no nodes; then nothing may be left."""
     world, lead = steps.world, steps.world.lead
+    if any(site.pop("keeps", 0) for site in world.sites.values()):
+        steps.invariants.must("gone", world.reload(), "settings cannot be read again")
     for job in world.jobs(JobState.SCHED, JobState.RUN):
         lead.finish(job.id, "canceled")
     steps.tick(1.0)

@@ -188,6 +188,7 @@ class Invariants:
         self._spending.note()
         self._new()
         self._trials()
+        self._minimums()
         self._limits()
         for name, holds, what in self._scarcity.after_tick():
             self.must(name, holds, what)
@@ -329,9 +330,10 @@ class Invariants:
         ]
         # What a person makes larger ahead of jobs is idle from then on.
         online = [b for b in online if not b.coming and (storing or not b.resize)]
-        idle = [b.id for b in unneeded if b in online]
+        idle = [b.id for b in unneeded if b in online and not self._is_kept(b)]
         self._unneeded.note([*coming, *idle], world.elapsed)
-        unused = {b.id: self._uses(b) for b in online if b.id not in used}
+        idling = [b for b in online if b.id not in used and not self._is_kept(b)]
+        unused = {b.id: self._uses(b) for b in idling}
         self._unused.note(unused.values(), world.elapsed)
         for burst in coming if storing else ():
             held = self._unneeded.ticks(burst) >= 3 and self._unneeded.lasting(burst, 5)
@@ -359,6 +361,21 @@ class Invariants:
             held = self._unused.lasting(key, IN_VAIN)
             self.must("use", not held, f"nothing has run on {burst} for long")
         self._states(live, users)
+
+    def _is_kept(self, burst):
+        site = self.world.sites.get(burst.lease.provider, {})
+        return bool(burst.lease.standing and site.get("keeps"))
+
+    def _minimums(self):
+        """Not more is made for a standing minimum than it lacks."""
+        known = self._before.keys() | self.world.spoiled
+        there = [b for b in self.world.live if b.state in _COUNTED_ON]
+        for name, site in self.world.sites.items():
+            its = [b for b in there if b.lease.provider == name and b.lease.standing]
+            new = [burst.id for burst in its if burst.id not in known]
+            nodes = sum(burst.lease.nodes for burst in its)
+            fits = not new or nodes <= site.get("keeps", 0)
+            self.must("once", fits, f"{new} are made, so that {nodes} nodes stand")
 
     def _uses(self, burst):
         """Return what changes when something begins on a burst, or is to by a person.

@@ -84,6 +84,9 @@ def draw(random: Random) -> dict[str, Any]:
         else:
             # Longer than what was asked for in vain is in use.
             scenario["limits"] = {**scenario["limits"], "cooldown": "120s"}
+    if not scenario.get("serve") and other.random() < 0.25:
+        kept = other.choice(sorted(scenario["providers"]))
+        scenario["providers"][kept]["keeps"] = other.randint(1, 4)
     return scenario
 
 

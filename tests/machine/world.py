@@ -335,7 +335,11 @@ class World:
 
     def _settings(self):
         providers = {
-            name: {"type": "fake", "enabled": site.get("enabled", True)}
+            name: {
+                "type": "fake",
+                "enabled": site.get("enabled", True),
+                "standing": [{"nodes": n} for n in [site.get("keeps", 0)] if n],
+            }
             for name, site in self.sites.items()
         }
         budget = self.scenario.get("budget", [])

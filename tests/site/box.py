@@ -152,6 +152,11 @@ class Box:
         # One of the machine's own services may not start here.
         return done.stdout.strip() in {"running", "degraded"}
 
+    @property
+    def lives(self) -> bool:
+        """Whether it is on: it may power itself off."""
+        return self._outer.poll() is None
+
     def log(self) -> str:
         """Return what making the box, and systemd, printed."""
         return (self.directory / "box.log").read_text(errors="replace")

@@ -17,6 +17,7 @@ from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.offers import Terms
 from burst.core.plan.sources import Source
 from burst.core.records import RecordsView
+from burst.core.standing import stands
 from burst.model.burst import Burst, BurstId, State
 from burst.model.confinement import LENT
 from burst.model.jobid import JobId
@@ -102,7 +103,7 @@ def lending_bursts(
         LiveBurst(
             source=msgspec.structs.replace(
                 source_of(burst, settings, now),
-                kept=_kept(burst, lead, idle_limit(burst, settings), now),
+                kept=_kept(burst, lead, _idle_limit(burst, settings, now), now),
             ),
             jobs=burst.jobs,
             idle=burst.idle_since is not None,
@@ -132,6 +133,11 @@ def source_of(burst: Burst, settings: Settings, now: float) -> Source:
         requester=lease.requester,
         tag=lease.tag,
     )
+
+
+def _idle_limit(burst: Burst, settings: Settings, now: float) -> float:
+    kept = stands(burst.lease, settings, now)
+    return math.inf if kept else idle_limit(burst, settings)
 
 
 def _kept(burst: Burst, lead: LeadView, idle: float, now: float) -> float:

@@ -53,6 +53,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     tag: Tag | None = None
     """On bursts with this tag alone the job is to run, or the requested burst has it.
     None for all others."""
+    standing: str = ""
+    """Of a request for a standing minimum: as `Lease.standing`."""
     image: str = ""
     """Of the followers of a burst that is made for it; empty for its provider's. Of
     demands with a tag alone, so that no other job is given such a burst."""

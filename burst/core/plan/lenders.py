@@ -108,5 +108,6 @@ class PlannedBurst:
             place=self.candidate.place,
             tag=self.source.tag,
             image=self.demands[0].image,
+            standing=self.demands[0].standing,
         )
         return Proposal(lease, jobs)

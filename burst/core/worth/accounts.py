@@ -20,7 +20,7 @@ from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
-from burst.core.worth.budget import Accounts, Budgets
+from burst.core.worth.budget import Accounts, Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
     COMES_UP,
@@ -39,6 +39,9 @@ KEPT_SETTLED = 1000
 """So many settled bursts are on record one by one; of all others the sums are."""
 MOST_SETTLED = 2000
 """So many are on record at most, where earlier ones could not be archived yet."""
+# For a burst that is kept for a standing minimum, money is reserved for so many seconds
+# at a time: each time is a write to the store.
+_KEPT_LONGER_S = 600.0
 _PHASES: dict[State, Phase] = {
     State.NEW: "",
     State.PROVISION: "boot",
@@ -76,6 +79,28 @@ def budgets_at(
     """Return the budgets as they stand now; `userids` as `World.userids`."""
     accounts = Accounts(records.entries, records.periods, records.unreadable, userids)
     return Budgets(settings.budget, accounts, now)
+
+
+def reserve_longer(
+    tx: Transaction, burst: Burst, world: World, settings: Settings
+) -> bool:
+    """Reserve for an idle burst that is kept; tell whether the budgets allow it.
+
+    For a while longer than it takes to end it, so that it can be ended in time.
+    """
+    entry, lease = tx.entries.get(burst.id), burst.lease
+    life = Life(provider=lease.provider, lease_end=lease.end, online=True)
+    ends = lives_until(life, settings, tx.now)
+    if entry is None or ends <= entry.until:
+        return True
+    before = commitment_of(entry)
+    until = ends + _KEPT_LONGER_S
+    after = msgspec.structs.replace(before, until=until)
+    budgets = budgets_at(tx, settings, world.userids, tx.now)
+    if budgets.refusing([after], before) is not None:
+        return False
+    tx.entries[burst.id] = ledger.extend(entry, until, {})
+    return True
 
 
 class _Accounts:

@@ -19,6 +19,7 @@ from burst.core.records import Records
 from burst.core.worth.budget import BudgetState, numbers_of
 from burst.core.worth.ledger import (
     OTHERS,
+    STANDING,
     Costs,
     PaidBurst,
     SettledBurst,
@@ -155,7 +156,7 @@ class CostReport:
         for entry in self._records.entries.values():
             if not self._counts(day_of(entry.made)):
                 continue
-            for share, part in by_share(entry.shares, Costs(entry.reserved)):
+            for share, part in by_share(entry.shares, Costs(idle=entry.reserved)):
                 group = Group(share.payer, entry.provider, entry.offer)
                 if self._theirs(group):
                     yield entry.made, group, share, part.total
@@ -211,11 +212,15 @@ def _name(group: Group, key: Callable[[Group], object]) -> str:
     if group.payer == OTHERS:
         return "others"
     value = key(group)
-    return "-" if value in (None, "") else str(value)
+    if value in (None, ""):
+        return STANDING.rule if group.payer == STANDING else "-"
+    return str(value)
 
 
 def _job_name(share: Share) -> str:
-    return "-" if share.job is None else format_f58(share.job)
+    if share.job is None:
+        return STANDING.rule if share.payer == STANDING else "-"
+    return format_f58(share.job)
 
 
 def _add(

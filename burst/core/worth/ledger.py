@@ -51,6 +51,9 @@ class Payer(msgspec.Struct, frozen=True, array_like=True):
     """The rule of `[[policy]]` that took the job."""
 
 
+STANDING = Payer(rule="standing minimum")
+"""Pays for bursts of standing minimums, but for the time in which jobs work on them. No
+rule of `[[policy]]` can be called so."""
 OTHERS = Payer(userid=-1)
 """Those that are too many to be known one by one; they count towards each budget."""
 
@@ -181,6 +184,7 @@ def open_entry(
     """
     found = tuple(Share(payer, job) for job, payer in shares.items())
     known = tuple(Share(Payer(userid)) for userid in lease.userids)
+    requested = STANDING if lease.standing else Payer()
     price, fee = from_price(lease.price), from_price(lease.fee)
     return Entry(
         burst=lease.id,
@@ -193,7 +197,7 @@ def open_entry(
         made=now,
         until=until,
         reserved=reserve_for(lease.nodes, until - now, price, fee),
-        shares=_bounded(found or known or (Share(Payer()),)),
+        shares=_bounded(found or known or (Share(requested),)),
         at=now,
     )
 
@@ -299,12 +303,17 @@ def by_payer(shares: Sequence[Share], costs: Costs) -> dict[Payer, Costs]:
 def by_share(shares: Sequence[Share], costs: Costs) -> list[tuple[Share, Costs]]:
     """Share an amount out by the time that jobs had nodes.
 
-    Equally where no job had any. The sum is the amount.
+    Equally where no job had any. The sum is the amount. A standing minimum has all that
+    is no work, as the nodes would be there without the jobs.
     """
     weights = [share.node_seconds for share in shares]
     if not any(weights):
         weights = [1.0] * len(shares)
-    kinds = [split(kind, weights) for kind in msgspec.structs.astuple(costs)]
+    rest = [float(share.payer == STANDING) for share in shares]
+    if not any(rest):
+        rest = weights
+    work, *others = msgspec.structs.astuple(costs)
+    kinds = [split(work, weights), *(split(kind, rest) for kind in others)]
     parts = (Costs(*part) for part in zip(*kinds, strict=True))
     return list(zip(shares, parts, strict=True))
 

@@ -109,7 +109,7 @@ class RuleSet:
     def open_at(self, now: float) -> int:
         """Return the rules whose hours these are, as bits."""
         if self._by_hours and now != self._open_at:
-            minute = _minute_of_week(now)
+            minute = minute_of_week(now)
             self._open_at = now
             self._open = _bits(
                 terms.hours is None or bool(terms.hours >> minute & 1)
@@ -257,7 +257,7 @@ def _attribute_test(
     return has_one
 
 
-def _minute_of_week(now: float) -> int:
+def minute_of_week(now: float) -> int:
     """Return the minutes since Monday 0:00, by the clocks of this host's time zone."""
     local = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone()
     return local.weekday() * DAY_MINUTES + local.hour * 60 + local.minute

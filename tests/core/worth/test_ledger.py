@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.core.worth import ledger
-from burst.core.worth.ledger import MOST_SHARES, OTHERS, Costs, Payer, Share, Use
+from burst.core.worth.ledger import (
+    MOST_SHARES,
+    OTHERS,
+    STANDING,
+    Costs,
+    Payer,
+    Share,
+    Use,
+)
 from burst.core.worth.money import Money, price_of, to_units
 from burst.model.jobid import JobId
 from tests.builders import T0
@@ -261,3 +269,21 @@ def test_what_is_reserved_falls_by_what_a_shrink_saves():
     # It was not counted as there: an entry counts from when it is used.
     assert found.reserved <= 2 * 2 * PRICE + 2 * PRICE
     assert found.reserved >= PRICE // 2
+
+
+def test_a_standing_minimum_pays_for_all_but_the_work_of_jobs():
+    lease = msgspec.structs.replace(LEASE, standing="2 nodes of p")
+    found = entry({}, lease=lease)
+    assert found.shares == (Share(STANDING),)
+    assert entry({}).shares == (Share(Payer()),)
+    found = ledger.count(found, Use("idle"), T0, joined=True)
+    found = ledger.extend(found, T0, {JOB: ANN, OTHER: BEN})
+    both = Use("idle", busy=2, jobs=((JOB, 1), (OTHER, 1)))
+    found = ledger.count(found, both, T0 + HOUR, joined=True)
+    found = ledger.count(found, Use("idle"), T0 + 2 * HOUR, joined=True)
+    row = ledger.settle(found, T0 + 4 * HOUR)
+    assert ledger.by_payer(row.shares, row.costs) == {
+        STANDING: Costs(idle=Money(6 * PRICE)),
+        ANN: Costs(work=PRICE),
+        BEN: Costs(work=PRICE),
+    }

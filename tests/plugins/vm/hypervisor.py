@@ -128,7 +128,7 @@ class Hypervisor:
         for name, vm in there.items():
             if name not in self.vms and not self.paused:
                 place = self.cloud.path / "vms" / name
-                self.vms[name] = Vm(place, _text(vm.user_data))
+                self.vms[name] = Vm(place, text_of(vm))
                 self.vms[name].boot()
                 self._bursts.add(tags_of(vm)[BURST])
             elif name in self.vms and self.vms[name].off.exists():
@@ -169,9 +169,10 @@ def commands(unit: str) -> dict[str, list[str]]:
     return found
 
 
-def _text(user_data: Any) -> str:
-    """Return user data as moto keeps it: base64, or text that was."""
-    data = user_data if isinstance(user_data, bytes) else str(user_data).encode()
+def text_of(vm: Any) -> str:
+    """Return the user data of one of moto's VMs, kept as base64, or text that was."""
+    kept = vm.user_data
+    data = kept if isinstance(kept, bytes) else str(kept).encode()
     with contextlib.suppress(ValueError):
         data = base64.b64decode(data, validate=True)
     return data.decode()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""`[[providers.NAME.standing]]`: nodes that are kept although no job needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burst.config.convert import Table, convert
+from burst.config.intervals import parse_hours
+from burst.config.policy import Words, as_tuple
+from burst.errors import ConfigError
+
+
+class StandingNodes(Table, frozen=True):
+    """`[[providers.NAME.standing]]`: nodes that are kept although no job needs them."""
+
+    nodes: int
+    """So many at least: bursts are made for what is missing. Bursts that were made for
+    jobs count, too, as long as they live."""
+    offer: str = ""
+    """Of this offer; default: of any of the provider."""
+    hours: Words = ()
+    """When, in the time zone of the daemon's host: "Mo-Fr 8-18", "Sa,Su", "22-6", or a
+    list of these. Hours that end before they begin end on the next day. Default:
+    always."""
+
+
+def parse_standing(tables: Any, where: str) -> tuple[StandingNodes, ...]:
+    """Return the tables `standing` of one provider. Raises ConfigError."""
+    if not isinstance(tables, list | tuple):
+        name = where.rpartition("providers.")[2]
+        raise ConfigError(
+            f"{where}.standing: expected tables", f"write [[providers.{name}.standing]]"
+        )
+    return tuple(
+        _parse(table, f"{where}.standing {number}")
+        for number, table in enumerate(tables, 1)
+    )
+
+
+def _parse(table: Any, at: str) -> StandingNodes:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{at}: expected a table")
+    found = convert(StandingNodes, table, at)
+    if found.nodes < 1:
+        raise ConfigError(
+            f"{at}: nodes: {found.nodes} is out of range",
+            "at least 1; remove the table to keep none",
+        )
+    if table.get("hours") == []:
+        raise ConfigError(f"{at}: hours: is empty", "leave the key out for always")
+    for hours in as_tuple(found.hours):
+        try:
+            parse_hours(hours)
+        except ValueError as error:
+            raise ConfigError(f"{at}: hours: {error}") from None
+    return found

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Standing minimums: when they hold, what counts, and which bursts they keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from burst.config import Settings
+from burst.core.records import Records
+from burst.core.standing import describe_renewal, is_needed, minimums_at, stands
+from burst.model.burst import Burst, BurstId, Isolated, State, Tag
+from tests.builders import settings
+from tests.lifecycles import LEASE
+
+DAY = 86400
+MONDAY = 4 * DAY
+"""The first Monday of the epoch, at 0:00 UTC."""
+NEW_YEAR = 1767225600
+"""2026-01-01 in UTC."""
+
+
+@pytest.fixture(autouse=True)
+def clock_of_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Clocks are changed on the last Sundays of March and October."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def kept(*tables: Mapping[str, object], **changes: object) -> Settings:
+    provider = {"type": "fake", "standing": list(tables), **changes}
+    return settings(providers={"p": provider})
+
+
+def minimums(its: Settings, at: float) -> list[int]:
+    return [each.table.nodes for each in minimums_at(its, at)]
+
+
+def burst(
+    name: str, nodes: int = 2, state: State = State.ONLINE, **lease: object
+) -> Burst:
+    hosts = tuple(f"burst-0-{n}" for n in range(nodes))
+    fields = {"provider": "p", "offer": "o", "standing": "2 nodes of p", **lease}
+    made = msgspec.structs.replace(
+        LEASE, id=BurstId(name), hosts=hosts, ranks=tuple(range(nodes)), **fields
+    )
+    return Burst(lease=made, state=state)
+
+
+def records(*bursts: Burst) -> Records:
+    return Records(bursts={each.id: each for each in bursts})
+
+
+@pytest.mark.parametrize(
+    ("hours", "within", "out"),
+    [
+        ([], [0, 12.5, 167], []),
+        (["Mo-Fr 8-18"], [8, 17.99, 24 * 4 + 8], [7.99, 18, 24 * 5 + 9]),
+        (["Fr 22-6"], [24 * 4 + 22, 24 * 5 + 5.9], [24 * 4 + 5, 24 * 5 + 6]),
+        (["Su 22-6"], [24 * 6 + 23, 5.9], [6, 24 * 6 + 21]),
+        (["Sa", "Mo 8-9"], [24 * 5, 24 * 6 - 0.1, 8.5], [9, 24 * 6]),
+    ],
+)
+def test_a_minimum_holds_in_its_hours(
+    hours: list[str], within: list[float], out: list[float]
+) -> None:
+    its = kept({"nodes": 2, **({"hours": hours} if hours else {})})
+    here = MONDAY - 3600
+    assert all(minimums(its, here + 3600 * hour) == [2] for hour in within)
+    assert all(minimums(its, here + 3600 * hour) == [] for hour in out)
+    assert minimums(kept({"nodes": 2}, enabled=False), MONDAY) == []
+
+
+@tried(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    begin=st.integers(0, 23),
+    length=st.integers(1, 23),
+    at=st.integers(NEW_YEAR, NEW_YEAR + 365 * DAY),
+)
+def test_hours_are_those_of_the_wall_clock(begin: int, length: int, at: int) -> None:
+    """Also across midnight, and on the days on which clocks are changed."""
+    its = kept({"nodes": 1, "hours": f"{begin}-{(begin + length) % 24 or 24}"})
+    clock = time.localtime(at)
+    since = (clock.tm_hour * 60 + clock.tm_min - begin * 60) % (24 * 60)
+    assert bool(minimums(its, at)) == (since < length * 60)
+
+
+def test_on_the_night_on_which_clocks_go_back_an_hour_counts_twice() -> None:
+    its = kept({"nodes": 1, "hours": "2-3"})
+    # From 2:59 CEST to 2:00 CET on 2026-10-25, which is 1:00 UTC.
+    back = NEW_YEAR + (31 + 28 + 31 + 30 + 31 + 30 + 31 + 31 + 30 + 24) * DAY + 3600
+    assert [minimums(its, back + n * 1800) for n in (-3, -2, -1, 0, 1, 2)] == [
+        *([], [1], [1], [1], [1]),
+        [],
+    ]
+
+
+def test_what_counts_are_live_bursts_that_any_job_may_have() -> None:
+    (minimum,) = minimums_at(kept({"nodes": 9, "offer": "o"}), MONDAY)
+    assert minimum.text() == "9 nodes of p/o"
+    counts = [
+        burst("a"),
+        burst("b", 3, standing=""),
+        burst("c", state=State.PROVISION, userids=(1,)),
+    ]
+    does_not = [
+        burst("d", state=State.DRAIN),
+        burst("e", state=State.INACTIVE),
+        burst("f", provider="q"),
+        burst("g", offer="other"),
+        burst("h", tag=Tag("t", 1)),
+        burst("i", isolated=Isolated(kind="interactive")),
+        burst("j", requester=7),
+    ]
+    assert minimum.missing(records(*counts, *does_not)) == 2
+    lost = msgspec.structs.replace(burst("k"), quarantined="odd")
+    assert minimum.missing(records(*counts, lost)) == 0, "it may still be paid for"
+    (any_offer,) = minimums_at(kept({"nodes": 9, "hours": ["0-24"]}), MONDAY)
+    assert any_offer.text() == "9 nodes of p, 0-24"
+    assert any_offer.missing(records(*counts, *does_not)) == 0
+
+
+def test_a_burst_is_kept_while_others_are_too_few() -> None:
+    its = kept({"nodes": 4})
+    one, other = burst("a"), burst("b")
+    both = records(one, other)
+    assert is_needed(both, one, its, MONDAY)
+    third = records(one, other, burst("c"))
+    assert not is_needed(third, one, its, MONDAY)
+    for_jobs = records(one, other, burst("c", standing=""))
+    assert is_needed(for_jobs, one, its, MONDAY), "it ends as its jobs do"
+    broken = msgspec.structs.replace(burst("c"), quarantined="odd")
+    assert is_needed(records(one, other, broken), one, its, MONDAY)
+    assert not is_needed(both, burst("d", standing=""), its, MONDAY)
+    assert not is_needed(both, one, settings(), MONDAY)
+    assert not is_needed(both, one, kept({"nodes": 4, "offer": "x"}), MONDAY)
+    assert is_needed(both, one, its, MONDAY, left=1)
+    assert not is_needed(both, one, its, MONDAY, left=2)
+
+
+@given(
+    nodes=st.lists(st.integers(1, 4), max_size=6),
+    wanted=st.lists(st.integers(1, 12), min_size=1, max_size=3),
+)
+def test_idle_bursts_end_until_just_the_minimum_is_left(
+    nodes: list[int], wanted: list[int]
+) -> None:
+    its = kept(*({"nodes": most} for most in wanted))
+    live = {BurstId(f"b{n}"): burst(f"b{n}", size) for n, size in enumerate(nodes)}
+    for name in list(live):
+        if not is_needed(Records(bursts=live), live[name], its, MONDAY):
+            del live[name]
+    left = sum(each.lease.nodes for each in live.values())
+    assert left >= min(max(wanted), sum(nodes))
+    assert all(
+        is_needed(Records(bursts=live), each, its, MONDAY) for each in live.values()
+    )
+
+
+def test_it_is_said_of_a_burst_that_it_stands() -> None:
+    its = kept({"nodes": 2, "offer": "o", "hours": "8-18"})
+    noon, night = MONDAY + DAY / 2, MONDAY
+    assert stands(burst("a").lease, its, noon)
+    assert not stands(burst("a").lease, its, night)
+    assert not stands(burst("a", standing="").lease, its, noon)
+    assert not stands(burst("a", offer="x").lease, its, noon)
+
+
+def test_it_is_said_that_another_burst_takes_its_place() -> None:
+    its = kept({"nodes": 2, "offer": "o"})
+    ends = burst("a", state=State.DRAIN)
+    assert describe_renewal(records(ends), ends.id, its, MONDAY) == (
+        "another burst is made in its place for the standing minimum of 2 nodes of"
+        " p/o; to end that, remove it from [providers.p], and burst reload"
+    )
+    assert not describe_renewal(records(ends, burst("b")), ends.id, its, MONDAY)
+    assert not describe_renewal(records(), ends.id, its, MONDAY)

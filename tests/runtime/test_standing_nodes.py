@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""The daemon keeps the standing minimums of its settings, and tells what they cost."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from burst.core.burst_story import burst_story
+from burst.core.cost import seconds_until_drain
+from burst.core.worth.cost_report import CostReport
+from burst.errors import InsufficientCapacity
+from burst.model.burst import Result, State
+from burst.runtime import service_answers
+from burst.runtime.manual_burst import manual_burst_settings
+from tests.builders import T0
+from tests.sim import Sim
+
+HOUR = 3600.0
+AT_T0 = "13:46"
+"""The time of day of T0, a Monday, in UTC."""
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def sim(*standing, **tables):
+    """A lead at rest, of which the provider has told its offers."""
+    deadlines = {"idle": "5s", "join": "30s", "reap": "30s", "provision": "60s"}
+    providers = {"local": {"type": "fake", "standing": list(standing)}}
+    its = {
+        "deadlines": {**deadlines, **tables.pop("deadlines", {})},
+        "providers": providers,
+        "prices": {"local.nodes": 3600.0},
+        **tables,
+    }
+    return Sim(**its)
+
+
+def change(s, *standing):
+    """The settings are read again."""
+    s.tables["providers"]["local"]["standing"] = list(standing)
+    s.boot()
+
+
+def nodes(s):
+    return sorted(burst.lease.nodes for burst in s.live)
+
+
+def online(s, count):
+    return lambda: [b.state for b in s.live] == [State.ONLINE] * count
+
+
+def named_costs(s, by):
+    return {row["name"]: row for row in CostReport(s.records).rows(by)}
+
+
+def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
+    s = sim({"nodes": 2, "hours": "13:48-13:50"})
+    s.tick(50)
+    assert s.bursts == []
+    s.until(online(s, 1))
+    assert s.burst.lease.standing == "2 nodes of local, 13:48-13:50"
+    begun = s.burst
+    s.tick(60)
+    assert s.burst.state is State.ONLINE
+    assert s.burst.idle_since is not None
+    assert s.now - s.burst.idle_since > 5.0
+    assert seconds_until_drain(s.burst, s.settings, s.now) is None
+    s.until(s.in_state(State.INACTIVE), 100)
+    assert s.burst.id == begun.id
+    assert s.burst.result is Result.COMPLETED
+    assert s.burst.since - T0 < 13 * 60
+
+
+def test_the_second_is_not_made_while_the_answer_for_the_first_is_lost():
+    s = sim({"nodes": 2})
+    s.until(lambda: len(s.bursts) == 1)
+    s.boot()
+    s.tick(10)
+    s.boot()
+    s.until(online(s, 1))
+    assert len(s.bursts) == 1
+
+
+def test_what_was_made_for_jobs_counts_while_it_lives():
+    s = sim({"nodes": 3})
+    s.tables["providers"]["local"]["standing"] = []
+    s.boot()
+    s.tick(2)
+    job = s.submit_lent(2)
+    s.until(lambda: job in s.lead.running())
+    change(s, {"nodes": 3})
+    s.until(online(s, 2))
+    assert nodes(s) == [1, 2]
+    s.lead.finish(job)
+    s.until(lambda: nodes(s) == [1, 2] and len(s.bursts) == 3)
+    made = [b.lease.standing for b in s.live]
+    assert made == ["3 nodes of local"] * 2
+
+
+def test_a_job_starts_on_nodes_that_stand_and_pays_for_its_work_alone():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    s.tick(100)
+    job = s.submit_lent(2, userid=7)
+    s.until(lambda: job in s.lead.running())
+    assert len(s.bursts) == 1
+    s.tick(10)
+    s.lead.finish(job)
+    s.tick(20)
+    reserved = named_costs(s, "user")
+    assert reserved["7"]["reserved"] == 0
+    assert reserved["standing minimum"]["reserved"] > 2 * 100
+    change(s)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick()
+
+    for by in ("user", "bank", "queue", "rule", "job"):
+        rows = named_costs(s, by)
+        standing = rows.pop("standing minimum")
+        assert standing["work"] == 0
+        assert standing["settled"] == standing["wasted"] > 200
+        (jobs,) = rows.values()
+        assert jobs["settled"] == jobs["work"]
+        assert 20 <= jobs["work"] <= 30
+    assert [*named_costs(s, "provider")] == ["local"]
+
+
+@pytest.mark.parametrize(("keeps", "left"), [(4, 4), (1, 1)])
+def test_it_shrinks_only_where_the_minimum_needs_its_idle_nodes_no_more(keeps, left):
+    s = sim({"nodes": 4})
+    s.until(online(s, 1))
+    job = s.submit_lent(1)
+    s.until(lambda: job in s.lead.running())
+    change(s, {"nodes": keeps})
+    s.tick(30)
+    assert nodes(s) == [left]
+    assert job in s.lead.running()
+
+
+def test_one_whose_lease_ends_is_replaced():
+    s = sim({"nodes": 2}, deadlines={"lease": "100s", "drain": "20s"})
+    s.until(online(s, 1))
+    first = s.burst.id
+    s.until(lambda: len(s.bursts) == 2, 100)
+    assert s.records.bursts[first].state is not State.INACTIVE
+    s.until(online(s, 1))
+    assert s.live[0].id != first
+
+
+def test_as_many_are_kept_as_the_settings_say():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    change(s, {"nodes": 4, "offer": "nodes"}, {"nodes": 1})
+    s.until(online(s, 2))
+    s.tick(20)
+    assert nodes(s) == [2, 2]
+    change(s, {"nodes": 1})
+    s.until(lambda: nodes(s) == [2])
+    s.tick(20)
+    assert nodes(s) == [2]
+
+
+def test_limits_hold_and_it_is_told_what_is_not_there(caplog):
+    s = sim({"nodes": 4}, limits={"max_nodes": 2})
+    s.until(online(s, 1))
+    s.tick(30)
+    assert nodes(s) == [2]
+    (text,) = s.engine.snapshot.standing
+    assert text == "4 nodes of local"
+    told = service_answers.status(s.engine.snapshot, None)["standing"]
+    assert "limit of 2 nodes in all: 2 in use, 2 more needed" in told[text]
+    logged = [line for line in caplog.messages if "standing minimum" in line]
+    assert len(logged) == 2, "as nothing was there, and as 2 were"
+    s.tables["limits"] = {}
+    s.boot()
+    s.until(online(s, 2))
+    s.tick()
+    assert s.engine.snapshot.standing == {}
+
+
+def test_an_offer_without_capacity_is_tried_again_after_its_cooldown():
+    s = sim({"nodes": 2}, limits={"cooldown": "60s"})
+    s.provider.every_provision_error = InsufficientCapacity("none")
+    s.tick(50)
+    tried = [burst.lease.nodes for burst in s.bursts]
+    assert tried == [2, 1, 1], "bursts of half the size were tried, too"
+    s.provider.every_provision_error = None
+    s.until(online(s, 1), 200)
+    s.tick(10)
+    assert sum(nodes(s)) == 2
+
+
+def test_a_budget_bounds_it():
+    """Nodes are kept as long as the money lasts, 1 for a second, and no longer."""
+    budget = {"limit": 4000, "per": "day"}
+    s = sim({"nodes": 1}, budget=[budget], deadlines={"reap": "2m"})
+    s.until(online(s, 1))
+    s.until(s.in_state(State.INACTIVE), 800, 10.0)
+    assert "no money left" in s.story()
+    s.tick(100, 10.0)
+    (row,) = CostReport(s.records).months()
+    assert 3000 < row["settled"] <= 4000
+    assert row["reserved"] == 0
+    assert s.live == []
+    (why,) = s.engine.snapshot.standing.values()
+    assert "budget" in why
+
+
+def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    s.tick(20)
+    story = burst_story(s.records, s.burst, s.settings, s.now)
+    assert story["standing"] == "2 nodes of local"
+    assert "(" not in story["next"], "it does not end"
+    first = s.burst.id
+    s.take_down(first)
+    s.until(lambda: online(s, 1)() and s.live[0].id != first)
+    assert s.records.bursts[first].result is Result.CANCELED
+
+
+def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():
+    s = sim({"nodes": 2})
+    s.engine.stop_provisioning()
+    s.tick(10)
+    assert s.bursts == []
+    s.boot()
+    s.lead.disk.full = True
+    s.tick(5)
+    assert s.bursts == []
+    assert not s.provider.running()
+    (why,) = s.engine.snapshot.standing.values()
+    assert why == "no space left; make room"
+    s.lead.disk.full = False
+    s.until(online(s, 1))
+    s.tick()
+    assert s.engine.snapshot.standing == {}
+
+
+def test_a_record_that_cannot_be_read_may_be_of_one():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    name = s.burst.id
+    s.lead.disk.records[f"burst/{name}"] = b"?"
+    s.boot()
+    s.tick(20)
+    assert s.live == []
+    (why,) = s.engine.snapshot.standing.values()
+    assert why.startswith(f"record burst/{name} cannot be read, and may be of a burst")
+    s.take_down(name)
+    s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE])
+
+
+def test_run_burst_keeps_no_other_nodes():
+    s = sim({"nodes": 2})
+    its = manual_burst_settings(s.settings, "local", "burst-0-[0-3]")
+    assert its.providers["local"].standing == ()
+    assert manual_burst_settings(s.settings, "new", "burst-0-[0-3]").providers["new"]
