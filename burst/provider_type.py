@@ -42,18 +42,50 @@ class ProviderFlag(msgspec.Struct, frozen=True):
     """It is accepted and has no effect; `notes` says why."""
 
 
+class NodesRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of one shape, for which the lead has rank slots."""
+
+    name: str
+    """Of an offer of such nodes."""
+    shape: Shape
+    """What R declares for each."""
+    nodes: int
+    """How many the largest slot of that shape has."""
+
+
 class TableRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What `burst lead init` knows of the lead that a table is for."""
 
-    shape: Shape
-    """What R declares for the nodes of rank slots, at most."""
-    nodes: int
-    """How many the largest slot has."""
+    each: tuple[NodesRequest, ...]
+    """One for each shape that slots have, at least one, in the order of their ranks. A
+    provider with several offers has one for each."""
     total: int
-    """How many all slots have together."""
+    """How many nodes all slots have together."""
     place: str = ""
     """A directory that the daemon's unit makes for followers on its host; empty for
     none."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of nodes that fit every slot, for a provider with one offer.
+
+        It is that of some slot. Raises ConfigError where none holds all the others.
+        """
+        shapes = [wanted.shape for wanted in self.each]
+        for shape in shapes:
+            if all(shape.holds(other) for other in shapes):
+                return shape
+        raise ConfigError(
+            f"the rank slots have nodes of {' and of '.join(map(str, shapes))}, and a"
+            " provider of this type offers nodes of one shape",
+            "ask for slots of one shape; `burst lead add-slot --provider NAME` adds the"
+            " others, for which you write a second table [providers.NAME]",
+        )
+
+    @property
+    def nodes(self) -> int:
+        """How many the largest slot has."""
+        return max(wanted.nodes for wanted in self.each)
 
 
 class ProviderType:

@@ -50,7 +50,7 @@ def test_a_file_has_budgets_and_prices(tmp_path):
         ({"budget": [3]}, "x: budget 1: expected a table; write [[budget]]"),
         (
             {"budget": [{}]},
-            "x: budget 1: Object missing required field limit",
+            "x: budget 1: limit is missing; set limit (in the unit of the prices)",
         ),
         (
             {"budget": [{"limit": 1, "math": {}}]},

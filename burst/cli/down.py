@@ -32,8 +32,10 @@ from burst.cli.wait_for_burst import Row, wait_for_burst
 @click.option(
     "--force",
     is_flag=True,
-    help="Do not wait for pods on a dead node. Use it only if nothing runs there: a"
-    " follower that goes on would disturb the next one of its rank.",
+    help="Do not wait for hosts that do not answer, such as a dead node of pods or a"
+    " batch system that is gone: the provider takes their followers for ended, if it"
+    " can. Also end Flux's housekeeping on the burst's nodes. Use it only if nothing"
+    " runs there: a follower that goes on would disturb the next one of its rank.",
 )
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options

@@ -82,7 +82,10 @@ _LOOPBACK = "127.0.0.1"
 @click.option(
     "--force",
     is_flag=True,
-    help="Write broker.toml and R anew; keep the certificate and burst.toml.",
+    help="Write broker.toml and R anew. The certificate stays, of which followers have"
+    " copies, and so does burst.toml, which may have been edited: what it has otherwise"
+    " than it is asked for is told, for you to change. Without --force, nothing is"
+    " written where one of these files exists.",
 )
 def init(directory: Path, mode: Mode | None, **options: Any) -> None:
     """Write the files of a lead that can burst to DIR, and say how to start it.
@@ -192,6 +195,7 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     }
     for path, what in notes.items():
         yield f"{'kept ' if path in ready.kept else 'wrote'} {path}  ({what})"
+    yield from (f"    {line}" for line in ready.unlike)
     if ready.fill_in:
         yield ready.fill_in
     for path in ready.loaded:

@@ -12,11 +12,14 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_ty
 
 import msgspec
 
+from burst.config.key_docs import tell_keys
+from burst.config.missing_keys import MissingKeys, missing_keys
 from burst.decode import from_plain
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd, parse_fsd
 
 _T = TypeVar("_T")
+_LACKS = "Object missing required field"
 
 
 class Seconds(float):
@@ -67,9 +70,23 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
     try:
         return from_plain(table, table_type, dec_hook=_decode)
     except msgspec.ValidationError as error:
+        if str(error).startswith(_LACKS):
+            for lacks in missing_keys(table_type, table):
+                raise _missing(where, lacks) from error
         what, _, at = str(error).partition(" - at `$")
         key = at.rstrip("`").lstrip(".")
         raise KeyProblem(where, key, _plain(what), _choices(table_type, key)) from error
+
+
+def _missing(where: str, lacks: MissingKeys) -> KeyProblem:
+    keys = list(lacks.fields)
+    verb = "is" if len(keys) == 1 else "are"
+    return KeyProblem(
+        where,
+        lacks.path,
+        f"{', '.join(keys)} {verb} missing",
+        f"set {tell_keys(lacks.table, lacks.fields)}",
+    )
 
 
 def _decode(kind: type, value: Any) -> Any:

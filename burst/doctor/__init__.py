@@ -203,7 +203,7 @@ def _describe_owner(lead: LeadSettings) -> str:
 def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
     providers = collect_facts.ask_providers(settings, None, request.provider)
-    yield from _check_providers(providers, (), Records())
+    yield from _check_providers(settings, providers, (), Records())
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "fix the lead first, then run burst doctor again"
     yield from _label("lead", [note(f"not checked without the lead: {rest}", advice)])
@@ -227,7 +227,7 @@ def _check_with_lead(
     providers = collect_facts.ask_providers(settings, known, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
-    yield from _check_providers(providers, slots, records)
+    yield from _check_providers(settings, providers, slots, records)
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
         yield from _label("offers", check_shared_offers(providers))
     yield from _label("offers", check_offer_limits(providers, identity.limits))
@@ -240,12 +240,17 @@ def _check_with_lead(
 
 
 def _check_providers(
-    providers: Sequence[ProviderFacts], slots: Sequence[RankSlot], records: Records
+    settings: Settings,
+    providers: Sequence[ProviderFacts],
+    slots: Sequence[RankSlot],
+    records: Records,
 ) -> Iterator[Finding]:
     for facts in providers:
         health = records.health.get(facts.name, Health())
         yield from _label(f"provider {facts.name}", check_provider(facts, health))
-    yield from _label("offers", check_offers(providers, slots))
+    enabled = {name for name, table in settings.providers.items() if table.enabled}
+    others = enabled - {facts.name for facts in providers}
+    yield from _label("offers", check_offers(providers, slots, others))
 
 
 def _probes(

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
+from typing import NamedTuple
 
 from burst.core.cooldowns import refused_specs
-from burst.core.plan.slots import RankSlot
+from burst.core.plan.slots import RankSlot, kept_for, may_lease
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Offer
 from burst.provider_type import installed_types
 
-_DECLARE = "give it larger nodes, or declare smaller ones in the lead's R"
+_LARGER = "give it larger nodes, or declare smaller ones in the lead's R"
+_OWN_SLOTS = (
+    "declare rank slots for the provider of the offer, or for any: burst lead add-slot"
+)
 
 
 def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
@@ -75,16 +79,16 @@ def check_probe(
 
 
 def check_offers(
-    providers: Sequence[ProviderFacts], slots: Sequence[RankSlot]
+    providers: Sequence[ProviderFacts],
+    slots: Sequence[RankSlot],
+    others: Set[str] = frozenset(),
 ) -> list[Finding]:
-    """Check which offer can fill which rank slot."""
-    offers = {
-        f"{facts.name}/{offer.name}": offer
-        for facts in providers
-        if not isinstance(facts.offers, ReadFailure)
-        for offer in facts.offers
-    }
-    if not any(facts.enabled for facts in providers):
+    """Check which offer can fill which rank slot.
+
+    `others` are the names of enabled providers that were not asked.
+    """
+    enabled = others | {facts.name for facts in providers if facts.enabled}
+    if not enabled:
         return [
             wrong(
                 "no provider is configured, so no burst can be made",
@@ -92,24 +96,34 @@ def check_offers(
                 f" {', '.join(installed_types())}",
             )
         ]
+    read = {
+        facts.name: facts.offers
+        for facts in providers
+        if not (facts.trouble or isinstance(facts.offers, ReadFailure))
+    }
+    offers = [(name, offer) for name in read for offer in read[name]]
     if not offers or not slots:
         return []
-    if not any(_fits(offer, slot) for offer in offers.values() for slot in slots):
-        return [
-            wrong(f"no offer fits any rank slot: {_compare(offers, slots)}", _DECLARE)
-        ]
-    found = []
-    for name, offer in offers.items():
-        if not any(_fits(offer, slot) for slot in slots):
-            text = f"offer {name} fits no rank slot: {_compare({name: offer}, slots)}"
-            found.append(note(text, _DECLARE))
-    for slot in slots:
-        if not any(_fits(offer, slot) for offer in offers.values()):
-            text = f"no offer fits rank slot {slot.name}: {_compare(offers, [slot])}"
-            found.append(note(text, _DECLARE))
-    return found or [
-        ok("every rank slot fits an offer, and every offer fits a rank slot")
+    rows = [_SlotNeed(slot, kept_for(slot, enabled)) for slot in slots]
+    unfit = [each for each in offers if not any(row.takes(*each) for row in rows)]
+    unread = enabled - read.keys()
+    if len(unfit) == len(offers) and not unread:
+        return [wrong(*_misfit("no offer fits any rank slot", offers, rows))]
+    found = [
+        note(*_misfit(f"offer {_key(*each)} fits no rank slot", [each], rows))
+        for each in unfit
     ]
+    for row in rows:
+        # An offer that is not known may fit it.
+        known = not any(may_lease(name, row.kept) for name in unread)
+        if known and not any(row.takes(*each) for each in offers):
+            text = f"no offer fits rank slot {row.slot.name}"
+            found.append(note(*_misfit(text, offers, [row])))
+    if found:
+        return found
+    if unread:
+        return [ok("every offer that is known fits a rank slot")]
+    return [ok("every rank slot fits an offer, and every offer fits a rank slot")]
 
 
 def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
@@ -137,14 +151,35 @@ def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
     ]
 
 
-def _fits(offer: Offer, slot: RankSlot) -> bool:
-    return offer.shape.holds(slot.shape)
+class _SlotNeed(NamedTuple):
+    """A rank slot, and the providers that alone may lease it, empty for any."""
+
+    slot: RankSlot
+    kept: frozenset[str]
+
+    def takes(self, provider: str, offer: Offer) -> bool:
+        shaped = offer.shape.holds(self.slot.shape)
+        return shaped and may_lease(provider, self.kept)
+
+    def __str__(self) -> str:
+        kept = f" and is kept for {' and '.join(sorted(self.kept))}"
+        return f"{self.slot.name} wants {self.slot.shape}{kept if self.kept else ''}"
 
 
-def _compare(offers: Mapping[str, Offer], slots: Sequence[RankSlot]) -> str:
-    has = ", ".join(f"{name} has {offer.shape}" for name, offer in offers.items())
-    want = ", ".join(f"{slot.name} wants {slot.shape}" for slot in slots)
-    return f"{has}; {want}"
+def _misfit(
+    what: str, offers: Sequence[tuple[str, Offer]], rows: Sequence[_SlotNeed]
+) -> tuple[str, str]:
+    """Return what is told of offers that fit none of these slots, and the advice."""
+    has = ", ".join(f"{_key(*each)} has {each[1].shape}" for each in offers)
+    text = f"{what}: {has}; {', '.join(map(str, rows))}"
+    for row in rows:
+        if any(may_lease(name, row.kept) for name, _ in offers):
+            return text, _LARGER
+    return text, _OWN_SLOTS
+
+
+def _key(provider: str, offer: Offer) -> str:
+    return f"{provider}/{offer.name}"
 
 
 def _describe(offer: Offer) -> str:

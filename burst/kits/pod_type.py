@@ -22,7 +22,7 @@ IMAGE = """\
 """
 """Lines of a table template."""
 _OFFER = """
-[providers.{kind}.offers.nodes]
+[providers.{kind}.offers.{name}]
 # What each follower has, as R declares for a node of a rank slot.
 cores = {cores}
 gpus = {gpus}
@@ -117,12 +117,15 @@ class PodType(ProviderType):
 
 
 def pod_offer(kind: str, wanted: TableRequest) -> str:
-    """Return the end of a table template: an offer with what R declares."""
-    shape = wanted.shape
-    return _OFFER.format(
-        kind=kind,
-        cores=shape.cores,
-        gpus=shape.gpus,
-        nodes=wanted.nodes,
-        cpu=max(1, shape.cores * 1000 - 500),
+    """Return the end of a table template: an offer for each shape that R declares."""
+    return "".join(
+        _OFFER.format(
+            kind=kind,
+            name=each.name,
+            cores=each.shape.cores,
+            gpus=each.shape.gpus,
+            nodes=each.nodes,
+            cpu=max(1, each.shape.cores * 1000 - 500),
+        )
+        for each in wanted.each
     )

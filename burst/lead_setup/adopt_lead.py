@@ -23,10 +23,10 @@ from burst.lead_setup.add_slots import (
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
+from burst.lead_setup.kept_settings import unlike_choice
 from burst.lead_setup.lead_config import read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
-    NO_PROVIDER,
     HostGroup,
     LeadPlan,
     PlannedSlot,
@@ -108,7 +108,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         str(asked.places.followers),
     )
     unlike = (
-        *(_unlike(there, asked) if there else ()),
+        *(unlike_choice(there, asked.provider, asked.mode) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
     )
     texts = _daemon_files(asked, text, there)
@@ -189,15 +189,6 @@ def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
 
 def _types(settings: Settings) -> frozenset[str]:
     return frozenset(table.type for table in settings.providers.values())
-
-
-def _unlike(settings: Settings, asked: AdoptRequest) -> Iterator[str]:
-    """Yield what has to be changed in settings that stay as they are."""
-    mode, kind = settings.intake.mode, asked.provider
-    if mode != asked.mode:
-        yield f'[intake] mode is "{mode}" there; write "{asked.mode}", or give --mode'
-    if kind != NO_PROVIDER and kind not in _types(settings):
-        yield f"it has no provider of type {kind}; add one, or give --provider"
 
 
 def _other_shapes(

@@ -16,6 +16,7 @@ from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.intake_files import install_with_daemon
+from burst.lead_setup.kept_settings import unlike_plan
 from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
 from burst.lead_setup.provider_table import provider_table, tell_to_fill_in
@@ -23,7 +24,7 @@ from burst.lead_setup.start_files import StartFiles, write_start_files
 from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
-from burst.provider_type import TableRequest, provider_type
+from burst.provider_type import NodesRequest, TableRequest, provider_type
 
 # Variables that Flux commands of users need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
@@ -57,6 +58,8 @@ class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
     settings: Path
     kept: tuple[Path, ...]
     """Files that existed before and were left unchanged."""
+    unlike: tuple[str, ...] = ()
+    """What a burst.toml that was kept has otherwise than it was asked for."""
     own: str
     """The lead's own hosts."""
     hosts: str
@@ -87,8 +90,8 @@ def init_lead(
     `flux` below the directory, and the script that starts the daemon with the lead.
 
     With `replace`, an existing certificate (followers have copies) and burst.toml (it
-    may have been edited) are kept. Raises ConfigError, CertificateError as
-    `burst.lead_setup.lead_files.write_lead` does.
+    may have been edited) are kept. Raises ConfigError, also for a burst.toml that
+    cannot be read, and CertificateError as `burst.lead_setup.lead_files.write_lead`.
     """
     directory = directory.absolute()
     groups = resolve_plan(plan)
@@ -100,6 +103,10 @@ def init_lead(
     settings, certificate_path = directory / "burst.toml", directory / "burst.cert"
     kept = tuple(path for path in (certificate_path, settings) if path.exists())
     _refuse(plan, provider, None if replace else settings)
+    unlike: tuple[str, ...] = ()
+    if settings in kept:
+        mode = choice.intake.mode if choice else "hold"
+        unlike = unlike_plan(settings, text, groups, provider, mode)
     extra = _install(directory, choice)
     files = write_lead(directory, plan, replace=replace, extra=extra)
     if settings not in kept:
@@ -115,6 +122,7 @@ def init_lead(
         files=files,
         settings=settings,
         kept=kept,
+        unlike=unlike,
         own=plan.hosts,
         hosts=format_hostlist(name for group in groups for name in group.names),
         fingerprint=certificate.read(files.certificate).fingerprint,
@@ -175,16 +183,32 @@ def settings_text(
     names = [slot.names for slot in slots]
     by_name = is_found_by_name((*own.names, *sum(names, ())), names)
     quoted = ", ".join(f'"{format_hostlist(hosts)}"' for hosts in names)
-    shape = Shape(
-        max(slot.shape.cores for slot in slots), max(slot.shape.gpus for slot in slots)
-    )
-    sizes = [len(slot.names) for slot in slots]
-    wanted = TableRequest(shape=shape, nodes=max(sizes), total=sum(sizes), place=place)
     return _SETTINGS.format(
         path=path,
         address=plan.address,
         port=plan.port,
         # Only where their names do not tell: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
-        provider=provider_table(provider, wanted),
+        provider=provider_table(provider, _table_request(slots, place)),
     )
+
+
+def _table_request(slots: Sequence[HostGroup], place: str) -> TableRequest:
+    sizes: dict[Shape, list[int]] = {}
+    for slot in slots:
+        sizes.setdefault(slot.shape, []).append(len(slot.names))
+    each = tuple(
+        NodesRequest(
+            name=_offer_name(shape) if len(sizes) > 1 else "nodes",
+            shape=shape,
+            nodes=max(found),
+        )
+        for shape, found in sizes.items()
+    )
+    total = sum(len(slot.names) for slot in slots)
+    return TableRequest(each=each, total=total, place=place)
+
+
+def _offer_name(shape: Shape) -> str:
+    gpus = f"-gpus-{shape.gpus}" if shape.gpus else ""
+    return f"cores-{shape.cores}{gpus}"

@@ -193,7 +193,11 @@ def _hosts(text: str) -> tuple[str, ...]:
 
 
 def _check_shape(shape: Shape) -> None:
-    if shape.cores < 1 or shape.gpus < 0:
+    if shape.gpus < 0:
+        raise ConfigError(
+            f"no node has {shape.gpus} GPUs", "give 0 for nodes without any"
+        )
+    if shape.cores < 1:
         raise ConfigError(f"no node has {shape}", "give at least one core")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,8 +38,11 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
             f"there is no provider of type {kind}",
             "there are " + ", ".join(sorted({NO_PROVIDER, *known})),
         )
-    with package_errors(f"the table of provider type {kind} cannot be made"):
-        text = provider_type(kind).table_template(wanted)
+    type_ = provider_type(kind)
+    source = type(type_).__module__
+    with package_errors(f"{source}: the table of provider type {kind} cannot be made"):
+        text = type_.table_template(wanted)
+        _check(text, kind)
     if not text:
         raise ConfigError(
             f"providers of type {kind} bring no table",
@@ -47,12 +51,21 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
     return text
 
 
+def _check(text: str, kind: str) -> None:
+    """Raise ValueError unless it is TOML with this one table, or empty."""
+    if not text:
+        return
+    table = tomllib.loads(text).get("providers", {}).get(kind, {})
+    if table.get("type") != kind:
+        raise ValueError(f"it is no table [providers.{kind}] with that type")
+
+
 def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:
     """Return a line that says what a person has to fill in; empty for nothing.
 
     `text` is what was written to `settings`, see `ProviderType.table_template`.
     """
-    keys = ", ".join(_keys_to_fill_in(text))
+    keys = ", ".join(dict.fromkeys(_keys_to_fill_in(text)))
     return f"fill in {keys} of [providers.{kind}] in {settings}" if keys else ""
 
 

@@ -6,7 +6,6 @@ What a key means is the docstring below it in the class, which only its source h
 
 from __future__ import annotations
 
-import ast
 import datetime
 import enum
 import inspect
@@ -36,6 +35,7 @@ from burst_slurm import SlurmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff
+from burst.config.key_docs import key_docs
 from burst.extensions import load_all
 from burst.kits.pods import PodSettings
 from burst.model.fsd import format_fsd
@@ -127,7 +127,7 @@ class KeyPage:
                     many = get_origin(hint) is tuple
                     self.add(table, f"[[{key}]]" if many else f"[{key}]")
             if hint == Mapping[str, float]:
-                self._parts.append(_prose(f"`[{key}]`", _docs(Settings)[key]))
+                self._parts.append(_prose(f"`[{key}]`", key_docs(Settings)[key]))
         for name, package_table in load_all("burst.settings").items():
             self.add(package_table, f"[{name}]")
         self.add(ProviderTable, "[providers.NAME]", leave_out=("options",))
@@ -169,7 +169,7 @@ class KeyPage:
         leave_out: tuple[str, ...],
     ) -> Iterator[str]:
         hints = get_type_hints(table, include_extras=True)
-        documented = _docs(table)
+        documented = key_docs(table)
         section = self._titles[table].strip("[]")
         for field in msgspec.structs.fields(table):
             if field.name not in own or field.name in leave_out:
@@ -193,38 +193,6 @@ def _own_keys(table: type[msgspec.Struct], base: type | None) -> frozenset[str]:
         found |= set(vars(each).get("__annotations__", {}))
     fields = {field.name for field in msgspec.structs.fields(table)}
     return frozenset(found & fields)
-
-
-def _docs(table: type) -> dict[str, str]:
-    """Return the docstring of each key, inherited ones too."""
-    found: dict[str, str] = {}
-    for each in reversed(table.__mro__):
-        if each.__module__.partition(".")[0] in {"builtins", "msgspec"}:
-            continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
-        found |= _docs_in(tree.body[0])
-    return found
-
-
-def _docs_in(node: ast.stmt) -> dict[str, str]:
-    """Return the text below each field that has one."""
-    found: dict[str, str] = {}
-    assert isinstance(node, ast.ClassDef)
-    name = None
-    for line in node.body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            name = line.target.id
-        elif (
-            name
-            and isinstance(line, ast.Expr)
-            and isinstance(line.value, ast.Constant)
-            and isinstance(line.value.value, str)
-        ):
-            found[name] = inspect.cleandoc(line.value.value)
-            name = None
-        else:
-            name = None
-    return found
 
 
 def _tables_in(hint: Any) -> Iterator[type[msgspec.Struct]]:

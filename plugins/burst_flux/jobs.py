@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -87,6 +87,11 @@ class FluxJob(msgspec.Struct, frozen=True):
     urgency: int = 16
     queue: str = ""
     dependencies: tuple[str, ...] = ()
+    uri: str = ""
+    """Of the instance that it is, by its memo; empty if it is none, or has no memo."""
+    ranks: str = ""
+    """An idset; empty before it runs."""
+    nodelist: str = ""
     exception: JobException = JobException()
 
     @property
@@ -174,15 +179,18 @@ class OtherFlux:
         states = {word for line in told.splitlines() for word in line.split("|")}
         return " and ".join(sorted(states & {"disabled", "stopped"}))
 
-    def nodes_that_hold(self, shape: Shape, queue: str) -> int:
+    def nodes_that_hold(
+        self, shape: Shape, queue: str, but: Set[int] = frozenset()
+    ) -> int:
         """Return how many nodes have that shape or more, be they up or not.
 
-        Those of a queue, of all queues if empty. A scheduler of Flux compares the cores
-        of a job with `--exclusive` with those of a node only where no node is free.
+        Those of a queue, of all queues if empty; without the ranks `but`. A scheduler
+        of Flux compares the cores of a job with `--exclusive` with those of a node only
+        where no node is free.
         """
         chosen = [f"--queue={queue}"] if queue else []
         said = self.ask("resource", "R", "--states=all", *chosen, patterns=_SUBMIT)
-        return count_nodes(said, shape)
+        return count_nodes(said, shape, but)
 
     def ask(self, *words: str, patterns: Sequence[ErrorPattern] = ()) -> str:
         """Return what a flux command prints there."""
@@ -220,8 +228,8 @@ class OtherFlux:
         return sorted(found, key=lambda job: job.t_submit)
 
 
-def count_nodes(resources: str, shape: Shape) -> int:
-    """Return how many nodes of an R (RFC 20) hold that shape.
+def count_nodes(resources: str, shape: Shape, but: Set[int] = frozenset()) -> int:
+    """Return how many nodes of an R (RFC 20) hold that shape, without the ranks `but`.
 
     Raises Transient if it is none.
     """
@@ -230,7 +238,7 @@ def count_nodes(resources: str, shape: Shape) -> int:
     except msgspec.MsgspecError as error:
         raise Transient(f"`flux resource R` did not print R: {error}") from error
     return sum(
-        len(parse_idset(row.rank))
+        len(parse_idset(row.rank) - but)
         for row in rows
         if Shape(
             len(parse_idset(row.children.core)), len(parse_idset(row.children.gpu))

@@ -27,10 +27,12 @@ from burst.kits.shared_dir import examine_shared_dir
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
+from burst.model.ranks import parse_idset
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
+from burst_flux.own_job import find_own_job, job_on_this_host
 from burst_flux.settings import FluxSettings
 
 # A follower leaves at the end of its lease. A broker that gets SIGTERM while it leaves
@@ -92,7 +94,7 @@ class FluxProvider(Provider):
         name = self._prefix + spec.burst_id
         if is_new or not self._was_submitted(name, files):
             nodes, seconds = len(spec.hosts), math.ceil(left + _SPARE_S)
-            self._check_nodes(offer.shape, nodes)
+            self._check_nodes(offer.shape, nodes, spec.lead)
             options = job_options(self._settings, name, nodes, seconds)
             self._flux.submit(*options, f"--output={files.log}", "sh", str(files.task))
         files.note_submission()
@@ -141,16 +143,26 @@ class FluxProvider(Provider):
         names = (job.name for job in self._flux.active())
         return owned_bursts(names, Path(self._settings.dir))
 
-    def _check_nodes(self, shape: Shape, nodes: int) -> None:
+    def _check_nodes(self, shape: Shape, nodes: int, lead: LeadIdentity) -> None:
         """Raise SpecRefused if the instance has fewer nodes of that shape."""
+        if self._holding >= nodes:
+            return
+        own = find_own_job(self._flux.active(), lead.uri)
+        self._holding = self._count(shape, own)
         if self._holding < nodes:
-            queue = self._settings.queue
-            self._holding = self._flux.nodes_that_hold(shape, queue)
-        if self._holding < nodes:
+            beside = f" beside job {own.jobid}, in which the lead runs" if own else ""
+            has = f"the instance has {self._holding} nodes of {shape}{beside}"
             raise SpecRefused(
-                f"the instance has {self._holding} nodes of {shape}, of {nodes}",
+                f"{has}, of {nodes}",
                 "set cores, gpus and max_nodes to what it has",
             )
+
+    def _count(self, shape: Shape, own: FluxJob | None) -> int:
+        """Return how many nodes bursts may have, at most; `own` is the lead's job."""
+        # A node that is not for a burst alone may have cores left beside the lead.
+        ranks = own.ranks if own is not None and self._settings.exclusive else ""
+        but = parse_idset(ranks)
+        return self._flux.nodes_that_hold(shape, self._settings.queue, but)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the instance, its queue and its nodes, and the directory."""
@@ -172,8 +184,19 @@ class FluxProvider(Provider):
             yield note(f"its queue {queue} is {closed}", "have it enabled and started")
         [offer] = self.offers()
         shape, wanted = offer.shape, offer.max_nodes
-        holding = self._flux.nodes_that_hold(shape, queue)
+        jobs = self._flux.active()
+        own = find_own_job(jobs, lead.uri) if lead is not None else None
+        others = [job for job in jobs if not job.name.startswith(self._prefix)]
+        if own is None and (job := job_on_this_host(others)):
+            yield note(
+                f"job {job.jobid} has nodes on this host; if the lead runs in it, they"
+                " are counted though no burst gets them",
+                "set max_nodes to what is left without that job",
+            )
+        holding = self._count(shape, own)
         has = f"{holding} of its nodes have {shape}"
+        if own is not None:
+            has += f", beside those of job {own.jobid}, in which the lead runs"
         if holding < wanted:
             advice = "set cores, gpus and max_nodes to what it has"
             yield wrong(f"{has}, and max_nodes is {wanted}", advice)

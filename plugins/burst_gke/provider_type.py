@@ -56,7 +56,7 @@ class GkeType(PodType):
 
     def table_template(self, wanted: TableRequest) -> str:
         """Return the table of a provider in GKE."""
-        return gke_table(wanted.shape, wanted.nodes)
+        return gke_table(wanted.each)
 
 
 def _place(given: Mapping[str, str]) -> dict[str, str]:

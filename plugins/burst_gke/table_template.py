@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from burst.model.shape import Shape
+from collections.abc import Iterable
+
+from burst.provider_type import NodesRequest
 
 _TABLE = """\
 [providers.gke]
@@ -17,8 +19,9 @@ type = "gke"
 # node_service_account = "flux-nodes@my-project.iam.gserviceaccount.com"
 # Google deletes the nodes after this time even if no daemon runs.
 max_run_duration = "24h"
-
-[providers.gke.offers.nodes]
+"""
+_OFFER = """
+[providers.gke.offers.{name}]
 # Fill in. It has at least so many cores; most types have two vCPUs to a core.
 # machine_type = "n2-standard-{vcpus}"
 cores = {cores}
@@ -36,11 +39,16 @@ gpus = {count}
 """
 
 
-def gke_table(shape: Shape, nodes: int) -> str:
-    """Return the table for nodes of this shape, `nodes` of them in a burst."""
-    return _TABLE.format(
-        vcpus=2 * shape.cores,
-        cores=shape.cores,
-        gpus=_GPUS.format(count=shape.gpus) if shape.gpus else "",
-        nodes=nodes,
+def gke_table(wanted: Iterable[NodesRequest]) -> str:
+    """Return the table, with an offer for each of these nodes."""
+    offers = (
+        _OFFER.format(
+            name=each.name,
+            vcpus=2 * each.shape.cores,
+            cores=each.shape.cores,
+            gpus=_GPUS.format(count=each.shape.gpus) if each.shape.gpus else "",
+            nodes=each.nodes,
+        )
+        for each in wanted
     )
+    return "".join((_TABLE, *offers))

@@ -28,10 +28,12 @@ class LocalType(ProviderType):
 
     def table_template(self, wanted: TableRequest) -> str:
         """Return the table of a provider that can fill every rank."""
+        shapes = [each.shape for each in wanted.each]
         return _TABLE.format(
             total=wanted.total,
-            cores=wanted.shape.cores,
-            gpus=wanted.shape.gpus,
+            # Nothing binds a follower to them: one is of any shape up to that.
+            cores=max(shape.cores for shape in shapes),
+            gpus=max(shape.gpus for shape in shapes),
             place=_PLACE.format(place=wanted.place) if wanted.place else "",
         )
 

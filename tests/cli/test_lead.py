@@ -51,6 +51,19 @@ def test_a_lead_is_made_from_nothing_and_told_how_to_start(place: Path) -> None:
         assert line in said.stdout
 
 
+def test_force_keeps_the_settings_and_says_what_they_have_otherwise(
+    place: Path,
+) -> None:
+    lead = str(place / "lead")
+    words = ("lead", "init", lead, *OWN, "--slot")
+    burst(*words, "burst-0-[0-3]:8")
+    assert "exists already; name another" in burst(*words, "burst-0-[0-7]:8").error
+    said = burst(*words, "burst-0-[0-7]:8", "--force").lines
+    kept = said.index(f"kept  {lead}/burst.toml  (for the daemon)")
+    told = "    providers.local.max_nodes is 4 there; it would be 8"
+    assert said[kept + 1] == told
+
+
 def test_only_its_owner_can_read_the_certificate_and_enter_its_directories(
     place: Path,
 ) -> None:
@@ -115,7 +128,8 @@ def test_gateways_have_addresses_of_ones_own(
     [
         (("--slot", "burst-0-[0-3]:x"), "not a rank slot: 'burst-0-[0-3]:x'; write"),
         (("--hosts", ""), "hosts"),
-        (("--gpus", "-1"), "-1 GPU"),
+        (("--gpus", "-4"), "no node has -4 GPUs; give 0 for nodes without any"),
+        (("--cores", "0"), "no node has 0 cores; give at least one core"),
         (("--gateways",), "none can be a gateway; leave --gateways out, or say"),
     ],
 )

@@ -86,6 +86,16 @@ def test_an_instance_that_does_not_run_has_nothing_that_lives(site: Site) -> Non
     assert site.files() == site.before
 
 
+def test_repeated_it_says_that_there_is_nothing_to_do(site: Site) -> None:
+    uri = f"embedded://{site.directory}/none"
+    words = ("lead", "unadopt", str(site.config), "--uri", uri, "-c", os.devnull)
+    first, again = burst(*words), burst(*words)
+    assert "systemctl restart flux" in first.stdout
+    assert "`burst lead adopt` did nothing here" in again.error
+    assert again.stdout == "", "no command is told"
+    assert site.files() == site.before
+
+
 def test_what_was_not_adopted_is_told(site: Site, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("")
     refused = burst("lead", "unadopt", str(tmp_path))

@@ -159,6 +159,47 @@ def test_a_slot_without_an_offer_is_noted() -> None:
     assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)
 
 
+def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
+    kept = msgspec.structs.replace(
+        LEAD, properties={"gke": frozenset({1, 2}), "lent": frozenset({1, 2, 3, 4})}
+    )
+    slots = find_slots(kept, ["burst-0-[0-1]", "tiny-0-[0-1]"])
+    cloud = provider(name="gke", offers=(SMALL,))
+    found = check_offers([PROVIDER, cloud], slots)
+    assert levels(found) == [NOTE]
+    assert (
+        "no offer fits rank slot burst-0: here/big has 8 cores, 1 GPU, gke/small has"
+        " 1 core; burst-0 wants 4 cores, 1 GPU and is kept for gke -> give it larger"
+    ) in said(found)
+    # Without a provider of that name the property keeps nobody out.
+    assert levels(check_offers([PROVIDER], slots)) == [OK]
+
+
+def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> None:
+    kept = msgspec.structs.replace(LEAD, properties={"gke": frozenset({1, 2})})
+    slots = find_slots(kept, ["burst-0-[0-1]"])
+    cloud = provider(name="gke", offers=(BIG,))
+    found = check_offers([PROVIDER, cloud], slots)
+    assert levels(found) == [NOTE]
+    assert (
+        "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 wants"
+        " 4 cores, 1 GPU and is kept for gke -> declare rank slots for the provider"
+    ) in said(found)
+
+
+def test_nothing_is_told_of_slots_that_an_unread_offer_may_fit() -> None:
+    kept = msgspec.structs.replace(LEAD, properties={"gke": frozenset({1, 2})})
+    slots = find_slots(kept, ["burst-0-[0-1]", "tiny-0-[0-1]"])
+    tiny = provider(offers=(SMALL,))
+    assert levels(check_offers([tiny], slots, {"gke"})) == [OK]
+    broken = provider(name="gke", offers=ReadFailure("401"))
+    (found,) = check_offers([tiny, broken], slots)
+    assert found.what == "every offer that is known fits a rank slot"
+    assert levels(check_offers([tiny, provider(name="gke", offers=())], slots)) == [
+        NOTE
+    ]
+
+
 def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
     alone = msgspec.structs.replace(BIG, guests=False)
     found = check_shared_offers([provider(offers=(alone, SMALL))])

@@ -197,7 +197,7 @@ def test_a_namespace_that_is_restricted_denies_nfs() -> None:
 
 V = "[volumes.v]\npath = '/v'\n"
 REFUSED = [
-    ("[volumes.v]\nclaim = 'x'", "volumes.*missing required field path"),
+    ("[volumes.v]\nclaim = 'x'", "volumes.v: path is missing; set path"),
     (f"{V}clam = 'x'", "volumes.*unknown field"),
     (V, "volumes.v: set one of claim, nfs, csi, secret, config_map$"),
     (f"{V}claim = 'a'\nsecret = 'b'", "volumes.v: set one of .*, not claim and secret"),

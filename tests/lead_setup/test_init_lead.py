@@ -129,6 +129,63 @@ def test_told_to_replace_it_keeps_what_others_have_or_have_edited(place: Path) -
     assert after.settings.read_text() == "# mine\n"
     assert after.kept == (after.files.certificate, after.settings)
     assert after.hosts == "lead-[0-1],burst-0-0"
+    told = "it has no provider of type local; add one, or give --provider"
+    assert after.unlike == (told,)
+
+
+def test_what_settings_that_are_kept_have_otherwise_is_told(place: Path) -> None:
+    ready = init(place)
+    assert init(place, replace=True).unlike == ()
+    assert init(place, "burst-0-[0-7]:32", replace=True).unlike == (
+        "providers.local.max_nodes is 6 there; it would be 8",
+        "providers.local.cores is 16 there; it would be 32",
+        "providers.local.gpus is 2 there; it would be 0",
+    )
+    other = init_lead(place, PLAN, "kube", replace=True)
+    told = "it has no provider of type kube; add one, or give --provider"
+    assert other.unlike == (told,)
+    assert init_lead(place, PLAN, "none", replace=True).unlike == ()
+    ready.settings.write_text(
+        '[lead]\nslots = ["burst-0-[0-1]", "burst-0-[2-3]"]\n'
+        '[intake]\nmode = "scheduler"\n[providers.x]\ntype = "local"\ncores = 16\n'
+    )
+    assert init(place, replace=True).unlike == (
+        '[intake] mode is "scheduler" there; write "hold", or give --mode',
+        '[lead] slots is ["burst-0-[0-1]", "burst-0-[2-3]"] there; leave it out, as'
+        " names tell which slots there are",
+        "providers.x.max_nodes is not set there; it would be 6",
+        "providers.x.gpus is not set there; it would be 2",
+    )
+    ready.settings.write_text('[lead]\nslots = ["nodes-[0-1]"]\n')
+    (told,) = init_lead(
+        place,
+        msgspec.structs.replace(PLAN, slots=(parse_slot("n[1-2]", OWN),)),
+        "none",
+        replace=True,
+    ).unlike
+    assert told == '[lead] slots is ["nodes-[0-1]"] there; write ["n[1-2]"]'
+
+
+def test_slots_that_settings_declare_as_asked_are_right(place: Path) -> None:
+    slots = ("gpu-[0-3]", "burst-0-[0-3]")
+    init(place, *slots)
+    assert init(place, *slots, replace=True).unlike == ()
+    config = init(place, *slots, replace=True).settings
+    text = config.read_text()
+    config.write_text(text.replace("slots = ", "# slots = "))
+    (told,) = init(place, *slots, replace=True).unlike
+    assert told.startswith('[lead] slots is not set there; write ["gpu-[0-3]", "burst')
+
+
+def test_settings_that_cannot_be_read_are_told_before_anything_is_written(
+    place: Path,
+) -> None:
+    ready = init(place)
+    ready.settings.write_text("[lead\n")
+    before = ready.files.config.read_text()
+    with pytest.raises(ConfigError, match=r"burst\.toml: not TOML: .*line 1"):
+        init(place, "burst-0-0", replace=True)
+    assert ready.files.config.read_text() == before
 
 
 def test_local_followers_cannot_be_gateways(place: Path) -> None:

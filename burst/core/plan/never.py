@@ -9,7 +9,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.slot_ranks import SlotClass, by_need, class_of, run_of
-from burst.core.plan.slots import RankSlot
+from burst.core.plan.slots import RankSlot, may_lease
 from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
@@ -52,9 +52,7 @@ class AllSlots:
         `most` is how many one burst of it has; with `spread` the job may have several.
         """
         classes = (
-            kind
-            for kind in self._by_class
-            if not kind[1] or source.terms.provider in kind[1]
+            kind for kind in self._by_class if may_lease(source.terms.provider, kind[1])
         )
         for kind in by_need(demand.request, classes):
             need = nodes_wanted(demand, source, kind[0])

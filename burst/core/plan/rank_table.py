@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.slot_ranks import RankNeed, SlotClass, SlotRanks
-from burst.core.plan.slots import RankSlot
+from burst.core.plan.slots import RankSlot, may_lease
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 
@@ -94,7 +94,7 @@ class RankTable:
             self._classes[provider] = [
                 slot_class
                 for slot_class in self._by_class
-                if not slot_class[1] or provider in slot_class[1]
+                if may_lease(provider, slot_class[1])
             ]
         return self._classes[provider]
 

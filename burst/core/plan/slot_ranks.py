@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.slots import RankSlot
-from burst.model.confinement import LENT
+from burst.core.plan.slots import RankSlot, kept_for
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
@@ -98,8 +97,7 @@ class SlotRanks:
 
 def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
     """Return what a slot is alike in with others; `providers` are all there are."""
-    # All ranks that may be lent have that property, whatever a provider is called.
-    return slot.shape, slot.properties & (providers - {LENT})
+    return slot.shape, kept_for(slot, providers)
 
 
 def by_need(request: ResourceRequest, classes: Iterable[SlotClass]) -> list[SlotClass]:

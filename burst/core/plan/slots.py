@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
 from burst.errors import ConfigError
 from burst.model.burst import Burst
+from burst.model.confinement import LENT
 from burst.model.flux_drain import flux_drain
 from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
@@ -65,6 +66,20 @@ class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
     def size(self) -> int:
         """How many followers it can take."""
         return len(self.ranks)
+
+
+def kept_for(slot: RankSlot, providers: Set[str]) -> frozenset[str]:
+    """Return which providers alone may lease a slot, empty for any.
+
+    Those that it has as properties; `providers` are the names of all there are.
+    """
+    # All ranks that may be lent have that property, whatever a provider is called.
+    return slot.properties & (providers - {LENT})
+
+
+def may_lease(provider: str, kept: Set[str]) -> bool:
+    """Tell whether a provider may lease a slot that is kept for these, see above."""
+    return not kept or provider in kept
 
 
 def find_slots(

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from burst.core.plan.slots import RankSlot
-from burst.core.world import World
+from burst.core.plan.slots import kept_for, may_lease
 from burst.errors import BurstError
 from burst.model.burst import Tag
 from burst_ensemble.algorithm import SUBMIT_MOST
@@ -172,7 +171,7 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
             for slot in world.slots
             if slot.size >= member.max
             and slot.hosts not in taken
-            and _is_for(slot, member.provider, world)
+            and may_lease(member.provider, kept_for(slot, world.providers.keys()))
         ]
         if not fit:
             raise BurstError(
@@ -184,12 +183,6 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
         taken.add(slot.hosts)
         chosen[member.name] = slot.hosts
     return chosen
-
-
-def _is_for(slot: RankSlot, provider: str, world: World) -> bool:
-    """Tell whether bursts of a provider may be in a slot; see `class_of`."""
-    kept = slot.properties & world.providers.keys()
-    return not kept or provider in kept
 
 
 def _without(

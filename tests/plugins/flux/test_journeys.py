@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -235,3 +236,13 @@ def test_the_doctor_asks_the_instance(
     assert lacks == "0 of its nodes have 4 cores, 2 GPUs, and max_nodes is 4"
     [queue] = wrong(other.provider("owner-a", queue="nosuch"))
     assert "nosuch" in queue
+    # The lead is one of its jobs, as `burst lead batch` has it.
+    lead = other.flux("submit", "-N1", "--exclusive", "sleep", "inf")
+    path = identity.uri.removeprefix("local://")
+    other.flux("job", "memo", lead, f"uri=ssh://{socket.gethostname()}{path}")
+    other.flux("job", "wait-event", lead, "alloc")
+    [beside] = wrong(other.provider("owner-a"))
+    assert beside.startswith("3 of its nodes have 4 cores, beside those of job")
+    other.flux("cancel", lead)
+    other.flux("job", "wait-event", lead, "clean")
+    assert wrong(other.provider("owner-a")) == []

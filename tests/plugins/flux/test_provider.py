@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,39 @@ def test_the_doctor_compares_each_node(
 ) -> None:
     *_, last = other.provider(**changes).examine(None)
     assert (last.level, last.what) == (level, what)
+
+
+def test_nodes_of_the_leads_own_job_are_not_counted(other: Other) -> None:
+    lead = msgspec.structs.replace(other.spec.lead, uri="local:///lead/run/local")
+    spec = msgspec.structs.replace(other.spec, lead=lead)
+    host = socket.gethostname()
+    here = {"ranks": "2-3", "nodelist": host, "jobid": "f7"}
+    own = job("lead", "RUN", uri=f"ssh://{host}/lead/run/local", **here)
+    elsewhere = job("lead", "RUN", uri="ssh://n1/lead/run/local", ranks="0-1")
+    other.flux.jobs(elsewhere, job("waits", "SCHED"), own)
+    *_, last = other.provider(max_nodes=3).examine(lead)
+    told = "3 of its nodes have 4 cores, beside those of job f7, in which the lead runs"
+    assert (last.level, last.what) == (Level.OK, told)
+    *_, last = other.provider().examine(lead)
+    assert (last.level, last.what) == (Level.WRONG, f"{told}, and max_nodes is 4")
+    # The rest of its nodes may be for a burst that has no node alone.
+    *_, last = other.provider(exclusive=False).examine(lead)
+    assert last.what.startswith("5 of its nodes")
+    refused = r"has 1 nodes of 8 cores beside job f7, in which the lead runs, of 2"
+    with pytest.raises(SpecRefused, match=refused):
+        other.provider(cores=8).provision(msgspec.structs.replace(spec, shape=Shape(8)))
+
+
+def test_a_job_on_the_leads_host_may_be_the_leads(other: Other) -> None:
+    here = {"ranks": "2", "nodelist": f"n1,{socket.gethostname()}", "jobid": "f7"}
+    other.flux.jobs(job("lead", "RUN", **here))
+    *_, told, last = other.provider().examine(other.spec.lead)
+    assert told.level is Level.NOTE
+    assert told.what.startswith("job f7 has nodes on this host; if the lead runs in it")
+    assert last.what == "5 of its nodes have 4 cores"
+    # What is a burst's is known.
+    other.flux.jobs(job(other.name, "RUN", **here))
+    assert told not in other.provider().examine(other.spec.lead)
 
 
 def test_the_doctor_tells_of_the_queue_the_lead_itself_and_no_answer(
