@@ -11,7 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
-from tests.plugins.slurm.slurm_programs import processes
 from tests.slurm.slurm_lab import KILL_WAIT_S, SlurmLab
+from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
@@ -74,19 +74,7 @@ class Cluster:
         assert self.lab.jobs() == []
         assert not self.lab.dir.exists() or list(self.lab.dir.iterdir()) == []
         assert list(Path("/tmp").glob(f"{self.spec.burst_id}-*")) == []
-        assert brokers(self.spec) == {}
-
-
-def brokers(spec: BurstSpec) -> dict[str, int]:
-    """Return the pids of the burst's brokers, by host."""
-    found = {}
-    for pid, _ in processes():
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
-            if hosts and spec.burst_id in " ".join(words):
-                found[hosts[0]] = pid
-    return found
+        assert brokers(self.spec.burst_id) == {}
 
 
 @pytest.fixture
@@ -187,9 +175,9 @@ def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(place: Cluster) -> N
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
-    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
     wait_until(lambda: place.log().count("->run ") == 2, place.log)
-    for pid in brokers(place.spec).values():
+    for pid in brokers(place.spec.burst_id).values():
         environ = Path(f"/proc/{pid}/environ").read_text()
         assert not [w for w in environ.split("\0") if w.startswith(FOREIGN)]
     # The file is gone then, but not what was written to it.
@@ -224,14 +212,14 @@ def test_a_suspended_job_is_waited_for(place: Cluster) -> None:
 def test_one_follower_is_lost_and_the_other_goes_on(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
-    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
     lost, kept = place.spec.hosts
-    os.kill(brokers(place.spec)[lost], signal.SIGKILL)
+    os.kill(brokers(place.spec.burst_id)[lost], signal.SIGKILL)
     status = place.wait_for(Phase.FAILED)
     assert status.why.startswith(f"{lost} has ended with status 137")
     phases = {follower.host: follower.phase for follower in status.followers}
     assert phases == {lost: Phase.FAILED, kept: Phase.RUNNING}
-    assert kept in brokers(place.spec)
+    assert kept in brokers(place.spec.burst_id)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.plugins.flux.other_flux import (
     OtherInstance,
-    brokers,
     environment_of,
     rundirs,
 )
+from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
@@ -51,9 +51,9 @@ class Burst:
     def provision(self) -> dict[str, int]:
         """Provision it, and return its brokers once they run."""
         self.provider.provision(self.spec)
-        wait_until(lambda: len(brokers(self.spec)) == 2, self.status)
+        wait_until(lambda: len(brokers(self.spec.burst_id)) == 2, self.status)
         self.wait_for(Phase.RUNNING)
-        return brokers(self.spec)
+        return brokers(self.spec.burst_id)
 
     def joined(self) -> Path:
         """Return the log once both followers are in the lead."""
@@ -69,7 +69,7 @@ class Burst:
         assert self.jobs() == []
         assert list(self.other.files.glob(f"{self.spec.owner}.*")) == []
         assert rundirs(self.spec) == []
-        assert brokers(self.spec) == {}
+        assert brokers(self.spec.burst_id) == {}
 
 
 def new_id() -> BurstId:
@@ -99,17 +99,8 @@ def burst(other: OtherInstance, spec: BurstSpec) -> Iterator[Burst]:
 def test_a_lead_grows_into_the_other_instance_and_a_job_runs_there(
     lead: FluxInstance, other: OtherInstance
 ) -> None:
-    table = {
-        "type": "flux",
-        "uri": other.settings.uri,
-        "dir": other.settings.dir,
-        "time": "10m",
-        "cores": 4,
-        "gpus": 1,
-        "max_nodes": 4,
-    }
     with open_harness(lead) as cli:
-        cli.write(providers={"parent": table}, deadlines={"idle": "1s"})
+        cli.write(providers={"parent": other.table}, deadlines={"idle": "1s"})
         with cli.daemon():
             words = ("--setattr=burstable", "-N2", "--env=-*", "--env=PATH", "env")
             job = lead.flux("submit", *words)
