@@ -141,37 +141,6 @@ def test_a_job_runs_on_slurms_nodes_with_nothing_of_slurms_environment(
         assert list(Path("/tmp").glob(f"{row['id']}-*")) == []
 
 
-def test_a_daemon_that_is_killed_leaves_its_job_to_the_next_one(
-    cli: CliHarness, cluster: SlurmLab, instance: FluxInstance
-) -> None:
-    with cluster.stalled(), cli.daemon() as daemon:
-        job = instance.flux("submit", "--setattr=burstable", "-N2", "true")
-        wait_until(cluster.jobs, lambda: cli.run("explain", job).stdout)
-        daemon.end(signal.SIGKILL)
-    with cli.daemon():
-        wait_until(
-            lambda: instance.job_line("{status}", job) == "COMPLETED",
-            lambda: cli.run("explain", job).stdout,
-        )
-        [row] = cli.status()["bursts"]
-        cli.wait_for_state(row["id"], "inactive")
-        assert cli.row(row["id"])["result"] == "completed"
-    names = cluster.slurm("squeue", "--noheader", "--states=all", "--format=%j")
-    assert names.count(row["id"]) == 1
-    assert list(cluster.dir.iterdir()) == []
-
-
-def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(place: Cluster) -> None:
-    others = ("--nodes=4", "--exclusive", "--job-name=others", "--output=/dev/null")
-    place.lab.slurm("sbatch", *others, "--wrap=sleep 600")
-    wait_until(lambda: place.lab.jobs("%T") == ["RUNNING"], place.lab.log)
-    place.provider.provision(place.spec)
-    wait_until(lambda: "(Resources)" in place.status().why, place.status)
-    assert place.status().phase is Phase.PENDING
-    place.lab.slurm("scancel", "--name=others")
-    place.wait_for(Phase.RUNNING)
-
-
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
