@@ -126,7 +126,7 @@ def _slurm_hand(lab: SlurmLab, identity: LeadIdentity) -> Hand:
     script = burst_slurm.job_options.batch_script(files.task)
     settings = msgspec.structs.replace(lab.settings, gpus=1)
     options = burst_slurm.job_options.job_options(
-        settings, _JOB, files.log, NODES, _LIMIT_S // 60
+        settings, _JOB, files.log, NODES, _LIMIT_S
     )
 
     def prepare() -> list[Start]:

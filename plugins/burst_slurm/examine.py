@@ -12,7 +12,7 @@ from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst_slurm.job_options import job_options, minutes_of
+from burst_slurm.job_options import job_options
 from burst_slurm.jobs import Slurm
 from burst_slurm.settings import SlurmSettings
 
@@ -71,9 +71,9 @@ def _examine_submission(
 
     It knows partitions and their limits, accounts, QOS, licenses and nodes.
     """
-    minutes = minutes_of(settings, 0.0, 0.0)
+    log, time = home.path / "log", settings.time
     for nodes in sorted({1, settings.max_nodes}):
-        options = job_options(settings, "burst.test", home.path / "log", nodes, minutes)
+        options = job_options(settings, "burst.test", log, nodes, time)
         try:
             slurm.test(options)
         except ProviderError as error:
