@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from burst.errors import ProviderError, SpecRefused, Transient
+from burst.kits.examine_lead import examine_lead
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.kits.shared_dir import examine_shared_dir
@@ -141,7 +142,7 @@ class FluxProvider(JobProvider[FluxJob]):
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the instance, its queue and its nodes, and the directory."""
-        found = [examine_shared_dir(self._home)]
+        found = [*examine_lead(lead), examine_shared_dir(self._home)]
         try:
             found.extend(self._examine_instance(lead))
         except ProviderError as error:
