@@ -18,15 +18,18 @@ from typing import Any, NamedTuple
 import burst_flux.jobs
 import burst_slurm.job_options
 import msgspec
+from burst_command.protocol import BeginRequest
 from burst_local import LocalProvider, launch
 from burst_local.burst_dirs import ProviderDirectory
 
 from burst.errors import NotFound
+from burst.kits import followers
 from burst.kits.broker import follower_config
 from burst.kits.job_tasks import JobTasks
 from burst.model.lead import LeadIdentity
 from burst.testing import example_spec
 from tests.flux_instance import FLUX
+from tests.plugins.command.played import Site
 from tests.plugins.flux.other_flux import OtherInstance, other_instance
 from tests.slurm.slurm_lab import SlurmLab
 from tests.support.fluxlead import short_directory
@@ -123,7 +126,7 @@ def _slurm_hand(lab: SlurmLab, identity: LeadIdentity) -> Hand:
     script = burst_slurm.job_options.batch_script(files.task)
     settings = msgspec.structs.replace(lab.settings, gpus=1)
     options = burst_slurm.job_options.job_options(
-        settings, _JOB, files.log, NODES, _LIMIT_S // 60
+        settings, _JOB, files.log, NODES, _LIMIT_S
     )
 
     def prepare() -> list[Start]:
@@ -141,11 +144,7 @@ def _slurm_hand(lab: SlurmLab, identity: LeadIdentity) -> Hand:
 def flux() -> Iterator[Place]:
     """Yield another Flux instance, with four idle nodes that are this host."""
     with other_instance() as other:
-        table = {"type": "flux", "dir": str(other.files), "time": "10m", **_SOLD}
-        yield Place(
-            {**table, "uri": other.settings.uri},
-            lambda identity: _flux_hand(other, identity),
-        )
+        yield Place(other.table, lambda identity: _flux_hand(other, identity))
 
 
 def _flux_hand(other: OtherInstance, identity: LeadIdentity) -> Hand:
@@ -163,6 +162,54 @@ def _flux_hand(other: OtherInstance, identity: LeadIdentity) -> Hand:
         if other.jobs():
             other.flux("cancel", "--all", "--states=PENDING,RUN")
         return not other.jobs() and _removed(files)
+
+    return Hand(prepare, is_gone)
+
+
+@contextmanager
+def command() -> Iterator[Place]:
+    """Yield a site with a program in sh, whose nodes are this host."""
+    with short_directory() as path:
+        site = Site(path)
+        table = {
+            "type": "command",
+            "program": list(site.settings.program),
+            "dir": site.settings.dir,
+            **_SOLD,
+        }
+        try:
+            yield Place(table, lambda identity: _command_hand(site, identity))
+        finally:
+            site.close()
+
+
+def _command_hand(site: Site, identity: LeadIdentity) -> Hand:
+    spec = example_spec(identity, 0, "nodes", NODES)
+    files = site.path / _JOB
+    settings = site.settings
+    asked = BeginRequest(
+        name=f"{_JOB}.{_JOB}.{spec.burst_id}",
+        hosts=spec.hosts,
+        cores=settings.cores,
+        gpus=settings.gpus,
+        start=str(files / "start"),
+        log=str(files / "log"),
+        seconds=_LIMIT_S,
+        users=spec.userids,
+        arguments=settings.arguments,
+    )
+    text = msgspec.json.encode(asked).decode() + "\n"
+
+    def prepare() -> list[Start]:
+        followers.write(files, spec, flux=FLUX)
+        return [lambda: _run([*settings.program, "begin"], text)]
+
+    def is_gone() -> bool:
+        _run([*settings.program, "end"], text)
+        if site.nodes(spec.burst_id):
+            return False
+        followers.remove(files)
+        return True
 
     return Hand(prepare, is_gone)
 

@@ -6,8 +6,9 @@ By hand: a plain job; as soon as it is submitted, a script that has all files re
 starts the same followers in the same way. Nothing is held, stored or released.
 
 Rounds of both take turns in one run, beside the same daemon, on real Flux where `flux`
-is on PATH, and on the embedded lead elsewhere. With Flux they are done for the provider
-`flux`, and with Slurm's programs for `slurm`, too.
+is on PATH, and on the embedded lead elsewhere. With Flux they are done for providers
+`flux` and `command`, and with Slurm's programs for `slurm`, too. Each starts followers
+by hand as itself does: `command` by the same program of a site.
 
     python benchmarks/path.py [--json] [--rounds 12]
 """
@@ -23,7 +24,7 @@ from typing import Any
 
 from burst_embedded import lead_client
 
-from benchmarks.hands import NODES, Hand, Place, local, slurm
+from benchmarks.hands import NODES, Hand, Place, command, local, slurm
 from benchmarks.hands import flux as other_flux
 from benchmarks.table import Goal, Measure, main_of
 from burst import flux
@@ -88,7 +89,7 @@ def measure(rounds: int) -> list[Measure]:
     """Run it all."""
     places = {"local": local}
     if FLUX:
-        places["flux"] = other_flux
+        places |= {"flux": other_flux, "command": command}
     if FLUX and not missing():
         places["slurm"] = slurm
     found: list[Measure] = []

@@ -17,6 +17,7 @@ import msgspec
 
 from burst.kits import followers
 from burst.kits.atomic_file import write_atomically
+from burst.kits.examine_lead import examine_lead
 from burst.kits.join_errors import explain_log, main_lines, read_log
 from burst.kits.private_dir import (
     PrivateDirectory,
@@ -187,9 +188,9 @@ class CommandProvider(Provider):
         spec = load_json(home.path / name.burst / "spec.json", BurstSpec)
         return spec.lease_end if spec else 0.0
 
-    def examine(self, _: LeadIdentity | None) -> Sequence[Finding]:
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the directory, and that the program lists what there is."""
-        found = [examine_shared_dir(self._home)]
+        found = [*examine_lead(lead), examine_shared_dir(self._home)]
         try:
             count = len(self._list())
             found.append(ok(f"`{self._settings.program[0]} list` lists {count} bursts"))

@@ -7,12 +7,13 @@ import shutil
 from collections.abc import Iterator
 
 from burst.errors import ProviderError
+from burst.kits.examine_lead import examine_lead
 from burst.kits.private_dir import PrivateDirectory
 from burst.kits.shared_dir import examine_shared_dir
-from burst.model.finding import Finding, note, ok, wrong
+from burst.model.finding import Finding, ok, wrong
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst_slurm.job_options import job_options, minutes_of
+from burst_slurm.job_options import job_options
 from burst_slurm.jobs import Slurm
 from burst_slurm.settings import SlurmSettings
 
@@ -26,18 +27,7 @@ def examine(
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
     """Yield what is found; nothing of the cluster if Slurm cannot be asked."""
-    if lead is not None and lead.access.allow_guest_user:
-        yield note(
-            "the lead serves all users: their jobs need flux-imp, the lead's munge key"
-            " and the same user ids on the nodes",
-            "have them there, or a lead of one user",
-        )
-    if lead is not None and lead.systemd:
-        yield note(
-            "the lead has [systemd] enable: a follower comes online only where the"
-            " owner of the instance has a systemd on its node",
-            "loginctl enable-linger on each node, or a lead without it",
-        )
+    yield from examine_lead(lead)
     yield examine_shared_dir(home)
     missing = [name for name in _PROGRAMS if not shutil.which(name)]
     if missing:
@@ -71,9 +61,9 @@ def _examine_submission(
 
     It knows partitions and their limits, accounts, QOS, licenses and nodes.
     """
-    minutes = minutes_of(settings, 0.0, 0.0)
+    log, time = home.path / "log", settings.time
     for nodes in sorted({1, settings.max_nodes}):
-        options = job_options(settings, "burst.test", home.path / "log", nodes, minutes)
+        options = job_options(settings, "burst.test", log, nodes, time)
         try:
             slurm.test(options)
         except ProviderError as error:

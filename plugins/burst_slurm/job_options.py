@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from burst.kits.job_tasks import GIVEN, time_limit
+from burst.kits.job_tasks import GIVEN
 from burst_slurm.settings import SlurmSettings
 
 # `--cpus-per-task` would confine the tasks to fewer CPUs than the job has of a node.
@@ -27,9 +27,9 @@ def batch_script(task: Path) -> str:
 
 
 def job_options(
-    settings: SlurmSettings, name: str, log: Path, nodes: int, minutes: int
+    settings: SlurmSettings, name: str, log: Path, nodes: int, seconds: float
 ) -> list[str]:
-    """Return the options of sbatch for a job of that name, so many nodes and minutes.
+    """Return the options of sbatch for a job of that name, so many nodes and seconds.
 
     A second job of the name, as after a submission whose answer was lost, waits until
     the first has ended (`singleton`).
@@ -38,7 +38,7 @@ def job_options(
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
         *(f"--output={log}", "--chdir=/", f"--export={','.join(GIVEN)}"),
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
-        *(f"--cpus-per-task={settings.cores}", f"--time={minutes}"),
+        *(f"--cpus-per-task={settings.cores}", f"--time={math.ceil(seconds / 60)}"),
         *_chosen(settings),
         *settings.options,
     ]
@@ -55,11 +55,3 @@ def _chosen(settings: SlurmSettings) -> Iterator[str]:
         yield f"--gres=gpu:{kind}{settings.gpus}"
     if settings.exclusive:
         yield from ("--exclusive", "--mem=0")
-
-
-def minutes_of(settings: SlurmSettings, lease_end: float, now: float) -> int:
-    """Return the time limit of a burst's job, in minutes, as Slurm counts.
-
-    Raises SpecRefused if the burst's lease has ended.
-    """
-    return math.ceil(time_limit(lease_end, settings.time, now) / 60)

@@ -87,6 +87,11 @@ class SlurmJob(msgspec.Struct, frozen=True):
         """Return what its state means."""
         return state_of(self.name)
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs or will."""
+        return self.state.over
+
 
 def describe(job: SlurmJob, now: float) -> JobSeen:
     """Return what a burst's job means for the burst, in words, too."""
@@ -224,8 +229,7 @@ def _seconds(limit: re.Match[str]) -> float:
 
 
 def _order(job: SlurmJob) -> tuple[bool, int]:
-    over = job.state.over
-    return over, -job.number if over else job.number
+    return job.over, -job.number if job.over else job.number
 
 
 def _job(line: re.Match[str]) -> SlurmJob:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
-from burst.core import cooldowns
+from burst.core import cooldowns, timeline
 from burst.core.provider_health import FailureKind, FailureRecord, Health
 from burst.errors import InsufficientCapacity
 from burst.model.lead import JobState
@@ -113,3 +115,25 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
 def test_other_failures_are_not_forgotten_as_a_burst_goes(known):
     small = msgspec.structs.replace(LEASE, offer="small")
     assert cooldowns.regain_capacity(known, small, T0) is known
+
+
+def test_a_burst_of_which_one_node_never_joins_is_tried_ever_less_often():
+    """Each try costs two nodes until it is given up, and the job is told one reason."""
+    sim = Sim(deadlines={"join": "2m"})
+    sim.provider.starts_only = 1
+    sim.tick(2)
+    job = sim.submit_lent(2)
+    told, paid = set(), 0.0
+    for _ in range(24 * 60):
+        sim.tick(seconds=60.0)
+        paid += 60.0 * sum(burst.lease.nodes for burst in sim.live)
+        if not sim.live:
+            told.add(sim.told(job).split("set aside until")[0])
+    [reason] = told
+    assert "1 of 2 nodes joined within 2m" in reason
+    begun = [timeline.known_events(burst)[0].timestamp for burst in sim.bursts]
+    pauses = [later - earlier for earlier, later in pairwise(begun)]
+    assert pauses[0] < 20 * 60.0
+    assert all(later >= earlier for earlier, later in pairwise(pauses))
+    assert pauses[-1] > 2 * 3600.0
+    assert paid < 0.1 * 2 * 24 * 3600.0

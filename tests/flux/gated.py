@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The local provider with gates: its calls stop where a test has closed one.
+"""A provider with gates: its calls stop where a test has closed one.
 
 A gate is a file. Whoever comes to a closed one writes `NAME.waits` beside it and goes
 on once the gate is gone, so that a test can act while a daemon stands at that point.
@@ -9,23 +9,35 @@ Daemons of tests find this as any third party's provider, by its entry point.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
-from burst_local import LocalProvider, LocalSettings
+import msgspec
 
+from burst.config import convert
 from burst.errors import NotFound
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Offer, Provider
+from burst.provider import (
+    BurstSpec,
+    BurstStatus,
+    Offer,
+    OptionalMethod,
+    OwnedBurst,
+    Provider,
+)
+from burst.provider_type import PROVIDERS
 
 TYPE = "gated"
 _LOOK_S = 0.02
 
 
-class GatedSettings(LocalSettings, frozen=True, kw_only=True):
-    """Those of the local provider, and where the gates are."""
+class GatedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the gates are, and the table of the provider behind them."""
 
     gates: str
+    behind: Mapping[str, Any]
 
 
 class GatedProvider(Provider):
@@ -34,34 +46,49 @@ class GatedProvider(Provider):
     Settings = GatedSettings
 
     def __init__(self, name: str, settings: GatedSettings, owner: str) -> None:
-        self._local = LocalProvider(name, settings, owner)
+        table = dict(settings.behind)
+        (point,) = entry_points(group=PROVIDERS, name=table.pop("type"))
+        kind = point.load()
+        self._behind: Provider = kind(name, convert(kind.Settings, table, name), owner)
         self._gates = Path(settings.gates)
 
+    def has(self, method: OptionalMethod) -> bool:
+        """Tell whether the provider has it, and it is one of those below."""
+        return super().has(method) and self._behind.has(method)
+
+    def place(self) -> str:
+        """Return where the provider makes bursts."""
+        return self._behind.place()
+
     def offers(self) -> Sequence[Offer]:
-        """Return what the local provider sells."""
-        return self._local.offers()
+        """Return what the provider sells."""
+        return self._behind.offers()
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the burst."""
         self._pass("before-provision")
-        self._local.provision(spec)
+        self._behind.provision(spec)
         self._pass("after-provision")
 
     def resize(self, spec: BurstSpec) -> None:
         """Change how many followers the burst has."""
         self._pass("before-resize")
-        self._local.resize(spec)
+        self._behind.resize(spec)
         self._pass("after-resize")
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return what the local provider sees."""
-        return self._local.observe()
+        """Return what the provider sees."""
+        return self._behind.observe()
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return what there is, of all owners."""
+        return self._behind.list_all()
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the burst."""
         self._pass("before-reap")
         try:
-            self._local.reap(burst_id)
+            self._behind.reap(burst_id)
         except NotFound:
             self._pass("after-reap")
             raise

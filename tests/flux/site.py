@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from burst_local.processes import Process, scan
 
 from burst.model.burst import Burst
@@ -26,9 +27,9 @@ from tests.support.waiting import HANG_S, wait_until
 # As users type it. Where all brokers share a machine, this tells them apart.
 HOSTNAME = ("flux", "getattr", "hostname")
 
-# Starts the broker once the gate `join` is open.
+# Starts a broker once the gate `join` is open.
 _FLUX_AT_GATE = """#!/bin/sh
-while [ -e {gates}/join ]; do sleep 0.02; done
+while [ "$1" = broker ] && [ -e {gates}/join ]; do sleep 0.02; done
 exec {flux} "$@"
 """
 
@@ -36,9 +37,16 @@ exec {flux} "$@"
 class Site:
     """What a test does at one site, and what it finds there."""
 
-    def __init__(self, instance: FluxInstance, cli: CliHarness) -> None:
+    def __init__(
+        self,
+        instance: FluxInstance,
+        cli: CliHarness,
+        table: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`table`: of the provider, that of type `local` by default."""
         self.instance = instance
         self.cli = cli
+        self._table = table or {"type": "local", **cli.options}
         self._gates = cli.directory / "gates"
         self._gates.mkdir()
         self._program = cli.directory / "flux"
@@ -51,14 +59,13 @@ class Site:
 
     def write(self, **tables: Any) -> None:
         """Write the settings: a gated provider, and these."""
-        local = {
-            **self.cli.options,
+        provider = {
             "type": gated.TYPE,
-            "dir": str(self.cli.home),
-            "flux": str(self._program),
             "gates": str(self._gates),
+            "behind": {**self._table, "flux": str(self._program)},
         }
-        self.cli.write(**{"providers": {"local": local}, **tables})
+        name = str(self._table["type"])
+        self.cli.write(**{"providers": {name: provider}, **tables})
 
     def change(self, **tables: Any) -> None:
         """Write the settings, and have a daemon that serves read them."""
@@ -66,10 +73,11 @@ class Site:
         said = self.cli.run("reload").lines
         assert said[0].startswith("reloaded; changed: "), said
 
-    @property
-    def packages(self) -> str:
-        """What a daemon needs on PYTHONPATH to find the provider."""
-        return str(self.cli.directory / "site")
+    def offer_provider(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let daemons find the provider."""
+        # Before what is there, which may say where this project itself is.
+        packages = str(self.cli.directory / "site")
+        monkeypatch.setenv("PYTHONPATH", packages, prepend=os.pathsep)
 
     def close_gate(self, name: str) -> None:
         """Have whoever comes to that gate wait there."""
@@ -230,10 +238,12 @@ def open_site(
     extra: Mapping[str, Any] | None = None,
     pool: FluxPool | None = None,
     prepare: Callable[[FluxInstance], None] | None = None,
+    table: Mapping[str, Any] | None = None,
 ) -> Iterator[Site]:
     """Yield a site whose lead has two nodes of its own, both up.
 
-    The lead is one of the pool, or of a pool of its own; `prepare` as of `FluxPool`.
+    The lead is one of the pool, or of a pool of its own; `prepare` as of `FluxPool`,
+    `table` as of `Site`.
     """
     lender = pool or FluxPool()
     try:
@@ -241,7 +251,7 @@ def open_site(
             lender.lend(extra, followers=["lead-1"], prepare=prepare) as instance,
             open_harness(instance) as cli,
         ):
-            site = Site(instance, cli)
+            site = Site(instance, cli, table)
             try:
                 yield site
             finally:

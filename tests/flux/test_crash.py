@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kill -9 of the daemon in each state of a burst, of followers, and of the lead."""
+"""kill -9 of the daemon at each step of a burst, of followers, and of the lead."""
 
 from __future__ import annotations
 
@@ -8,87 +8,21 @@ import time
 
 import pytest
 
-from burst.model.burst import BurstId
-from tests.cli.cli_harness import DaemonProcess
+from tests.flux.crash_story import SOON, UNTIL_TOLD, kill_at_each_step
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
-SOON = {"idle": "0.3s"}
-# A job that runs until its file is made.
-UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
-# The same, and it says where it runs: all brokers share a machine.
-TELLS_UNTIL_TOLD = ("sh", "-c", f"flux getattr hostname; {UNTIL_TOLD[-1]}")
-
 DEAD_S = 3.0
 """For how long there is no daemon after a job has ended."""
 
 
-def kill_in(site: Site, daemon: DaemonProcess, state: str) -> BurstId:
-    """Kill the daemon, with the one burst in that state; return the burst's id."""
-    daemon.end(signal.SIGKILL)
-    (record,) = site.records()
-    assert record.state.value == state
-    assert len(site.followers()) == 2
-    return record.id
-
-
-def test_a_burst_goes_on_under_the_next_daemon_in_each_state_of_its_life(
+def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(
     site: Site,
 ) -> None:
-    site.write(deadlines=SOON)
-    # A follower that joins takes its burst on, whatever the provider's call waits for.
-    for gate in ("after-provision", "join", "before-reap"):
-        site.close_gate(gate)
-    with site.cli.daemon() as daemon:
-        job = site.submit("-N2", "--requires=burst", *TELLS_UNTIL_TOLD)
-        site.wait_at_gate("after-provision")
-        burst_id = kill_in(site, daemon, "provision")
-    site.open_gate("after-provision")
-    with site.cli.daemon() as daemon:
-        site.wait_for_burst("join")
-        kill_in(site, daemon, "join")
-    site.open_gate("join")
-    with site.cli.daemon() as daemon:
-        site.wait_for_job(job, "RUN")
-        site.wait_for_burst("online")
-        kill_in(site, daemon, "online")
-    with site.cli.daemon() as daemon:
-        assert site.wait_for_burst("online") == burst_id
-        assert site.job(job) == "RUN"
-        (site.instance.directory / "go").touch()
-        site.wait_for_job(job, "COMPLETED")
-        site.wait_at_gate("before-reap")
-        kill_in(site, daemon, "reap")
-    site.open_gate("before-reap")
-    with site.cli.daemon():
-        assert site.wait_for_end(burst_id)["result"] == "completed"
-        assert [burst["id"] for burst in site.bursts()] == [burst_id], "one burst"
-        assert sorted(site.output(job)) == ["burst-0-0", "burst-0-1"]
-        site.check_that_nothing_is_left()
-
-
-def test_a_job_runs_on_while_the_daemon_is_killed_that_drains_its_burst(
-    site: Site,
-) -> None:
-    site.write(deadlines=SOON)
-    with site.cli.daemon() as daemon:
-        job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
-        site.wait_for_job(job, "RUN")
-        burst_id = site.wait_for_burst("online")
-        site.cli.run("down", burst_id, "--no-wait")
-        site.cli.wait_for_state(burst_id, "drain")
-        kill_in(site, daemon, "drain")
-    with site.cli.daemon():
-        site.cli.wait_for_state(burst_id, "drain")
-        assert len(site.followers()) == 2
-        assert site.job(job) == "RUN"
-        (site.instance.directory / "go").touch()
-        site.wait_for_job(job, "COMPLETED")
-        assert site.wait_for_end(burst_id)["result"] == "canceled"
-        site.check_that_nothing_is_left()
+    kill_at_each_step(site)
 
 
 def test_a_job_whose_follower_died_before_it_joined_gets_another_burst(

@@ -51,7 +51,7 @@ def site(
     flux_pool: FluxPool, extra: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Site]:
     with open_site(extra, flux_pool, use_fluxion) as site:
-        monkeypatch.setenv("PYTHONPATH", site.packages, prepend=":")
+        site.offer_provider(monkeypatch)
         yield site
 
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
-from tests.plugins.slurm.slurm_programs import processes
 from tests.slurm.slurm_lab import KILL_WAIT_S, SlurmLab
+from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
@@ -74,19 +74,7 @@ class Cluster:
         assert self.lab.jobs() == []
         assert not self.lab.dir.exists() or list(self.lab.dir.iterdir()) == []
         assert list(Path("/tmp").glob(f"{self.spec.burst_id}-*")) == []
-        assert brokers(self.spec) == {}
-
-
-def brokers(spec: BurstSpec) -> dict[str, int]:
-    """Return the pids of the burst's brokers, by host."""
-    found = {}
-    for pid, _ in processes():
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
-            if hosts and spec.burst_id in " ".join(words):
-                found[hosts[0]] = pid
-    return found
+        assert brokers(self.spec.burst_id) == {}
 
 
 @pytest.fixture
@@ -153,43 +141,12 @@ def test_a_job_runs_on_slurms_nodes_with_nothing_of_slurms_environment(
         assert list(Path("/tmp").glob(f"{row['id']}-*")) == []
 
 
-def test_a_daemon_that_is_killed_leaves_its_job_to_the_next_one(
-    cli: CliHarness, cluster: SlurmLab, instance: FluxInstance
-) -> None:
-    with cluster.stalled(), cli.daemon() as daemon:
-        job = instance.flux("submit", "--setattr=burstable", "-N2", "true")
-        wait_until(cluster.jobs, lambda: cli.run("explain", job).stdout)
-        daemon.end(signal.SIGKILL)
-    with cli.daemon():
-        wait_until(
-            lambda: instance.job_line("{status}", job) == "COMPLETED",
-            lambda: cli.run("explain", job).stdout,
-        )
-        [row] = cli.status()["bursts"]
-        cli.wait_for_state(row["id"], "inactive")
-        assert cli.row(row["id"])["result"] == "completed"
-    names = cluster.slurm("squeue", "--noheader", "--states=all", "--format=%j")
-    assert names.count(row["id"]) == 1
-    assert list(cluster.dir.iterdir()) == []
-
-
-def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(place: Cluster) -> None:
-    others = ("--nodes=4", "--exclusive", "--job-name=others", "--output=/dev/null")
-    place.lab.slurm("sbatch", *others, "--wrap=sleep 600")
-    wait_until(lambda: place.lab.jobs("%T") == ["RUNNING"], place.lab.log)
-    place.provider.provision(place.spec)
-    wait_until(lambda: "(Resources)" in place.status().why, place.status)
-    assert place.status().phase is Phase.PENDING
-    place.lab.slurm("scancel", "--name=others")
-    place.wait_for(Phase.RUNNING)
-
-
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
-    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
     wait_until(lambda: place.log().count("->run ") == 2, place.log)
-    for pid in brokers(place.spec).values():
+    for pid in brokers(place.spec.burst_id).values():
         environ = Path(f"/proc/{pid}/environ").read_text()
         assert not [w for w in environ.split("\0") if w.startswith(FOREIGN)]
     # The file is gone then, but not what was written to it.
@@ -224,14 +181,14 @@ def test_a_suspended_job_is_waited_for(place: Cluster) -> None:
 def test_one_follower_is_lost_and_the_other_goes_on(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
-    wait_until(lambda: len(brokers(place.spec)) == 2, "the brokers to run")
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
     lost, kept = place.spec.hosts
-    os.kill(brokers(place.spec)[lost], signal.SIGKILL)
+    os.kill(brokers(place.spec.burst_id)[lost], signal.SIGKILL)
     status = place.wait_for(Phase.FAILED)
     assert status.why.startswith(f"{lost} has ended with status 137")
     phases = {follower.host: follower.phase for follower in status.followers}
     assert phases == {lost: Phase.FAILED, kept: Phase.RUNNING}
-    assert kept in brokers(place.spec)
+    assert kept in brokers(place.spec.burst_id)
 
 
 @pytest.mark.parametrize(

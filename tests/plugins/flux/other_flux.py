@@ -54,6 +54,19 @@ class OtherInstance:
             flux=str(program),
         )
 
+    @property
+    def table(self) -> dict[str, Any]:
+        """Of a provider in burst.toml."""
+        return {
+            "type": "flux",
+            "uri": self.settings.uri,
+            "dir": self.settings.dir,
+            "time": "10m",
+            "cores": CORES,
+            "gpus": 1,
+            "max_nodes": NODES,
+        }
+
     def provider(
         self,
         owner: str,
@@ -169,18 +182,6 @@ def other_instance() -> Iterator[OtherInstance]:
         finally:
             kill_all_with(f"{_MARK}={directory}")
             process.wait()
-
-
-def brokers(spec: BurstSpec) -> dict[str, int]:
-    """Return the pids of the burst's brokers, by host."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_text().split("\0")
-            hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
-            if hosts and any(f"/{spec.burst_id}-" in word for word in words):
-                found[hosts[0]] = int(entry.name)
-    return found
 
 
 def environment_of(pid: int) -> Sequence[str]:

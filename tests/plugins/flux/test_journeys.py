@@ -22,10 +22,10 @@ from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.plugins.flux.other_flux import (
     OtherInstance,
-    brokers,
     environment_of,
     rundirs,
 )
+from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
@@ -51,9 +51,9 @@ class Burst:
     def provision(self) -> dict[str, int]:
         """Provision it, and return its brokers once they run."""
         self.provider.provision(self.spec)
-        wait_until(lambda: len(brokers(self.spec)) == 2, self.status)
+        wait_until(lambda: len(brokers(self.spec.burst_id)) == 2, self.status)
         self.wait_for(Phase.RUNNING)
-        return brokers(self.spec)
+        return brokers(self.spec.burst_id)
 
     def joined(self) -> Path:
         """Return the log once both followers are in the lead."""
@@ -69,7 +69,7 @@ class Burst:
         assert self.jobs() == []
         assert list(self.other.files.glob(f"{self.spec.owner}.*")) == []
         assert rundirs(self.spec) == []
-        assert brokers(self.spec) == {}
+        assert brokers(self.spec.burst_id) == {}
 
 
 def new_id() -> BurstId:
@@ -99,17 +99,8 @@ def burst(other: OtherInstance, spec: BurstSpec) -> Iterator[Burst]:
 def test_a_lead_grows_into_the_other_instance_and_a_job_runs_there(
     lead: FluxInstance, other: OtherInstance
 ) -> None:
-    table = {
-        "type": "flux",
-        "uri": other.settings.uri,
-        "dir": other.settings.dir,
-        "time": "10m",
-        "cores": 4,
-        "gpus": 1,
-        "max_nodes": 4,
-    }
     with open_harness(lead) as cli:
-        cli.write(providers={"parent": table}, deadlines={"idle": "1s"})
+        cli.write(providers={"parent": other.table}, deadlines={"idle": "1s"})
         with cli.daemon():
             words = ("--setattr=burstable", "-N2", "--env=-*", "--env=PATH", "env")
             job = lead.flux("submit", *words)
@@ -202,6 +193,23 @@ def test_followers_leave_before_the_time_limit_and_are_asked_once(burst: Burst) 
         said.append(text.read())
     assert "".join(said).count("signal 15") == 2, "one for each broker"
     assert "".join(said).count("unload-builtins->exit") == 2, "they left in order"
+
+
+def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(burst: Burst) -> None:
+    others = burst.other.flux("submit", "-N4", "--exclusive", "sleep", "inf")
+    burst.other.flux("job", "wait-event", others, "alloc")
+    burst.provider.provision(burst.spec)
+    [job] = set(burst.other.jobs()) - {others}
+    wait_until(lambda: burst.status().why.endswith("waits for nodes"), burst.status)
+    assert burst.status().phase is Phase.PENDING
+    late = burst.other.provider(burst.spec.owner, later=3600.0)
+    [status] = late.observe()
+    assert (status.phase, status.why) == (
+        Phase.PENDING,
+        f"Flux job {job} waits for nodes",
+    )
+    burst.other.flux("cancel", others)
+    burst.wait_for(Phase.RUNNING)
 
 
 def test_what_does_not_start_is_told(burst: Burst) -> None:

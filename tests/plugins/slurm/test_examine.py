@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.config import Seconds
 from burst.model.finding import Level
-from burst.model.lead import GuestAccess
-from tests.builders import identity
 from tests.plugins.slurm.fake_cluster import FakeCluster
 
 
@@ -73,16 +70,3 @@ def test_programs_that_are_missing_are_named(
     (cluster.bin / "squeue").unlink()
     monkeypatch.setenv("PATH", str(cluster.bin))
     assert examined(cluster)[-1] == (Level.WRONG, "not on PATH: squeue, scancel")
-
-
-def test_a_lead_of_many_users_and_one_with_systemd_are_noted(
-    cluster: FakeCluster,
-) -> None:
-    lead = identity("lead-0,burst-0-[0-1]", owner="o")
-    many = msgspec.structs.replace(
-        lead, access=GuestAccess(allow_guest_user=True), systemd=True
-    )
-    found = cluster.provider().examine(many)
-    notes = [each.what for each in found if each.level is Level.NOTE]
-    assert notes[0].startswith("the lead serves all users")
-    assert notes[1].startswith("the lead has [systemd] enable")

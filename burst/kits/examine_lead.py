@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""Checks what a lead wants of nodes that its followers find, and no provider makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from burst.model.finding import Finding, note
+from burst.model.lead import LeadIdentity
+
+
+def examine_lead(lead: LeadIdentity | None) -> Iterator[Finding]:
+    """Yield a note for each thing that the nodes must have; `lead` may be unknown."""
+    if lead is None:
+        return
+    if lead.access.allow_guest_user:
+        yield note(
+            "the lead serves all users: their jobs need flux-imp, the lead's munge key"
+            " and the same user ids on the nodes",
+            "have them there, or a lead of one user",
+        )
+    if lead.systemd:
+        yield note(
+            "the lead has [systemd] enable: a follower comes online only where the"
+            " owner of the instance has a systemd on its node",
+            "loginctl enable-linger on each node, or a lead without it",
+        )

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""A provider whose bursts are jobs of a batch system, and followers their tasks.
+
+It keeps the files of bursts (`burst.kits.job_tasks`); a subclass lists, submits and
+cancels jobs. What exists is asked of the batch system each time; so a daemon that comes
+after this one needs nothing of this one's memory.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Generic, NoReturn, Protocol, TypeVar
+
+from burst.errors import NotFound
+from burst.kits.job_tasks import (
+    JobSeen,
+    JobTasks,
+    check_spec,
+    job_prefix,
+    owned_bursts,
+    time_limit,
+)
+from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
+from burst.provider import (
+    BurstId,
+    BurstSpec,
+    BurstStatus,
+    Offer,
+    OwnedBurst,
+    Provider,
+    Shape,
+)
+
+
+class JobSettings(Protocol):
+    """The keys of its table that such a provider has at least."""
+
+    @property
+    def dir(self) -> str:
+        """Where bursts have their files, on the daemon's host and on the nodes."""
+
+    @property
+    def cores(self) -> int:
+        """Of each node."""
+
+    @property
+    def gpus(self) -> int:
+        """Of each node."""
+
+    @property
+    def max_nodes(self) -> int:
+        """Of one burst."""
+
+    @property
+    def price(self) -> float:
+        """Per node and hour."""
+
+    @property
+    def join_time(self) -> float:
+        """Seconds from submission until followers join; 0 if not known."""
+
+    @property
+    def flux(self) -> str:
+        """The program on the nodes."""
+
+
+class ListedJob(Protocol):
+    """A job as the batch system lists it."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs or will."""
+
+
+Job = TypeVar("Job", bound=ListedJob)
+
+
+class JobProvider(Provider, Generic[Job]):
+    """Followers as tasks of jobs, which are named `burst.OWNER.PROVIDER.BURST`."""
+
+    task_rank: ClassVar[str]
+    """The variable of the environment that numbers the tasks of a job from 0."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: JobSettings,
+        owner: str,
+        lifetime: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """`lifetime`: seconds that a burst lives at most. `clock`: of the day."""
+        self._base = Path(settings.dir)
+        self._home = PrivateDirectory(self._base, owner, name)
+        self._prefix = job_prefix(owner, name)
+        self._program = settings.flux
+        self._clock = clock
+        self._offer = Offer(
+            name="nodes",
+            shape=Shape(settings.cores, settings.gpus),
+            max_nodes=settings.max_nodes,
+            price=settings.price,
+            join_time=settings.join_time,
+            lifetime=lifetime,
+        )
+
+    @abc.abstractmethod
+    def list_jobs(self) -> Mapping[str, Sequence[Job]]:
+        """Return this provider's jobs by burst, those that live before others.
+
+        Those that are over need not be in it. Raises Transient or Refused, as all of
+        these methods do.
+        """
+
+    @abc.abstractmethod
+    def list_names(self) -> Iterable[str]:
+        """Return the names of jobs that live, also of other owners and providers."""
+
+    @abc.abstractmethod
+    def find_job(self, burst_id: BurstId, *, is_new: bool) -> str | None:
+        """Return a number for `note_submission` if a burst has a job, be it over.
+
+        None if it has none. `is_new`: whether the burst had no files before.
+        """
+
+    @abc.abstractmethod
+    def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
+        """Submit the job of a burst, which lives so long; return its number if known.
+
+        Also raises InsufficientCapacity and SpecRefused. Where it raises, the job may
+        exist all the same.
+        """
+
+    @abc.abstractmethod
+    def see(self, burst_id: str, jobs: Sequence[Job]) -> JobSeen:
+        """Return what is said of a burst with these jobs; there may be none."""
+
+    @abc.abstractmethod
+    def end_jobs(self, burst_id: BurstId) -> bool:
+        """Cancel the jobs of a burst that live; return whether there was one."""
+
+    def offers(self) -> Sequence[Offer]:
+        """Return the one offer, `nodes`."""
+        return [self._offer]
+
+    def provision(self, spec: BurstSpec) -> None:
+        """Write the followers' files, and submit the job unless there was one.
+
+        If the answer was lost, the job is found by its name. One that ended is not
+        submitted again, be it listed or forgotten.
+        """
+        check_spec(spec, self._offer)
+        seconds = time_limit(spec.lease_end, self._offer.lifetime, self._clock())
+        self._home.open()
+        files = self.files(spec.burst_id)
+        is_new = not files.exist()
+        files.write(spec, self._program, self.task_rank)
+        # Also where its submission is noted: who cannot be asked is told to be away.
+        number = self.find_job(spec.burst_id, is_new=is_new)
+        if files.submission() is None:
+            if number is None:
+                number = self.submit(spec, files, seconds)
+            files.note_submission(number)
+
+    def observe(self) -> Sequence[BurstStatus]:
+        """Return what has files, or a job that is not over."""
+        self._home.check()
+        jobs = self.list_jobs()
+        live = {name for name, found in jobs.items() if not found[0].over}
+        with disk_errors(self._home.path):
+            names = sorted({*self._home.names(), *live})
+        return [
+            self.files(name).status(BurstId(name), self.see(name, jobs.get(name, ())))
+            for name in names
+        ]
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Cancel the job; once it has ended on all nodes, remove the files."""
+        self._home.check()
+        if not is_safe_name(burst_id) or not self.end_jobs(burst_id):
+            self.remove_files(burst_id)
+
+    def list_all(self) -> Sequence[OwnedBurst]:
+        """Return what has a job or files, of all owners."""
+        return owned_bursts(self.list_names(), self._base)
+
+    def files(self, burst_id: str) -> JobTasks:
+        """Return the files of a burst."""
+        return JobTasks(self._home.path / burst_id)
+
+    def remove_files(self, burst_id: BurstId) -> NoReturn:
+        """Remove the files of a burst without a job. Raises NotFound."""
+        if is_safe_name(burst_id):
+            self.files(burst_id).remove()
+        with disk_errors(self._home.path):
+            self._home.close()
+        raise NotFound(f"no job and no file of {burst_id} is left")
