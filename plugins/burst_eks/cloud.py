@@ -43,7 +43,7 @@ _NODE_PHASES = {
 }
 
 
-class Cloud:
+class EksCloud:
     """One cluster of one account. All methods raise errors of `burst.errors` only.
 
     `make_session` returns a session of boto3, whose credentials are then used.

@@ -36,7 +36,7 @@ class NoSuchThing(Refused):
     """
 
 
-class Meaning(NamedTuple):
+class CodeMeaning(NamedTuple):
     """What a code means."""
 
     pattern: re.Pattern[str]
@@ -60,8 +60,8 @@ class Meaning(NamedTuple):
         return self.error(what, self.advice)
 
 
-def _means(pattern: str, error: type[ProviderError], advice: str = "") -> Meaning:
-    return Meaning(re.compile(pattern), error, advice)
+def _means(pattern: str, error: type[ProviderError], advice: str = "") -> CodeMeaning:
+    return CodeMeaning(re.compile(pattern), error, advice)
 
 
 _PASSING = _means("", Transient)
@@ -102,7 +102,7 @@ _MEANINGS = (
 )
 
 
-def meaning_of(code: str, said: str = "") -> Meaning:
+def meaning_of(code: str, said: str = "") -> CodeMeaning:
     """Return what a code means; `said` has further codes, which are looked at first.
 
     That is what EC2 told an Auto Scaling group; of other codes `said` is words only.

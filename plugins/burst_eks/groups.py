@@ -17,7 +17,7 @@ from burst.errors import SpecRefused
 from burst.kits.pods import Tags, names, with_pod_spec
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Failure, OwnedBurst, Phase
-from burst_eks.failures import Meaning
+from burst_eks.failures import CodeMeaning
 from burst_eks.settings import EksSettings
 
 PREFIX = "burst-"
@@ -38,7 +38,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """RUNNING: its nodes take pods. FAILED: it will not have all its nodes."""
     why: str = ""
     """What EKS says is wrong, or how far it is."""
-    meaning: Meaning | None = None
+    meaning: CodeMeaning | None = None
     """Of what is wrong."""
     scaling_groups: tuple[str, ...] = ()
     """The Auto Scaling groups of its instances; none before EKS has made them."""

@@ -23,7 +23,7 @@ from burst.model.finding import Finding, note, ok
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, BurstStatus, OwnedBurst, Phase
 from burst_eks import groups
-from burst_eks.cloud import Cloud
+from burst_eks.cloud import EksCloud
 from burst_eks.settings import EksSettings
 
 MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
@@ -35,10 +35,10 @@ _SOON_S = 60.0
 _LEAVE_S = 60.0
 
 
-class Dependencies(msgspec.Struct, frozen=True):
+class EksDependencies(msgspec.Struct, frozen=True):
     """What tests replace: AWS, the pods, the clock."""
 
-    cloud: Cloud
+    cloud: EksCloud
     pods: MakePods = PodBursts
     clock: Callable[[], float] = time.time
 
@@ -53,10 +53,10 @@ class EksProvider(PodProvider):
         name: str,
         settings: EksSettings,
         owner: str,
-        dependencies: Dependencies | None = None,
+        dependencies: EksDependencies | None = None,
     ) -> None:
         super().__init__(name, settings, owner)
-        given = dependencies or Dependencies(Cloud(settings))
+        given = dependencies or EksDependencies(EksCloud(settings))
         self._settings = settings
         self._cloud, self._make, self._clock = given.cloud, given.pods, given.clock
         self._can_resize = False

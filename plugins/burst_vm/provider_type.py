@@ -21,8 +21,9 @@ type = "vm"
 # security_groups = ["sg-0123456789abcdef0"]
 # VMs fetch the certificate from this host at this port.
 port = 8060
-
-[providers.vm.offers.nodes]
+"""
+_OFFER = """
+[providers.vm.offers.{name}]
 # Fill in. It has at least so many cores; most sizes have two vCPUs to a core.
 # size = "c7i.4xlarge"
 cores = {cores}
@@ -39,8 +40,16 @@ class VmType(ProviderType):
 
     def table_template(self, wanted: TableRequest) -> str:
         """Return the table, without what only the site knows."""
-        shape = wanted.shape
-        return _TABLE.format(cores=shape.cores, gpus=shape.gpus, nodes=wanted.nodes)
+        offers = (
+            _OFFER.format(
+                name=each.name,
+                cores=each.shape.cores,
+                gpus=each.shape.gpus,
+                nodes=each.nodes,
+            )
+            for each in wanted.each
+        )
+        return "".join((_TABLE, *offers))
 
 
 TYPE = VmType()

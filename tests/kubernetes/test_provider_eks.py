@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from burst_eks import EksProvider, EksSettings
-from burst_eks.cloud import Cloud
+from burst_eks.cloud import EksCloud
 from burst_eks.groups import name_of
-from burst_eks.provider import Dependencies
+from burst_eks.provider import EksDependencies
 
 from burst.kits.pods import Tags
 from burst.provider import BurstSpec
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.kubernetes
 LABEL = "eks.amazonaws.com/nodegroup"
 
 
-class LabCloud(Cloud):
+class LabCloud(EksCloud):
     """A cloud whose tokens kubelab takes."""
 
     def __init__(self, settings: EksSettings, eks: MotoEks, token: str) -> None:
@@ -70,7 +70,7 @@ class TestEks(ContractFixtures):
     def make_provider(self, eks: MotoEks, lab: Cluster, place: str) -> MakeProvider:
         settings = eks.settings(namespace=place, user=1000, one_per_node=False)
         cloud = LabCloud(settings, eks, lab.tokens["admin"])
-        return lambda owner: EksProvider("eks", settings, owner, Dependencies(cloud))
+        return lambda owner: EksProvider("eks", settings, owner, EksDependencies(cloud))
 
     @pytest.fixture
     def make_spec(self, tmp_path: Path) -> MakeSpec:

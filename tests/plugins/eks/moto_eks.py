@@ -20,8 +20,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import boto3
 import moto.eks.utils
 from burst_eks import EksProvider, EksSettings
-from burst_eks.cloud import Cloud
-from burst_eks.provider import Dependencies
+from burst_eks.cloud import EksCloud
+from burst_eks.provider import EksDependencies
 from moto.autoscaling.models import autoscaling_backends
 from moto.eks.models import eks_backends
 from moto.moto_server.werkzeug_app import (
@@ -216,9 +216,9 @@ class MotoEks:
         }
         return convert(EksSettings, table, "providers.eks")
 
-    def cloud(self, **changes: Any) -> Cloud:
+    def cloud(self, **changes: Any) -> EksCloud:
         """Return what a provider with such settings asks."""
-        return Cloud(
+        return EksCloud(
             self.settings(**changes),
             make_session=lambda **_: self.session,
             clock=self.clock,
@@ -228,7 +228,7 @@ class MotoEks:
         self, owner: str = "owner-a", name: str = "eks", **changes: Any
     ) -> EksProvider:
         """Return a new provider object."""
-        given = Dependencies(self.cloud(**changes), self.reach, self.clock)
+        given = EksDependencies(self.cloud(**changes), self.reach, self.clock)
         return EksProvider(name, self.settings(**changes), owner, given)
 
     def nodes(self, burst_id: BurstId) -> int:

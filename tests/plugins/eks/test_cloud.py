@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
-from burst_eks.cloud import Cloud
+from burst_eks.cloud import EksCloud
 from burst_eks.failures import NoSuchThing
 
 from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
@@ -35,11 +35,11 @@ GROUP = {
 }
 
 
-def signing(eks: MotoEks, session: Any = None, **changes: Any) -> Cloud:
+def signing(eks: MotoEks, session: Any = None, **changes: Any) -> EksCloud:
     """Return a cloud that asks nobody; its session speaks to AWS itself."""
     known = session or boto3.Session("AKIDEXAMPLE", "swordfish", "session-token")
     settings = eks.settings(**changes)
-    return Cloud(settings, make_session=lambda **_: known, clock=eks.clock)
+    return EksCloud(settings, make_session=lambda **_: known, clock=eks.clock)
 
 
 def url_of(token: str) -> str:
@@ -115,11 +115,11 @@ def test_without_credentials_it_says_how_to_find_out(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    for ask in (Cloud.token, Cloud.cluster, Cloud.identity):
+    for ask in (EksCloud.token, EksCloud.cluster, EksCloud.identity):
         with pytest.raises(Refused, match="aws sts get-caller-identity"):
-            ask(Cloud(eks.settings()))
+            ask(EksCloud(eks.settings()))
     with pytest.raises(Refused, match=r"absent.*aws sts get-caller-identity"):
-        Cloud(eks.settings(profile="absent")).cluster()
+        EksCloud(eks.settings(profile="absent")).cluster()
 
 
 def test_no_answer_is_transient(eks: MotoEks) -> None:
