@@ -22,6 +22,7 @@ from burst.kits.job_tasks import (
     owned_bursts,
     time_limit,
 )
+from burst.kits.node_settings import NodeSettings
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
 from burst.provider import (
     BurstId,
@@ -32,38 +33,6 @@ from burst.provider import (
     Provider,
     Shape,
 )
-
-
-class JobSettings(Protocol):
-    """The keys of its table that such a provider has at least."""
-
-    @property
-    def dir(self) -> str:
-        """Where bursts have their files, on the daemon's host and on the nodes."""
-
-    @property
-    def cores(self) -> int:
-        """Of each node."""
-
-    @property
-    def gpus(self) -> int:
-        """Of each node."""
-
-    @property
-    def max_nodes(self) -> int:
-        """Of one burst."""
-
-    @property
-    def price(self) -> float:
-        """Per node and hour."""
-
-    @property
-    def join_time(self) -> float:
-        """Seconds from submission until followers join; 0 if not known."""
-
-    @property
-    def flux(self) -> str:
-        """The program on the nodes."""
 
 
 class ListedJob(Protocol):
@@ -86,7 +55,7 @@ class JobProvider(Provider, Generic[Job]):
     def __init__(
         self,
         name: str,
-        settings: JobSettings,
+        settings: NodeSettings,
         owner: str,
         lifetime: float,
         clock: Callable[[], float],
