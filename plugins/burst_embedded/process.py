@@ -71,17 +71,18 @@ def stop_signals() -> Iterator[int]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.setblocking(False)
+        # Before the handlers: one that came in between would be taken and forgotten.
+        wakeup = signal.set_wakeup_fd(theirs.fileno())
         before = {
             number: signal.signal(number, _note)
             for number in (signal.SIGTERM, signal.SIGINT)
         }
-        wakeup = signal.set_wakeup_fd(theirs.fileno())
         try:
             yield ours.fileno()
         finally:
-            signal.set_wakeup_fd(wakeup)
             for number, handler in before.items():
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:

@@ -52,7 +52,7 @@ class TestKindProvider(ProviderContract):
 
     @pytest.fixture
     def misconfigured(self, kind: KindHarness) -> Callable[[], Provider]:
-        return lambda: kind.provider(kind="/no/such/kind")
+        return kind.without_programs
 
     @pytest.fixture
     def count(self, kind: KindHarness) -> Count | None:

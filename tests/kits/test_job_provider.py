@@ -12,21 +12,12 @@ import pytest
 from burst.errors import NotFound, SpecRefused, Transient
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
+from burst.kits.node_settings import NodeSettings
 from burst.model.shape import Shape
 from burst.provider import BurstId, BurstSpec, Phase
 from burst.testing import example_lead, example_spec
 
 NOW = 1000.0
-
-
-class BatchSettings(msgspec.Struct, frozen=True):
-    dir: str
-    cores: int = 4
-    gpus: int = 0
-    max_nodes: int = 2
-    price: float = 0.0
-    join_time: float = 0.0
-    flux: str = "flux"
 
 
 class BatchJob(msgspec.Struct):
@@ -37,11 +28,11 @@ class BatchJob(msgspec.Struct):
 class Batch(JobProvider[BatchJob]):
     """Its batch system is in memory."""
 
-    Settings = BatchSettings
+    Settings = NodeSettings
     task_rank = "BATCH_RANK"
 
     def __init__(self, place: Path) -> None:
-        settings = BatchSettings(str(place / "shared"))
+        settings = NodeSettings(dir=str(place / "shared"), cores=4, max_nodes=2)
         super().__init__("batch", settings, "owner", 600.0, lambda: NOW)
         self.jobs: dict[str, list[BatchJob]] = {}
         self.submitted: list[float] = []

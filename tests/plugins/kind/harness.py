@@ -126,6 +126,11 @@ class KindHarness:
             reach=lambda kubeconfig: self.reach(kubeconfig, owner),
         )
 
+    def without_programs(self) -> KindProvider:
+        """Return a provider that finds neither docker nor kind."""
+        nowhere = {"PATH": str(self.path / "nowhere")}
+        return KindProvider("far", self.settings, self.owner, environment=nowhere)
+
     def reach(self, kubeconfig: Path, owner: str) -> Pods:
         """Return the bursts in the cluster that a kubeconfig is for."""
         cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())

@@ -40,7 +40,7 @@ WRONG = {
     'one of "submit", "resize"': b'{"action": "delete"}',
     "body: force: no such key": b'{"action": "down", "force": true}',
     "nodes: Expected whole number": b'{"action": "resize", "nodes": "two"}',
-    "missing required field action": b"{}",
+    "action is missing": b"{}",
 }
 """By what is answered, what is posted."""
 
