@@ -6,6 +6,7 @@ They share its files and its processes; each has addresses of its own.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -18,6 +19,16 @@ from tests.support.waiting import HANG_S, wait_until
 LEAD = "10.213.0.1"
 """Of the host, on the bridge to which all machines are connected."""
 _BRIDGE = "burst-ssh"
+_LOCK = Path("/run/burst-ssh.lock")
+# Each namespace with what runs in it, of a run that was killed.
+_REMOVE = f"""\
+for name in $(ip netns list | grep -o '^machine-[0-9]*'); do
+    ip netns pids $name | xargs -r kill -KILL
+    ip netns del $name
+done
+ip link show {_BRIDGE} > /dev/null 2>&1 || exit 0
+ip link del {_BRIDGE}
+"""
 _SERVER = """\
 Port 22
 ListenAddress {address}
@@ -76,6 +87,9 @@ def machines(place: Path, count: int) -> Iterator[Machines]:
     Path("/run/sshd").mkdir(exist_ok=True)
     made = Machines(place)
     with ExitStack() as stack:
+        # There is one network of these addresses: another run waits for its turn.
+        fcntl.flock(stack.enter_context(_LOCK.open("w")), fcntl.LOCK_EX)
+        run("sh", "-ec", _REMOVE)
         run("ip", "link", "add", _BRIDGE, "type", "bridge")
         stack.callback(run, "ip", "link", "del", _BRIDGE)
         run("ip", "addr", "add", f"{LEAD}/24", "dev", _BRIDGE)
