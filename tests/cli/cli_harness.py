@@ -115,10 +115,15 @@ class DaemonProcess:
         return self._path.read_text()
 
     def says(self, text: str, times: int = 1) -> None:
-        """Wait until it has said that."""
-        wait_until(
-            lambda: self.log.count(text) >= times, lambda: f"{text!r} in {self.log}"
-        )
+        """Wait until it has said that. Fails at once if it has ended without it."""
+
+        def said() -> bool:
+            ended = self.process.poll() is not None
+            found = self.log.count(text) >= times
+            assert found or not ended, f"it has ended without {text!r}: {self.log}"
+            return found
+
+        wait_until(said, lambda: f"{text!r} in {self.log}")
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """End it and return its exit status."""
