@@ -226,6 +226,9 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
     assert place.job() == first
+    # Without its controller Slurm starts no task of a job that runs: srun fails.
+    begun = len(place.spec.hosts)
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == begun, place.status)
     # It is restarted, and its jobs go on.
     with place.lab.controller_away(), pytest.raises(Transient):
         place.provider.observe()
