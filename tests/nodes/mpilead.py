@@ -13,10 +13,18 @@ import tomli_w
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, ROOT, provider_table, running, says
+from tests.e2e.programs import (
+    BURST,
+    ENVIRONMENT,
+    ROOT,
+    provider_table,
+    running,
+    says,
+)
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.support.fluxlead import FluxLead, flux_lead
+from tests.support.pod_words import pod_words
 
 EXAMPLE = ROOT / "examples" / "mpi"
 PODS = 2
@@ -76,7 +84,11 @@ def _tables(cluster: Cluster, namespace: str) -> dict[str, Any]:
     tables["daemon"] = {"cadence": "1s"}
     table = tables["providers"]["far"]
     del table["context"]
-    table |= provider_table(cluster, namespace, offers=table["offers"])
+    # The example's pod stays, with the variables that this machine's programs need.
+    pod, [ours] = table["pod"], pod_words(ENVIRONMENT)["spec"]["containers"]
+    [broker] = pod["spec"]["containers"]
+    broker |= ours
+    table |= provider_table(cluster, namespace, offers=table["offers"], pod=pod)
     for offer in table["offers"].values():
         offer |= {"cores": CORES, "cpu": "100m", "memory": "1500Mi", "max_nodes": PODS}
     return tables
