@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from burst.errors import BurstError
+from burst.kits.munge_key import read_munge_key
 from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
@@ -35,10 +35,9 @@ def examine(
     if not readable.advice:
         yield from _examine_cloud(settings, cloud)
     yield _examine_port(settings)
-    if settings.munge_key and not os.access(settings.munge_key, os.R_OK):
-        yield wrong(
-            f"munge_key: {settings.munge_key} cannot be read",
-            "name a file that the daemon's user may read",
+    if settings.munge_key:
+        yield _tried(
+            lambda: read_munge_key(settings.munge_key), "munge's key can be read"
         )
     if lead is not None:
         yield from _examine_lead(settings, lead)
@@ -87,9 +86,7 @@ def _examine_port(settings: VmSettings) -> Finding:
 
 
 def _examine_lead(settings: VmSettings, lead: LeadIdentity) -> Iterator[Finding]:
-    address = (
-        settings.address or lead.endpoint.removeprefix("tcp://").rpartition(":")[0]
-    )
+    address = settings.reached_at(lead.endpoint)
     if not address or is_loopback(address):
         yield wrong(
             f"VMs cannot reach this host at {address or 'no address'}",

@@ -20,8 +20,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from burst.decode import from_json
-from burst.errors import BurstError, Refused, Transient
+from burst.errors import BurstError, Transient
 from burst.kits import followers
+from burst.kits.munge_key import read_munge_key
 from burst.provider import BurstSpec
 from burst_vm.handover import Handover
 from burst_vm.settings import VmSettings
@@ -95,13 +96,7 @@ class FollowerFiles:
         ]
         if not settings.munge_key:
             return FetchAnswer(tuple(files))
-        try:
-            key = Path(settings.munge_key).read_bytes()
-        except OSError as error:
-            raise Refused(
-                f"munge_key: {settings.munge_key}: {error.strerror}",
-                "let the daemon's user read it",
-            ) from error
+        key = read_munge_key(settings.munge_key)
         first = ("/etc/munge/munge.key", key, "munge")
         return FetchAnswer((first, *files), ("munge",))
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from burst.errors import (
     InsufficientCapacity,
@@ -142,7 +141,7 @@ class VmProvider(Provider):
         settings, burst = self._settings, spec.burst_id
         token = self._handover.ask(burst, host, self._clock(), settings.fetch_time)
         given = {
-            "address": settings.address or urlsplit(spec.lead.endpoint).hostname,
+            "address": settings.reached_at(spec.lead.endpoint),
             "port": settings.port,
             "fingerprint": self._handover.fingerprint(),
             "burst": burst,

@@ -97,6 +97,10 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     lifetime: Seconds = Seconds(math.inf)
     """How long a burst may live at most."""
 
+    def reached_at(self, endpoint: str) -> str:
+        """Return where VMs reach the daemon's host; `endpoint` is that of the lead."""
+        return self.address or urlsplit(endpoint).hostname or ""
+
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.driver not in DRIVERS:

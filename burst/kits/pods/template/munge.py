@@ -8,10 +8,9 @@ munge, such as flux-security where it signs the jobs of several users.
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 
-from burst.errors import Refused
 from burst.kits.kube.kinds import Manifest
+from burst.kits.munge_key import read_munge_key
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.mount_paths import MUNGE_PATH
 
@@ -27,28 +26,13 @@ if ! command -v munged >/dev/null; then
 fi
 """
 """Lines for sh after which munged is found, or which end the script."""
-# In bytes, as munged takes it.
-_LEAST, _MOST = 32, 1024
 
 
 def munge_data(settings: PodSettings) -> dict[str, str]:
     """Return what of it is in the burst's Secret. Raises Refused."""
     if not settings.munge_key:
         return {}
-    try:
-        key = Path(settings.munge_key).read_bytes()
-    except OSError as error:
-        raise Refused(
-            f"munge_key: {settings.munge_key} cannot be read: {error.strerror}",
-            "copy the lead's key to a file that the daemon's user alone can read",
-        ) from error
-    if not _LEAST <= len(key) <= _MOST:
-        raise Refused(
-            f"munge_key: {settings.munge_key} has {len(key)} bytes, and the key of a"
-            f" munged {_LEAST} to {_MOST}",
-            "name the file that the lead's munged reads",
-        )
-    return {KEY: base64.b64encode(key).decode()}
+    return {KEY: base64.b64encode(read_munge_key(settings.munge_key)).decode()}
 
 
 def start_munged(settings: PodSettings, mounted: str, own: str = MUNGE_PATH) -> str:
