@@ -47,7 +47,7 @@ class Stage(msgspec.Struct, frozen=True):
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
     beside: bool = False
-    """Whether it waits most of the time, and runs beside the others."""
+    """Whether it waits most of the time: these run one by one, beside the others."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -61,24 +61,6 @@ def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
     def run(command: list[str]) -> int:
         given = {**environment, **os.environ}
         return subprocess.run(command, env=given, check=False).returncode
-
-    return run
-
-
-def _run_beside(environment: dict[str, str]) -> Callable[[list[str]], int]:
-    """Run what prints whole lines, as others print meanwhile."""
-
-    def run(command: list[str]) -> int:
-        given = {**environment, **os.environ}
-        pipe, both = subprocess.PIPE, subprocess.STDOUT
-        with subprocess.Popen(
-            command, env=given, stdout=pipe, stderr=both, text=True
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                sys.stdout.write(line)
-                sys.stdout.flush()
-        return process.returncode
 
     return run
 
@@ -105,6 +87,8 @@ def _run_with_docker(command: list[str]) -> int:
     return int(lab.run(command))
 
 
+# Of stages that run at the same time, one at least prints whole lines.
+_BY_LINES = ("bash", "-o", "pipefail", "-c", '"$@" 2>&1 | sed -u ""', "sh")
 _MONTH = {MONTH: str(MONTH_JOBS)}
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
@@ -119,13 +103,13 @@ STAGES = (
     Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
     Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
-    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
+    Stage("slurm", _run_here({}), _SLURM, ("flux",), 2, beside=True),
     Stage("multiuser", _run_here({}), _USERS),
-    Stage("site", _run_here({}), _SITE, ("fluxion",)),
+    Stage("site", _run_here({}), _SITE, ("fluxion",), beside=True),
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
     Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("month", _run_beside(_MONTH), ("flux",), beside=True),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), beside=True),
+    Stage("month", _run_here(_MONTH), ("flux",), beside=True),
 )
 
 
@@ -150,8 +134,8 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
         sys.stderr.write(f"make e2e: {line}\n")
         return msgspec.structs.replace(outcome, text=line)
 
-    with ThreadPoolExecutor() as threads:
-        beside = {s: threads.submit(timed, s) for s in chosen if s.beside}
+    with ThreadPoolExecutor(1) as thread:
+        beside = {s: thread.submit(timed, s) for s in chosen if s.beside}
         others = {s: timed(s) for s in chosen if not s.beside}
         outcomes = [others.get(s) or beside[s].result() for s in chosen]
     lines = (outcome.text for outcome in outcomes)
@@ -169,10 +153,11 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
     command += ["-m", of_stage(stage.mark), *workers(stage.workers)]
     if not any(Path(word.split("::")[0]).exists() for word in options):
         command += files_of(stage.mark)
+    before = _BY_LINES if stage.beside else ()
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         try:
-            status = stage.run([*command, f"--junitxml={report}", *options])
+            status = stage.run([*before, *command, f"--junitxml={report}", *options])
         except build.Unavailable as missing:
             return _skipped(stage, str(missing), options, _in_ci())
         except (OSError, RuntimeError, subprocess.CalledProcessError) as error:

@@ -120,19 +120,42 @@ def test_one_stage_that_fails_fails_all_and_stops_none(
     assert re.match(r"month +\d+ s  passed$", said[2])
 
 
-def test_a_stage_that_waits_runs_beside_the_others(
+def test_stages_that_wait_run_one_by_one_beside_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     met = threading.Barrier(2, timeout=HANG_S)
+    alone = threading.Lock()
 
     def meets(_command: list[str]) -> int:
         met.wait()
         return 0
 
-    stages = [Stage("kind", meets), Stage("month", meets, beside=True)]
+    def waits(command: list[str]) -> int:
+        assert alone.acquire(blocking=False)
+        try:
+            return meets(command)
+        finally:
+            alone.release()
+
+    waiting = [Stage(name, waits, beside=True) for name in ("kind", "month")]
+    stages = [Stage("nodes", meets), waiting[0], Stage("flux", meets), waiting[1]]
     assert main([], Fake().machine, stages) == 0
     said = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in said[1:]] == ["kind", "month"]
+    assert [line.split()[0] for line in said[1:]] == [s.mark for s in stages]
+
+
+def test_a_stage_beside_others_prints_whole_lines_and_keeps_its_status(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def prints(command: list[str]) -> int:
+        shell = ["sh", "-c", "printf 'half a '; echo line >&2; exit 3"]
+        before = command[: command.index(sys.executable)]
+        return subprocess.run([*before, *shell], check=False).returncode
+
+    assert main([], Fake().machine, [Stage("kind", prints, beside=True)]) == 1
+    said = capfd.readouterr().out
+    assert "half a line\n" in said
+    assert "FAILED with status 3" in said
 
 
 @pytest.mark.parametrize(
