@@ -46,8 +46,6 @@ class Stage(msgspec.Struct, frozen=True):
     """Programs without which some of them are skipped, as each says itself."""
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
-    beside: bool = False
-    """Whether it waits most of the time: these run one by one, beside the others."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -87,7 +85,7 @@ def _run_with_docker(command: list[str]) -> int:
     return int(lab.run(command))
 
 
-# Of stages that run at the same time, one at least prints whole lines.
+# Stages that run at the same time print whole lines.
 _BY_LINES = ("bash", "-o", "pipefail", "-c", '"$@" 2>&1 | sed -u ""', "sh")
 _MONTH = {MONTH: str(MONTH_JOBS)}
 _LAB = ("go", "openssl", "setpriv")
@@ -99,18 +97,21 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
+# The longest come first: two run at a time, and none is to be left over.
 STAGES = (
+    Stage("site", _run_here({}), _SITE, ("fluxion",)),
+    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
+    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("machine", _run_here({})),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
-    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
-    Stage("slurm", _run_here({}), _SLURM, ("flux",), 2, beside=True),
-    Stage("multiuser", _run_here({}), _USERS),
-    Stage("site", _run_here({}), _SITE, ("fluxion",), beside=True),
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), beside=True),
-    Stage("month", _run_here(_MONTH), ("flux",), beside=True),
+    Stage("month", _run_here(_MONTH), ("flux",)),
+    Stage("multiuser", _run_here({}), _USERS),
 )
+_AT_A_TIME = 2
+"""Stages. Most wait half of the time: for pods, batch systems, deadlines."""
 
 
 def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int:
@@ -123,27 +124,28 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     marks = {stage.mark for stage in stages}
     named = list(itertools.takewhile(marks.__contains__, words))
     options = words[len(named) :]
+    before = _BY_LINES if len(named) != 1 else ()
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
 
     def timed(stage: Stage) -> Outcome:
         began = time.monotonic()
-        outcome = _try(stage, machine, options)
+        outcome = _try(stage, machine, before, options)
         took = f"{time.monotonic() - began:.0f} s"
         line = f"{stage.mark:10}  {took:>6}  {outcome.text}"
         sys.stderr.write(f"make e2e: {line}\n")
         return msgspec.structs.replace(outcome, text=line)
 
-    with ThreadPoolExecutor(1) as thread:
-        beside = {s: thread.submit(timed, s) for s in chosen if s.beside}
-        others = {s: timed(s) for s in chosen if not s.beside}
-        outcomes = [others.get(s) or beside[s].result() for s in chosen]
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        outcomes = list(threads.map(timed, chosen))
     lines = (outcome.text for outcome in outcomes)
     sys.stdout.write("\n".join(["", *lines, ""]))
     return int(any(outcome.failed for outcome in outcomes))
 
 
-def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
+def _try(
+    stage: Stage, machine: Machine, before: Sequence[str], options: Sequence[str]
+) -> Outcome:
     lacking = machine.lacks(stage.needs)
     if lacking:
         fails = _in_ci() and bool(machine.lacks(_installable(stage.needs)))
@@ -153,7 +155,6 @@ def _try(stage: Stage, machine: Machine, options: Sequence[str]) -> Outcome:
     command += ["-m", of_stage(stage.mark), *workers(stage.workers)]
     if not any(Path(word.split("::")[0]).exists() for word in options):
         command += files_of(stage.mark)
-    before = _BY_LINES if stage.beside else ()
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         try:
