@@ -70,11 +70,14 @@ class Routes:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
+        self.longest_body = 0
+        """In bytes, that any route takes."""
         for route in routes:
             methods = self._routes.setdefault(route.path, {})
             if route.method in methods:
                 raise ValueError(f"two routes for {route.method} {route.path}")
             methods[route.method] = route
+            self.longest_body = max(self.longest_body, route.body_limit)
 
     def find(self, path: str) -> tuple[Mapping[str, Route], str]:
         """Return the routes of a path by method, and the name in it.

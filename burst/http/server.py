@@ -1,34 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""The HTTP server: Python's own, with a bound for all that a client can do to it.
+"""The HTTP server: waitress, with a bound for all that a client can do to it.
 
-HTTP/1.0 with one request a connection, which Prometheus, kubelets and browsers all
-speak: so no idle connection takes a place.
+waitress reads requests and sends answers in one thread for all connections, so a client
+that sends or reads slowly takes a few kilobytes and holds up no other.
 """
 
 from __future__ import annotations
 
 import contextlib
-import http.client
+import http
+import logging
 import os
 import socket
-import socketserver
 import stat
 import threading
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import msgspec
+import waitress
+from waitress import wasyncore
+
 from burst import log
 from burst.config import ListenAddress
 from burst.errors import ConfigError
-from burst.http.limits import (
-    MOST_CONNECTIONS,
-    READ_S,
-    WRITE_S,
-    DeadlineSocket,
-    LimitedHead,
-)
 from burst.http.routes import (
     Access,
     HttpRequest,
@@ -39,16 +36,29 @@ from burst.http.routes import (
 )
 from burst.http.token import is_token
 
+MOST_CONNECTIONS = 200
+"""At a time. Others wait in the backlog. Most hosts give a process 1,024 files."""
+HEAD_BYTES = 16 * 1024
+"""Of request line and headers together."""
+IDLE_S = 5
+"""A connection on which nothing comes or goes for so long is closed."""
+THREADS = 4
+"""That answer."""
+_CLOSE_S = 1
+"""How long answers under way may take when the server ends."""
 _LONGEST_QUERY = 20
-_POLL_S = 0.5
+_ALL = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+"""Headers of each answer."""
+
+# What clients do does not belong into the log.
+logging.getLogger("waitress").setLevel(logging.CRITICAL)
+
+Environ = Mapping[str, Any]
+"""Of a request, as WSGI (PEP 3333) has it."""
 
 
-class HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class HttpServer:
     """Answers by a table of routes, on threads of its own. `token` may be changed."""
-
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
 
     def __init__(
         self, address: ListenAddress, routes: Routes, token: bytes | None
@@ -57,189 +67,118 @@ class HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.address = address
         self.routes = routes
         self.token = token
-        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._made: tuple[int, int] | None = None
-        self._thread: threading.Thread | None = None
-        host: Any = (address.host, address.port)
-        if address.path:
-            self.address_family, host = socket.AF_UNIX, address.path
-            self.allow_reuse_address = False
-        elif ":" in address.host:
-            self.address_family = socket.AF_INET6
         try:
-            super().__init__(host, RequestHandler)
+            listening = _listen(address)
         except OSError as error:
             raise ConfigError(
                 f"http.listen: {address}: {error.strerror or error}",
                 "another program listens there, or this user may not: choose another"
                 " address (`ss -ltnxp` lists who listens)",
             ) from error
-
-    @property
-    def port(self) -> int:
+        self._made = _inode(address.path) if address.path else None
+        self.port = 0 if address.path else int(listening.getsockname()[1])
         """The port on which it listens; 0 for a Unix socket."""
-        return 0 if self.address.path else int(self.server_address[1])
+        self._sockets: dict[int, Any] = {}
+        self._thread: threading.Thread | None = None
+        self._server = waitress.create_server(
+            self._answer,
+            map=self._sockets,
+            sockets=[listening],
+            threads=THREADS,
+            connection_limit=MOST_CONNECTIONS,
+            channel_timeout=IDLE_S,
+            cleanup_interval=1,
+            max_request_header_size=HEAD_BYTES,
+            # waitress takes fewer than this.
+            max_request_body_size=routes.longest_body + 1,
+            log_socket_errors=False,
+            asyncore_use_poll=True,
+            ident="burst",
+        )
 
     def start(self) -> None:
         """Answer from now on."""
         self._thread = threading.Thread(
-            target=self.serve_forever, args=(_POLL_S,), name="http", daemon=True
+            target=self._server.run, name="http", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no longer. Answers under way are given to their end, or dropped."""
-        if self._thread is not None:
-            self.shutdown()
+        """Listen no longer. Answers under way have a second to their end."""
+        self._server.task_dispatcher.shutdown(timeout=_CLOSE_S)
+        if self._thread is None:
+            self._close_sockets()
+        else:
+            # In its own thread, which ends when it has no socket left.
+            self._server.trigger.pull_trigger(self._close_sockets)
             self._thread.join()
-        self.server_close()
         if self._made is not None:
             with contextlib.suppress(FileNotFoundError):
                 # Another may have been made there since.
                 if _inode(self.address.path) == self._made:
                     os.unlink(self.address.path)
 
-    def server_bind(self) -> None:
-        """Bind; a Unix socket so that only this user can connect to it."""
-        if self.address.path:
-            _remove_stale(self.address.path)
-            # On Linux the socket's own mode becomes that of the file.
-            os.fchmod(self.fileno(), 0o600)
-        super().server_bind()
-        if self.address.path:
-            self._made = _inode(self.address.path)
+    def _close_sockets(self) -> None:
+        for connection in list(self._server.active_channels.values()):
+            connection.handle_close()
+        wasyncore.close_all(self._sockets)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread, if there is a place; else close the connection."""
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:
-            # No thread could be started.
-            self._places.release()
-            self.shutdown_request(request)
+    def _answer(
+        self, environ: Environ, start: Callable[[str, list[tuple[str, str]]], object]
+    ) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        method = environ["REQUEST_METHOD"]
+        response = self._respond("GET" if method == "HEAD" else method, environ)
+        length = str(len(response.body))
+        start(
+            f"{response.status} {_reason(response.status)}",
+            [
+                ("Content-Type", response.content_type),
+                ("Content-Length", length),
+                *response.headers.items(),
+                *_ALL,
+            ],
+        )
+        return [] if method == "HEAD" else [response.body]
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and free the place."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: the client is gone, or what it sent cannot be answered."""
-
-
-class RequestHandler(BaseHTTPRequestHandler):
-    """One connection. What is parsed here is parsed by Python's own server."""
-
-    server: HttpServer
-    error_message_format = "%(code)d %(message)s\n"
-    error_content_type = "text/plain; charset=utf-8"
-
-    def setup(self) -> None:
-        """Read with a deadline and a limit."""
-        super().setup()
-        self.rfile.close()
-        self.rfile = LimitedHead(DeadlineSocket(self.connection, READ_S))
-
-    def handle(self) -> None:
-        """Answer one request."""
-        try:
-            super().handle()
-        except http.client.LineTooLong:
-            # In the request line; of headers Python's server says it.
-            self.requestline = self.command = ""
-            self.request_version = "HTTP/1.0"
-            self.send_error(http.HTTPStatus.REQUEST_URI_TOO_LONG)
-
-    def do_GET(self) -> None:
-        """Answer GET."""
-        self._answer("GET")
-
-    def do_HEAD(self) -> None:
-        """Answer HEAD, as GET without the body."""
-        self._answer("GET")
-
-    def do_POST(self) -> None:
-        """Answer POST."""
-        self._answer("POST")
-
-    def version_string(self) -> str:
-        """Return what the answer says of the server."""
-        return "burst"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Log nothing: what clients send does not belong into the log."""
-
-    def send_error(self, code: int, *_: str | None, **__: str | None) -> None:
-        """Refuse, without the message, which has what the client sent."""
-        self.connection.settimeout(WRITE_S)
-        super().send_error(code)
-
-    def end_headers(self) -> None:
-        """Add what each answer has."""
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        super().end_headers()
-
-    def _answer(self, method: str) -> None:
-        path, _, query = self.path.partition("?")
-        methods, name = self.server.routes.find(path)
+    def _respond(self, method: str, environ: Environ) -> HttpResponse:
+        # As the client wrote it: PATH_INFO has escapes decoded.
+        path, _, query = environ["REQUEST_URI"].partition("?")
+        methods, name = self.routes.find(path)
         route = methods.get(method)
         if route is None and methods:
-            self._send(
-                HttpResponse(
-                    body=b"this path does not take that method\n",
-                    status=405,
-                    headers={"Allow": ", ".join(_allowed(methods))},
-                )
+            allowed = [*methods, *(["HEAD"] if "GET" in methods else [])]
+            return HttpResponse(
+                body=b"this path does not take that method\n",
+                status=405,
+                headers={"Allow": ", ".join(allowed)},
             )
-            return
         if route is None:
-            self._send(text_response("there is nothing here", 404))
-            return
-        refusal = self._refusal(route)
+            return text_response("there is nothing here", 404)
+        refusal = self._refusal(route, environ.get("HTTP_AUTHORIZATION", ""))
         if refusal is not None:
-            self._send(refusal)
-            return
-        body = self._read_body(route)
-        if body is not None:
-            self._send(self._call(route, path, name, (query, body)))
+            return refusal
+        # It is here already: waitress reads all before it asks for an answer.
+        body = environ["wsgi.input"].read() if method == "POST" else b""
+        if len(body) > route.body_limit:
+            return text_response(f"at most {route.body_limit} bytes are taken", 413)
+        given = HttpRequest(path=path, name=name, body=body)
+        return _call(route, given, query)
 
-    def _call(
-        self, route: Route, path: str, name: str, given: tuple[str, bytes]
-    ) -> HttpResponse:
-        query, body = given
-        try:
-            pairs = parse_qsl(query, max_num_fields=_LONGEST_QUERY)
-        except ValueError:
-            return text_response("the query has too many fields", 400)
-        request = HttpRequest(path=path, name=name, query=dict(pairs), body=body)
-        try:
-            return route.handler(request)
-        except Exception as error:  # noqa: BLE001 - one request must not end others
-            log.failure("HTTP: %s cannot be answered", route.path, error=error)
-            return text_response("this failed; the daemon's log says why", 500)
-
-    def _refusal(self, route: Route) -> HttpResponse | None:
+    def _refusal(self, route: Route, authorization: str) -> HttpResponse | None:
         """Return why the client may not ask that, None if it may."""
         if route.access is Access.ANYONE:
             return None
-        token = self.server.token
-        if token is not None:
+        if self.token is not None:
             # A browser sends Basic by itself, also with what another site has it post.
-            header = self.headers.get("Authorization", "")
-            if is_token(header, token, basic=route.method == "GET"):
+            if is_token(authorization, self.token, basic=route.method == "GET"):
                 return None
             return HttpResponse(
                 body=b"the token is missing or wrong\n",
                 status=401,
                 headers={"WWW-Authenticate": 'Basic realm="burst", charset="UTF-8"'},
             )
-        if route.access is Access.OWNER and not self.server.address.path:
+        if route.access is Access.OWNER and not self.address.path:
             return text_response(
                 "any user of this host can connect here: set http.token_file, or listen"
                 " on a Unix socket",
@@ -247,38 +186,38 @@ class RequestHandler(BaseHTTPRequestHandler):
             )
         return None
 
-    def _read_body(self, route: Route) -> bytes | None:
-        """Return the body of a POST; None if it was refused."""
-        if route.method != "POST":
-            return b""
-        length = self.headers.get("Content-Length", "")
-        if "Transfer-Encoding" in self.headers or not length.isascii():
-            self.send_error(411)
-        elif not length.isdigit() or len(length) > 12:
-            self.send_error(411 if not length else 400)
-        elif int(length) > route.body_limit:
-            self.send_error(413)
-        else:
-            body = self.rfile.read(int(length))
-            if len(body) == int(length):
-                return body
-            self.send_error(400)
-        return None
 
-    def _send(self, response: HttpResponse) -> None:
-        self.connection.settimeout(WRITE_S)
-        self.send_response(response.status)
-        self.send_header("Content-Type", response.content_type)
-        self.send_header("Content-Length", str(len(response.body)))
-        for key, value in response.headers.items():
-            self.send_header(key, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(response.body)
+def _call(route: Route, given: HttpRequest, query: str) -> HttpResponse:
+    try:
+        pairs = parse_qsl(query, max_num_fields=_LONGEST_QUERY)
+    except ValueError:
+        return text_response("the query has too many fields", 400)
+    try:
+        return route.handler(msgspec.structs.replace(given, query=dict(pairs)))
+    except Exception as error:  # noqa: BLE001 - one request must not end others
+        log.failure("HTTP: %s cannot be answered", route.path, error=error)
+        return text_response("this failed; the daemon's log says why", 500)
 
 
-def _allowed(methods: Any) -> list[str]:
-    return [*methods, *(["HEAD"] if "GET" in methods else [])]
+def _listen(address: ListenAddress) -> socket.socket:
+    """Return a socket that is bound. Raises OSError."""
+    if not address.path:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family)
+    _remove_stale(address.path)
+    made = socket.socket(socket.AF_UNIX)
+    # On Linux the socket's own mode becomes that of the file: only this user connects.
+    os.fchmod(made.fileno(), 0o600)
+    try:
+        made.bind(address.path)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _reason(status: int) -> str:
+    return http.HTTPStatus(status).phrase
 
 
 def _inode(path: str) -> tuple[int, int]:

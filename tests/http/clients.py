@@ -7,6 +7,7 @@ import http.client
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ class Answer(NamedTuple):
 
     status: int
     body: str
-    headers: Mapping[str, str]
+    headers: Message
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def ask(
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
         text = answer.read().decode()
-        return Answer(answer.status, text, dict(answer.getheaders()))
+        return Answer(answer.status, text, answer.headers)
     finally:
         connection.close()
 

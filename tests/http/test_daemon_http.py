@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from burst.config import Settings, parse
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadGone
-from burst.http.limits import MOST_CONNECTIONS, READ_S
+from burst.http.server import IDLE_S, MOST_CONNECTIONS
 from burst.lead import Lead
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.tally import Tally
@@ -200,7 +200,7 @@ def test_clients_that_never_end_hold_up_no_tick(tmp_path: Path) -> None:
     lead.at_observe = lambda: ticks.append(time.monotonic())
     # Were each held up until a client's time is over, the wait would be too short.
     many = 40
-    assert many * READ_S > 3 * 60
+    assert many * IDLE_S > 3 * 60
     with running(Daemon(lambda: found, None, lambda _, __: lead)) as raised:
         wait_until(lambda: is_up(port), "the port")
         with endless_clients(port) as fill:
