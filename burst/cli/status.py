@@ -219,10 +219,12 @@ def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
 def learnt(key: str, offer: Row) -> str:
     """Return what a node of an offer costs, and how long its bursts take to come."""
     online = offer["online"]
-    text = (
-        f"offer {key}: half of the bursts online within {span(online['p50'])},"
-        f" 9 of 10 within {span(online['p90'])} (last {online['bursts']})"
-    )
+    median, slow, count = span(online["p50"]), span(online["p90"]), online["bursts"]
+    if count == 1:
+        text = f"offer {key}: its last burst was online within {median}"
+    else:
+        half = f"half of its last {count} bursts were online within {median}"
+        text = f"offer {key}: {half}, 9 of 10 within {slow}"
     if offer["price"]:
         source = PRICE_SOURCES[offer["priced_by"]]
         text += f", {money(offer['price'])} per node-hour {source}"

@@ -41,7 +41,7 @@ def test_what_a_burst_costs_is_shown_with_a_daemon_and_without(
         said = cli.run("status").lines
         assert any(line.startswith("budget everything, per month: ") for line in said)
         assert any(
-            line.startswith("offer local/local: half of the bursts online within ")
+            line.startswith("offer local/local: its last burst was online within ")
             and line.endswith(", 3.60 per node-hour by [prices]")
             for line in said
         )

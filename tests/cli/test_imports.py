@@ -35,6 +35,7 @@ UNUSED = {
     "rich.console",
     "rich.text",
     "tomlkit",
+    "waitress",
 }
 
 
