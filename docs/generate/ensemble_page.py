@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import msgspec
+from burst_ensemble.config.file import FileTable
+from burst_ensemble.config.members import MemberTable
 from burst_ensemble.config.spec import EnsembleLimits, JobSpec
 from burst_ensemble.core.algorithms.idling import IdleOptions
 from burst_ensemble.core.algorithms.more_jobs import MoreJobsOptions
@@ -16,11 +18,12 @@ from docs.generate.settings_page import KeyPage
 _HEAD = """\
 # Options of ensembles
 
-This page is made from the code by `make docs`. [ensembles.md](ensembles.md) has the
-other keys of the file, and says what each algorithm decides. *Checks* are
-`checkSeconds` long.
+This page is made from the code by `make docs`. [ensembles.md](ensembles.md)
+says what each algorithm decides. *Checks* are `checkSeconds` long.
 """
 _TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
+    ("FILE", FileTable, "The top of the file; `[custom]` has commands."),
+    ("[[members]]", MemberTable, ""),
     ("[limits]", EnsembleLimits, "Of all members together."),
     ("[[jobs]]", JobSpec, "And `[[members.jobs]]`: jobs that are alike."),
     ("idling", IdleOptions, "Options that end an idle member."),
@@ -29,6 +32,12 @@ _TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ("more-jobs", MoreJobsOptions, "Jobs of the file when the queue runs dry."),
     ("triggers", TriggerOptions, "Rules of a trigger and an action each."),
 )
+# Keys that no file has, and tables that are on the page by themselves.
+_LEFT_OUT: dict[type[msgspec.Struct], tuple[str, ...]] = {
+    FileTable: ("members", "jobs", "limits", "custom"),
+    MemberTable: ("jobs", "sidecar"),
+    JobSpec: ("commands",),
+}
 
 
 def ensemble_page() -> str:
@@ -44,5 +53,5 @@ def undocumented_options() -> list[str]:
 def _page() -> KeyPage:
     page = KeyPage(_HEAD)
     for title, table, lead in _TABLES:
-        page.add(table, title, lead, leave_out=("commands",))
+        page.add(table, title, lead, leave_out=_LEFT_OUT.get(table, ()))
     return page

@@ -44,14 +44,23 @@ class EnsembleFile(msgspec.Struct, frozen=True):
     """Of each member's algorithms, by their number, the table of options."""
 
 
-class _Top(Table, frozen=True, rename="camel"):
+class FileTable(Table, frozen=True, rename="camel"):
+    """The top of an ensemble's file."""
+
     name: str = ""
+    """What commands call the ensemble. It must be set."""
     check_seconds: Seconds = Seconds(10)
+    """The time from one check to the next, a number of seconds. At a check the
+    algorithms decide."""
     grow_window: Seconds = Seconds(30)
+    """The least time from one change of a member's size to its next growth."""
     shrink_window: Seconds = Seconds(60)
+    """The least time from one change of a member's size to its next shrinking."""
     members: Any = None
     jobs: Any = None
     algorithm: Any = None
+    """Of members that have none of their own, as in `[[members]]`; default:
+    `workload-demand`."""
     limits: Any = None
     custom: Any = None
 
@@ -94,8 +103,10 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     return EnsembleFile(spec, source, reader.places, reader.options)
 
 
-def _read_top(source: FileSource, tables: Mapping[str, Any], root: KeyPath) -> _Top:
-    top = source.convert(_Top, with_durations(tables, ("checkSeconds",)), root)
+def _read_top(
+    source: FileSource, tables: Mapping[str, Any], root: KeyPath
+) -> FileTable:
+    top = source.convert(FileTable, with_durations(tables, ("checkSeconds",)), root)
     if not NAME_OF_MEMBER.fullmatch(top.name):
         raise source.wrong(
             (*root, "name"),

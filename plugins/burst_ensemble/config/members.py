@@ -29,22 +29,43 @@ _OF_BURSTS = (
 """Keys of members that are bursts."""
 
 
-class _Member(Table, frozen=True, rename="camel"):
+class MemberTable(Table, frozen=True, rename="camel"):
+    """`[[members]]`: one member, or several that are alike."""
+
     name: str = ""
+    """Default: the name of the ensemble and a number."""
     provider: str = ""
+    """A table `[providers.NAME]` of the settings; default: the only one."""
     offer: str = ""
+    """One of the provider's offers; default: the cheapest that is large enough."""
     image: str = ""
+    """The container image of its nodes, with the lead's MAJOR.MINOR of Flux, or any
+    Flux for isolated members, unless the provider has a `view`. Default: that of the
+    provider."""
     mode: Literal["joined", "isolated", "external"] = "joined"
+    """joined: a burst whose nodes join the lead. isolated: each job has an instance of
+    its own. external: an instance that runs already."""
     size: int | None = None
+    """Nodes at first; default: `min`."""
     min: int | None = None
+    """Least nodes, from 0; default: 1."""
     max: int | None = None
+    """Most nodes; default: `size`."""
     count: int = 1
+    """How many members like this there are, `NAME-0`, `NAME-1` and so on."""
     share: float = 1.0
+    """Weight where members want more nodes than `[limits] nodes`."""
     grow_window: Seconds | None = None
+    """In place of that of the file."""
     shrink_window: Seconds | None = None
+    """In place of that of the file."""
     jobs: Any = None
     algorithm: Any = None
+    """A name, a table with `name` and `options`, or a list of these. Default: that of
+    the file."""
     minicluster: Any = None
+    """A table `spec`, whose `size`, `minSize`, `maxSize` and `containers[0].image` are
+    `size`, `min`, `max` and `image`. Other fields are refused."""
     sidecar: Any = None
 
 
@@ -104,7 +125,7 @@ class MemberReader:
                 f"{self._source.at(*path, 'sidecar')}: not used: the daemon reads the"
                 " member's queue without a sidecar"
             )
-        raw = self._source.convert(_Member, table, path)
+        raw = self._source.convert(MemberTable, table, path)
         if raw.mode == "external":
             self._check_external(table, path)
             sizes, provider = _Sizes(0, 0, ANY_SIZE), ""
@@ -215,7 +236,7 @@ class MemberReader:
         else:
             del spec["containers"]
 
-    def _sizes(self, raw: _Member, path: KeyPath) -> _Sizes:
+    def _sizes(self, raw: MemberTable, path: KeyPath) -> _Sizes:
         """Return how many nodes a member has; refuse what contradicts itself."""
         least = 1 if raw.min is None else raw.min
         if least < 0:
