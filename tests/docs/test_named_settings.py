@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Each key of burst.toml that a page names with its table exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from burst.config import Settings
+from tests.docs.doc_pages import PAGES, TOP
+
+_TABLES = ("lead", "daemon", "intake", "plan", "guests", "deadlines", "http", "notify")
+_NAMED = re.compile(rf"`\[({'|'.join(_TABLES)})\] (\w+)")
+
+
+def unknown_keys(text: str) -> list[str]:
+    """Return what a page names and no table has, as `[table] key`."""
+    settings = Settings()
+    return [
+        f"[{table}] {key}"
+        for table, key in _NAMED.findall(" ".join(text.split()))
+        if key not in getattr(settings, table).__struct_fields__
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_each_key_that_is_named_exists(page: Path) -> None:
+    assert unknown_keys(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_key_that_is_gone_is_found() -> None:
+    text = "set `[deadlines] idle`, and `[deadlines]\nreservation = 3`"
+    assert unknown_keys(text) == ["[deadlines] reservation"]
