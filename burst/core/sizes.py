@@ -86,7 +86,7 @@ def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def shrunk(burst: Burst, event: Event) -> dict[str, Any]:
-    """Its provider has nothing of its last ranks any more."""
+    """Its provider does not list its last ranks any more."""
     return {**_sizes(burst, event), "resize": None}
 
 
