@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The provider of examples/provider keeps the contract of all providers."""
+"""The provider that docs/provider.md builds keeps the contract of all providers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,15 @@ from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
 from tests.support.fluxlead import short_directory
 
-FILE = Path(__file__).parents[2] / "examples" / "provider" / "burst_here.py"
-README = (FILE.parent / "README.md").read_text("utf-8")
-NAME = "burst_here"
+PAGE = (Path(__file__).parents[2] / "docs" / "provider.md").read_text("utf-8")
+NAME = "tutorial_provider"
+LONGEST = 120
+
+
+def code() -> str:
+    """Return the blocks of the section, one after the other."""
+    section = PAGE.split("\n## A whole provider\n")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def page() -> Iterator[types.ModuleType]:
     module = types.ModuleType(NAME)
     # msgspec looks there for the types of a struct's fields.
     sys.modules[NAME] = module
-    exec(compile(FILE.read_text("utf-8"), str(FILE), "exec"), module.__dict__)
+    exec(compile(code(), "docs/provider.md", "exec"), module.__dict__)
     yield module
     del sys.modules[NAME]
 
@@ -115,9 +121,9 @@ def is_alive(pid: int) -> bool:
 
 
 def test_it_is_as_short_as_it_is_said_to_be() -> None:
-    lines = [line for line in FILE.read_text("utf-8").splitlines() if line.strip()]
-    (said,) = re.findall(r"in (\d+) lines", README)
-    assert len(lines) <= int(said)
+    lines = [line for line in code().splitlines() if line.strip()]
+    assert len(lines) <= LONGEST
+    assert max(map(len, lines)) <= 88
 
 
 class TestHereProvider(ProviderContract):
