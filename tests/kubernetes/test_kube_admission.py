@@ -18,8 +18,8 @@ from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
 from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.controller import Controller
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -218,7 +218,7 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     bursts.api.patch(path, {"spec": {"suspend": True}})
     status = wait_status(provider, lambda seen: "is queued" in seen.why)
     assert status.phase is Phase.PENDING
-    kueue = Autoscaler(bursts.api, bursts.namespace, "kueue-workload-controller")
+    kueue = Controller(bursts.api, bursts.namespace, "kueue-workload-controller")
     workload = {"name": f"job-{bursts.spec.burst_id}-5f2c1", "uid": "1"}
     about = {"kind": "Workload", "metadata": workload}
     evicted = "Preempted to accommodate a workload (UID: 16739dd5)"
