@@ -137,14 +137,6 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
     wait_until(lambda: served.status()["slots"][0]["state"] == "free", "a free slot")
 
 
-def test_a_burst_is_meant_by_a_prefix_or_as_the_last(served: CliHarness) -> None:
-    with burst_of(served, "-N1") as burst_id:
-        assert served.run("explain", "last").lines[0].startswith(f"{burst_id}: ")
-        assert served.run("explain", burst_id[:-1]).lines[0].startswith(burst_id)
-        lines = served.run("down", burst_id[:-1], "last").lines
-    assert [line for line in lines if f"{burst_id} is gone" in line] == lines[-1:]
-
-
 def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> None:
     instance, cli, _ = shared
     with job_of(instance, 2) as job:
