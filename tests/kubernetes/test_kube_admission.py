@@ -50,11 +50,6 @@ def check_refused(bursts: Bursts, provider: KubeProvider, words: str) -> BurstSt
     return status
 
 
-def test_a_quota_that_demands_limits(bursts: Bursts) -> None:
-    bursts.make_quota(**{"limits.cpu": "4"})
-    check_refused(bursts, bursts.provider(), "must specify limits.cpu")
-
-
 @contextlib.contextmanager
 def policy(
     bursts: Bursts, kinds: str, reason: str, unless: str = "false"
@@ -176,21 +171,6 @@ def refuses(bursts: Bursts) -> str:
     container = {"name": "a", "image": "b"}
     spec = {"containers": [container], "restartPolicy": "Never"}
     return refusal(bursts.lab, bursts.namespace, {"spec": spec})
-
-
-def test_a_pod_security_standard(bursts: Bursts) -> None:
-    path = f"/api/v1/namespaces/{bursts.namespace}"
-    standard = {"pod-security.kubernetes.io/enforce": "restricted"}
-    bursts.api.patch(path, {"metadata": {"labels": standard}})
-    check_refused(bursts, bursts.provider(user=0), "violates PodSecurity")
-
-
-def test_a_limit_range(bursts: Bursts) -> None:
-    path = f"/api/v1/namespaces/{bursts.namespace}/limitranges"
-    limits = [{"type": "Container", "min": {"cpu": "2"}}]
-    limit_range = {"metadata": {"name": "large"}, "spec": {"limits": limits}}
-    bursts.api.create(path, limit_range)
-    check_refused(bursts, bursts.provider(), "minimum cpu usage per Container is 2")
 
 
 def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(

@@ -14,12 +14,11 @@ import msgspec
 import pytest
 
 from burst.config import Seconds
-from burst.errors import InsufficientCapacity
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -58,13 +57,6 @@ def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) ->
     assert status.failure is Failure.CAPACITY
 
 
-def test_a_quota_on_what_we_make_ends_the_burst(bursts: Bursts) -> None:
-    bursts.make_quota(**{"count/jobs.batch": "0"})
-    error = attempt(lambda: bursts.provider().provision(bursts.spec))
-    assert isinstance(error, InsufficientCapacity)
-    assert "exceeded quota" in error.what
-
-
 CLAIM = "example.com/claimed-by"
 
 
@@ -86,21 +78,14 @@ def claimed(bursts: Bursts, lab: Cluster) -> Iterator[Bursts]:
     lab.kubectl("delete", "node", *names, "--wait=false")
 
 
-def test_one_broker_on_a_node_leaves_others_waiting(claimed: Bursts) -> None:
-    """A burst of two takes both of its nodes."""
+def test_another_namespaces_followers_take_nodes_too(
+    claimed: Bursts, lab: Cluster
+) -> None:
+    """There are two nodes for both, and the first burst takes both: one a broker."""
     provider = claimed.provider()
     provider.provision(claimed.spec)
     wait_status(provider, running)
     assert len({pod["spec"]["nodeName"] for pod in claimed.objects("pods")}) == 2
-
-
-def test_another_namespaces_followers_take_nodes_too(
-    claimed: Bursts, lab: Cluster
-) -> None:
-    """There are two nodes for both, and another provider's burst takes both."""
-    provider = claimed.provider()
-    provider.provision(claimed.spec)
-    wait_status(provider, running)
     with new_namespace(lab, "elsewhere") as elsewhere:
         other = claimed.provider(namespace=elsewhere)
         other.provision(claimed.spec)
