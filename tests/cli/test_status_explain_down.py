@@ -113,19 +113,8 @@ def test_hosts_may_be_named_and_no_burst_that_there_is_not(served: CliHarness) -
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("-N0",), "0 nodes cannot be requested; request 1 or more"),
         (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
-        (("-N1", "--provider", "nope"), "no provider nope; the settings have local"),
-        (
-            ("-N1", "--slot", "nope-[0-3]"),
-            "--slot: no rank slot has nope-[0-3]; the lead's rank slots are"
-            " burst-0-[0-3], burst-1-[0-3]",
-        ),
         (("-N1", "--slot", "burst-0-["), "give hosts of a rank slot: burst-0-[0-3]"),
-        (
-            ("-N2", "--slot", "burst-0-0"),
-            "--slot: of burst-0-0 bursts can have 1 node, and 2 are requested",
-        ),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_reason(
