@@ -14,14 +14,27 @@ DAY = 86_400.0
 NOON = 1_800_014_400.0
 
 
-def times(*seconds: float) -> list[str]:
-    """Return the times that are printed of a job's burst with such events."""
+def story(*seconds: float, result: str = "") -> list[str]:
+    """Return what is printed of a job's burst with events at these times."""
     events = [{"timestamp": at, "text": "it"} for at in seconds]
-    burst = {"id": "b", "provider": "p", "state": "online", "result": ""}
+    burst = {"id": "b", "provider": "p", "state": "online", "result": result}
     job: dict[str, Any] = dict.fromkeys(("id", "state", "result", "why", "held"), "")
     job |= {"needs": "1 node", "refusals": (), "bursts": [{**burst, "events": events}]}
-    lines = [text for line in story_lines(job) for text in line[:1]][2:]
-    return [str(text[0]).strip() for text in lines]
+    lines = (
+        [each if isinstance(each, str) else each[0] for each in line]
+        for line in story_lines(job)
+    )
+    return ["".join(line).strip() for line in lines][1:]
+
+
+def times(*seconds: float) -> list[str]:
+    """Return the times that are printed of such events."""
+    return [line.removesuffix(" it") for line in story(*seconds)[1:]]
+
+
+def test_a_burst_of_a_job_is_told_with_its_result() -> None:
+    assert story() == ["b of p: online"]
+    assert story(result="failed") == ["b of p: online, failed"]
 
 
 @pytest.mark.parametrize("days", [0, 1, 9])

@@ -123,30 +123,6 @@ def test_gateways_have_addresses_of_ones_own(
     assert "2 gateways for 1 rank slots" in error
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--slot", "burst-0-[0-3]:x"), "not a rank slot: 'burst-0-[0-3]:x'; write"),
-        (("--hosts", ""), "hosts"),
-        (("--gpus", "-4"), "no node has -4 GPUs; give 0 for nodes without any"),
-        (("--cores", "0"), "no node has 0 cores; give at least one core"),
-        (("--gateways",), "none can be a gateway; leave --gateways out, or say"),
-    ],
-)
-def test_a_lead_that_cannot_be_is_refused_and_nothing_is_written(
-    words: tuple[str, ...], told: str, place: Path
-) -> None:
-    assert told in burst("lead", "init", str(place / "lead"), *words).error
-    assert list(place.iterdir()) == []
-
-
-def test_a_directory_that_cannot_be_made_is_told(place: Path) -> None:
-    (place / "file").touch()
-    error = burst("lead", "init", str(place / "file/lead"), *OWN).error
-    assert error.startswith(f"{place / 'file/lead'}: cannot be written: ")
-    assert error.endswith("; name a directory that you may write")
-
-
 def test_a_certificate_is_made_and_never_replaced_unasked(place: Path) -> None:
     path = place / "burst.cert"
     (line,) = burst("keygen", str(path), "--name", "site").lines
@@ -200,20 +176,3 @@ def test_no_secret_is_printed(place: Path) -> None:
     said += burst("lead", "init", str(place / "lead"), *OWN).stdout
     for made in (path, place / "lead/burst.cert"):
         assert certificate.read(made).secret.decode() not in said
-
-
-@pytest.mark.parametrize(
-    ("path", "words", "told"),
-    [
-        ("none/burst.cert", (), "cannot be written: No such file or directory; name a"),
-        ("file/burst.cert", (), "cannot be written: Not a directory; name a file in"),
-        (".", ("--force",), "cannot be written: "),
-        ("x.cert", ("--name", "a'b"), "not a name for a certificate: "),
-    ],
-)
-def test_a_certificate_that_cannot_be_made_is_told(
-    path: str, words: tuple[str, ...], told: str, place: Path
-) -> None:
-    (place / "file").touch()
-    assert told in burst("keygen", str(place / path), *words).error
-    assert [each.name for each in place.iterdir()] == ["file"]

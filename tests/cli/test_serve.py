@@ -140,18 +140,6 @@ def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
     assert cli.status()["providers"][0]["offers"][0]["max_nodes"] == 8
 
 
-def test_a_burst_whose_provider_is_not_set_up_is_told_of_and_left_alone(
-    cli: CliHarness,
-) -> None:
-    with cli.daemon() as daemon:
-        burst_id = bring_up(cli, 1)
-        daemon.end()
-    cli.write(providers={})
-    with cli.daemon() as daemon:
-        daemon.says("provider local has live bursts but is not enabled")
-        assert cli.row(burst_id)["online"] == 1
-
-
 @pytest.mark.parametrize("on_stop", ["leave", "reap"])
 def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     cli: CliHarness, instance: EmbeddedInstance, on_stop: str

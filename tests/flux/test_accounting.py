@@ -32,7 +32,6 @@ from burst.model.accounting import (
 )
 from burst.model.banks import Associations
 from tests.flux.fake_handle import FakeHandle, Fault
-from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.support.waiting import wait_until
 
@@ -258,8 +257,6 @@ def test_a_service_that_hangs_is_given_up_at_the_deadline() -> None:
 
 real = pytest.mark.skipif(not FLUX, reason=MISSING)
 STAND_IN = Path(__file__).with_name("stand_in_accounting.py")
-PRICES = {"local.local": 3.6}
-SOON = {"idle": "0.3s"}
 
 
 @contextmanager
@@ -321,29 +318,3 @@ def tells_none(lead: FluxLead) -> bool:
         return lead.associations(1.0) is None
     except LeadError:
         return False
-
-
-def spent_by_bank(site: Site) -> dict[str, float]:
-    found = site.cli.run("cost", "--by", "bank", "--json").json
-    return {row["name"]: row["settled"] + row["reserved"] for row in found["rows"]}
-
-
-@pytest.mark.flux
-@real
-def test_on_a_real_lead_a_bank_pays_for_its_users_only(site: Site) -> None:
-    budget = [{"limit": 0, "match": {"bank": "art"}}]
-    site.write(deadlines=SOON, prices=PRICES, budget=budget)
-    with (
-        accounting(site.cli.uri, "answers", own_rows("physics", "maths")),
-        site.cli.daemon(),
-    ):
-        foreign = site.submit("-N2", "--requires=burst", "--bank=art", *HOSTNAME)
-        default = site.submit("-N2", "--requires=burst", *HOSTNAME)
-        site.wait_for_job(default, "COMPLETED")
-        assert "its user may not use bank art" in site.explain(foreign)
-        assert site.jobs("{user.burst.state}", foreign) == "waiting"
-        assert len(site.bursts()) == 1
-        site.flux("cancel", foreign)
-        wait_until(lambda: spent_by_bank(site).keys() == {"physics"}, "its bank")
-        assert site.cli.status()["banks_unverified"] == ""
-        site.check_that_nothing_is_left()

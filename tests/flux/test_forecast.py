@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import Any
 
 import pytest
 
 from burst.model.jobid import JobId, format_f58
-from tests.contract.instance import SLEEP
 from tests.contract.whole_queue import QueueReader
 from tests.flux.forecasting import daemon
 from tests.flux_instance import FluxInstance
-from tests.intake.modes import TABLES
-from tests.intake.user_cli import UserCli
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.flux
 
@@ -90,25 +86,3 @@ def test_a_job_that_simply_waits_is_told_when_it_starts(instance: FluxInstance) 
         while serving.ask("status")["forecasts"]["jobs"]:
             assert time.monotonic() < ends
             time.sleep(0.05)
-
-
-@pytest.mark.parametrize("extra", [TABLES["queue"]])
-def test_a_job_in_a_stopped_queue_is_told_who_starts_it(instance: FluxInstance) -> None:
-    with daemon(instance, {"daemon": {"forecast": "200ms"}}) as serving:
-        attributes = {"queue": "batch", "duration": 60.0}
-
-        def told(job: JobId) -> dict[str, Any]:
-            return serving.ask("explain", id=format_f58(job))
-
-        # No job that may burst is there, for whose sake queues would be looked at.
-        waits = instance.submit(
-            slots=1, burstable=False, command=SLEEP, attributes=attributes
-        )
-        # As soon as it is submitted.
-        assert told(waits)["verdict"] == "queue-stopped"
-        assert "flux queue start batch" in told(waits)["why"]
-        assert told(waits)["here"] is None
-        UserCli(instance).do("queue", "start", "-qbatch")
-        wait_until(lambda: told(waits)["state"] == "run", lambda: told(waits))
-        assert told(waits)["why"].startswith("it runs on ")
-        assert told(waits)["here"] is None

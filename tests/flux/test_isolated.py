@@ -93,34 +93,3 @@ def test_it_has_the_result_of_its_run_and_never_had_nodes(
     output = instance.flux("jobs", "-ano", "{user.burst.output}", format_f58(job))
     assert output.startswith("some\nwords")
     assert provider.cloud.begun == [burst.id]
-
-
-def test_what_was_submitted_is_what_runs_there(
-    instance: FluxInstance, lead: Lead, engine: Engine, provider: FakeProvider
-) -> None:
-    provider.ends_with = None
-    wanted = {
-        "burst": {"mode": "isolated"},
-        "environment": {"COLOR": "red", "PATH": "/here"},
-        "duration": 60.0,
-    }
-    job = instance.submit(nodes=3, command=("app", "-x"), attributes=wanted)
-
-    def begun() -> bool:
-        engine.tick(time.time())
-        return bool(provider.cloud.begun)
-
-    wait_until(begun, "its beginning")
-    (made,) = provider.cloud.bursts.values()
-    assert made.spec.program
-    spec = json.loads(made.spec.program.jobspec)
-    assert spec["tasks"][0]["command"] == ["app", "-x"]
-    system = spec["attributes"]["system"]
-    assert system["environment"] == {"COLOR": "red"}
-    assert system["duration"] == 60.0
-    instance.cancel(job)
-    turn_until_ended(engine, lead, job)
-    wait_until(
-        lambda: bool(engine.tick(time.time())) and not provider.cloud.bursts,
-        "its end elsewhere",
-    )

@@ -51,17 +51,3 @@ def test_a_job_is_run_again_whose_follower_ends(
         assert len(site.names()) == 2
         wait_until(lambda: not site.followers(), "the end of all bursts")
         site.check_that_nothing_is_left()
-
-
-def test_what_ends_by_itself_or_is_canceled_is_not_run_again(site: Site) -> None:
-    site.write(deadlines=SOON)
-    with site.cli.daemon():
-        failed = site.submit(*WANTED, "false")
-        site.wait_for_job(failed, "FAILED")
-        canceled = site.submit(*WANTED, *UNTIL_TOLD)
-        site.wait_for_job(canceled, "RUN")
-        site.flux("cancel", canceled)
-        site.wait_for_job(canceled, "CANCELED")
-        wait_until(lambda: not site.followers(), "the end of all bursts")
-        assert len(site.names()) == 2
-        site.check_that_nothing_is_left()

@@ -62,6 +62,21 @@ def write(spec: BurstSpec, tmp_path: Path, rundirs: Path) -> Path:
     )
 
 
+def write_slow(spec: BurstSpec, tmp_path: Path, rundirs: Path, **more: bool) -> Path:
+    """Write the files of followers that take a second to leave."""
+    program = tmp_path / "flux"
+    program.write_text(LEAVES_SLOWLY)
+    program.chmod(0o755)
+    return followers.write(
+        tmp_path / "files",
+        spec,
+        flux=str(program),
+        environment={"SAYS": str(tmp_path)},
+        rundirs=str(rundirs),
+        **more,
+    )
+
+
 @pytest.mark.skipif(not MKTEMP, reason="there is no mktemp")
 def test_a_follower_is_told_where_its_owners_systemd_is(
     spec: BurstSpec, tmp_path: Path
@@ -148,20 +163,10 @@ def test_a_signal_before_the_follower_is_started_leaves_nothing(
 def test_where_a_signal_reaches_all_the_follower_gets_it_once(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
-    program = tmp_path / "flux"
-    program.write_text(LEAVES_SLOWLY)
-    program.chmod(0o755)
     # As long as it may be, so that what watches it is there.
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
-        start = followers.write(
-            tmp_path / "files",
-            spec,
-            flux=str(program),
-            environment={"SAYS": str(tmp_path)},
-            rundirs=str(rundirs),
-            signals_reach_all=True,
-        )
+        start = write_slow(spec, tmp_path, rundirs, signals_reach_all=True)
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command, start_new_session=True) as script:
             wait_until((tmp_path / "ready").exists, "the follower")
@@ -176,18 +181,9 @@ def test_a_follower_that_leaves_is_not_told_again_for_a_while(
     spec: BurstSpec, tmp_path: Path, again: int, told: int
 ) -> None:
     """Who ends a burst does it until it is gone."""
-    program = tmp_path / "flux"
-    program.write_text(LEAVES_SLOWLY)
-    program.chmod(0o755)
     end = tmp_path / "end"
     with short_directory() as rundirs:
-        start = followers.write(
-            tmp_path / "files",
-            spec,
-            flux=str(program),
-            environment={"SAYS": str(tmp_path)},
-            rundirs=str(rundirs),
-        )
+        start = write_slow(spec, tmp_path, rundirs)
         start.write_text(start.read_text().replace("-ge 30 ]", f"-ge {again} ]"))
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command) as script:

@@ -18,8 +18,8 @@ from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
 from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.autoscaler import Autoscaler
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.controller import Controller
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -48,11 +48,6 @@ def check_refused(bursts: Bursts, provider: KubeProvider, words: str) -> BurstSt
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
     reap_all(provider, bursts.spec)
     return status
-
-
-def test_a_quota_that_demands_limits(bursts: Bursts) -> None:
-    bursts.make_quota(**{"limits.cpu": "4"})
-    check_refused(bursts, bursts.provider(), "must specify limits.cpu")
 
 
 @contextlib.contextmanager
@@ -178,21 +173,6 @@ def refuses(bursts: Bursts) -> str:
     return refusal(bursts.lab, bursts.namespace, {"spec": spec})
 
 
-def test_a_pod_security_standard(bursts: Bursts) -> None:
-    path = f"/api/v1/namespaces/{bursts.namespace}"
-    standard = {"pod-security.kubernetes.io/enforce": "restricted"}
-    bursts.api.patch(path, {"metadata": {"labels": standard}})
-    check_refused(bursts, bursts.provider(user=0), "violates PodSecurity")
-
-
-def test_a_limit_range(bursts: Bursts) -> None:
-    path = f"/api/v1/namespaces/{bursts.namespace}/limitranges"
-    limits = [{"type": "Container", "min": {"cpu": "2"}}]
-    limit_range = {"metadata": {"name": "large"}, "spec": {"limits": limits}}
-    bursts.api.create(path, limit_range)
-    check_refused(bursts, bursts.provider(), "minimum cpu usage per Container is 2")
-
-
 def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
     bursts: Bursts,
 ) -> None:
@@ -218,7 +198,7 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     bursts.api.patch(path, {"spec": {"suspend": True}})
     status = wait_status(provider, lambda seen: "is queued" in seen.why)
     assert status.phase is Phase.PENDING
-    kueue = Autoscaler(bursts.api, bursts.namespace, "kueue-workload-controller")
+    kueue = Controller(bursts.api, bursts.namespace, "kueue-workload-controller")
     workload = {"name": f"job-{bursts.spec.burst_id}-5f2c1", "uid": "1"}
     about = {"kind": "Workload", "metadata": workload}
     evicted = "Preempted to accommodate a workload (UID: 16739dd5)"

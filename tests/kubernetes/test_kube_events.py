@@ -67,15 +67,3 @@ def test_the_daemons_rights_are_enough_and_without_them_a_burst_goes_on(
     with pytest.raises(Refused):
         account.record_event(bursts.spec.burst_id, at("drain"), "idle")
     reap_all(account, bursts.spec)
-
-
-def test_a_namespace_of_two_owners_is_told_by_the_doctor(bursts: Bursts) -> None:
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    assert "another owner" not in str(provider.examine(bursts.lead))
-    job = f"job/{bursts.spec.burst_id}"
-    label = "burst.flux-framework.org/owner=somebody"
-    bursts.lab.kubectl("label", "--overwrite", job, label, "-n", bursts.namespace)
-    (told,) = (f for f in provider.examine(bursts.lead) if "another owner" in f.what)
-    assert told.what.endswith(": somebody")
-    bursts.lab.kubectl("delete", job, "-n", bursts.namespace)

@@ -41,17 +41,6 @@ def test_too_many_requests_are_put_off_as_long_as_it_says(
     assert len(bursts.objects("pods")) == 2
 
 
-@pytest.mark.parametrize("kind", ["jobs", "pods"])
-def test_what_cannot_be_read_whole_is_not_read_at_all(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider, kind: str
-) -> None:
-    provider.provision(bursts.spec)
-    proxy.faults.append(Fault("GET", f"/{kind}\\?", 500))
-    assert isinstance(attempt(provider.observe), Transient)
-    # Nor is anything called gone on the strength of the rest.
-    assert isinstance(attempt(lambda: provider.reap(bursts.spec.burst_id)), Transient)
-
-
 def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:
     short = {"kubeconfig": str(proxy.kubeconfig), "timeout": Seconds(0.5)}
     provider = bursts.provider(**short)
@@ -59,19 +48,6 @@ def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:
     error = attempt(provider.observe)
     assert isinstance(error, Transient)
     assert "does not answer in time" in error.what
-
-
-@pytest.mark.parametrize("lost", ["jobs", "configmaps", "secrets", "start"])
-def test_an_answer_that_was_lost_makes_nothing_twice(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
-) -> None:
-    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
-    proxy.faults.append(Fault(*request, after=True, times=1))
-    assert isinstance(attempt(lambda: provider.provision(bursts.spec)), Transient)
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
-    assert len(bursts.objects("jobs")) == 1
-    assert len(bursts.objects("pods")) == 2
 
 
 def test_a_list_from_before_does_not_pass_for_gone(
@@ -102,12 +78,3 @@ def test_a_deletion_that_did_nothing_is_not_believed(
     proxy.faults.clear()
     reap_all(provider, bursts.spec)
     assert bursts.objects("pods") == []
-
-
-def test_a_deletion_whose_answer_was_lost_goes_on(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider
-) -> None:
-    provider.provision(bursts.spec)
-    proxy.faults.append(Fault("DELETE", ".", after=True, times=2))
-    reap_all(provider, bursts.spec)
-    assert provider.observe() == []

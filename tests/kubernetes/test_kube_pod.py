@@ -11,14 +11,12 @@ from burst_kube import KubeProvider
 
 from burst.errors import SpecRefused
 from burst.kits.pods import CommandsTable, OfferTable
-from burst.kits.pods.names import INDEX
 from burst.model.burst import BurstId
 from burst.model.finding import Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
 from tests.kubernetes.rights import grant
 from tests.support.pod_words import CLAIM, SHM, pod_words
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -215,53 +213,6 @@ def test_a_minicluster_is_accepted_with_its_storage(bursts: Bursts) -> None:
     found = bursts.provider(form="operator", **words).examine(bursts.lead)
     said = [f.what for f in found if "MiniCluster of" in f.what]
     assert said == ["the API server accepts the MiniCluster of nodes"]
-
-
-def addresses_of(bursts: Bursts, service: str) -> dict[str, str]:
-    """Return the addresses that DNS has for a headless Service, by host name."""
-    group = "/apis/discovery.k8s.io/v1"
-    selector = f"labelSelector=kubernetes.io/service-name={service}"
-    path = f"{group}/namespaces/{bursts.namespace}/endpointslices?{selector}"
-    return {
-        endpoint.get("hostname", ""): endpoint["addresses"][0]
-        for piece in bursts.api.items(path)
-        for endpoint in piece.get("endpoints") or []
-    }
-
-
-def test_names_of_hosts_and_of_pods_have_addresses(bursts: Bursts) -> None:
-    """What the cluster's DNS answers is in the EndpointSlices of headless Services."""
-    provider = bursts.provider(names=True)
-    spec = bursts.spec
-    later = msgspec.structs.replace(
-        spec, hosts=("burst-0-2", "burst-0-3"), ranks=(3, 4)
-    )
-    provider.provision(later)
-    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
-    by_index: dict[str, Any] = {}
-
-    def have_addresses() -> bool:
-        for pod in bursts.objects("pods"):
-            by_index[pod["metadata"]["labels"][INDEX]] = pod
-        ips = [pod["status"].get("podIP") for pod in by_index.values()]
-        known = len(addresses_of(bursts, spec.burst_id)) == 2
-        hosts = all(addresses_of(bursts, host) for host in later.hosts)
-        return len(ips) == 2 and all(ips) and known and hosts
-
-    wait_until(have_addresses, lambda: by_index)
-    for index, host in enumerate(later.hosts):
-        pod = by_index[str(index)]
-        address, own = pod["status"]["podIP"], f"{spec.burst_id}-{index}"
-        assert list(addresses_of(bursts, host).values()) == [address]
-        assert addresses_of(bursts, spec.burst_id)[own] == address
-        assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (
-            own,
-            spec.burst_id,
-        )
-        (search,) = pod["spec"]["dnsConfig"]["searches"]
-        assert search == f"{spec.burst_id}.{bursts.namespace}.svc.cluster.local"
-    reap_all(provider, later)
-    wait_until(lambda: bursts.objects("services") == [], lambda: "Services to go")
 
 
 def test_two_leads_cannot_have_the_same_names_in_a_namespace(bursts: Bursts) -> None:

@@ -10,18 +10,13 @@ import msgspec
 import pytest
 from burst_kube import KubeProvider
 
-from burst.config import Seconds
 from burst.errors import Refused
-from burst.kits.pods import MultiUserTable, Tags
-from burst.kits.pods.diagnose.probe_job import render_probe
-from burst.model.burst import BurstId
+from burst.kits.pods import MultiUserTable
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess
-from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, attempt
 from tests.kubernetes.conftest import account
 from tests.kubernetes.rights import grant
-from tests.support.pod_words import pod_words
 
 pytestmark = pytest.mark.kubernetes
 __all__ = ["account"]
@@ -50,29 +45,6 @@ def ended(status: int, message: str) -> dict[str, Any]:
         "phase": "Failed" if status else "Succeeded",
         "containerStatuses": [container],
     }
-
-
-def test_a_pod_without_a_node_is_told_in_the_words_of_status(bursts: Bursts) -> None:
-    nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere), schedule=Seconds(1))
-    (found,) = provider.probe(bursts.lead, print)
-    assert found.level is Level.WRONG
-    assert "finds no node" in found.what
-    assert "didn't match Pod's node affinity/selector" in found.what
-    assert not bursts.objects("jobs")
-
-
-def test_what_a_dead_doctor_has_left_is_seen_and_can_be_reaped(bursts: Bursts) -> None:
-    tags = Tags(bursts.lead.owner, "here")
-    name = BurstId("burst-probe-0a1b2c")
-    settings = bursts.settings
-    job = render_probe(name, bursts.lead, settings, tags)
-    bursts.api.create(f"/apis/batch/v1/namespaces/{settings.namespace}/jobs", job)
-    provider = bursts.provider()
-    status = wait_status(provider, lambda s: s.phase is Phase.RUNNING)
-    assert status.burst_id == name
-    reap_all(provider, msgspec.structs.replace(bursts.spec, burst_id=name))
-    assert not bursts.objects("pods")
 
 
 def test_the_role_of_the_manifests_is_enough(

@@ -113,60 +113,47 @@ def test_what_was_made_as_one_shrinks_from_its_highest_index(
 
 
 @pytest.mark.parametrize(
-    ("lost", "after"),
-    # What was not made of the next is what was made of this one.
+    ("then", "lost", "after"),
     [
-        ("jobs", False),
-        *((lost, True) for lost in ("jobs", "configmaps", "secrets", "start")),
+        # What was not made of the next is what was made of this one.
+        ("burst-0-[0-1]", "jobs", False),
+        *(
+            (f"burst-0-[0-{last}]", lost, True)
+            for last, kinds in {
+                0: ("jobs", "secrets", "start"),
+                1: ("jobs", "configmaps", "secrets", "start"),
+                3: ("jobs",),
+            }.items()
+            for lost in kinds
+        ),
+        ("burst-0-[0-3]", "start", False),
     ],
 )
-def test_a_growth_that_broke_off_goes_on(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str, *, after: bool
+def test_a_growth_that_broke_off_goes_on_is_taken_back_or_becomes_a_larger_one(
+    bursts: Bursts,
+    proxy: Proxy,
+    provider: KubeProvider,
+    then: str,
+    lost: str,
+    *,
+    after: bool,
 ) -> None:
-    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    one, last = sized(bursts, "burst-0-0"), sized(bursts, then)
     provider.provision(one)
     wait_status(provider, runs("burst-0-0"))
     request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
     proxy.faults.append(Fault(*request, drop=not after, after=after, times=1))
-    assert isinstance(attempt(lambda: provider.resize(two)), Transient)
-    resize_all(provider, two)
-    assert len(bursts.objects("jobs")) == len(bursts.objects("pods")) == 2
-    reap_all(provider, two)
-
-
-@pytest.mark.parametrize("lost", ["jobs", "secrets", "start"])
-def test_a_growth_that_broke_off_is_taken_back(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
-) -> None:
-    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs("burst-0-0"))
-    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
-    proxy.faults.append(Fault(*request, after=True, times=1))
-    assert isinstance(attempt(lambda: provider.resize(two)), Transient)
-    resize_all(provider, one)
-    assert len(bursts.objects("jobs")) == 1
+    broken = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-1]")))
+    assert isinstance(broken, Transient)
+    resize_all(provider, last)
     # The Job's controller may make a pod as its Job goes; that and the Secret go with
     # it, a moment later.
-    for kind in ("pods", "secrets"):
-        wait_for_number(bursts, kind, 1)
-    reap_all(provider, one)
-
-
-@pytest.mark.parametrize("lost", ["jobs", "start"])
-def test_a_growth_that_broke_off_goes_on_with_a_larger_one(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider, lost: str
-) -> None:
-    one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
-    provider.provision(one)
-    wait_status(provider, runs("burst-0-0"))
-    request = ("PATCH", "/jobs/") if lost == "start" else ("POST", "/jobs\\?")
-    proxy.faults.append(Fault(*request, after=lost == "jobs", drop=True, times=1))
-    broken = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-2]")))
-    assert isinstance(broken, Transient)
-    resize_all(provider, four)
-    assert sorted(starts(bursts).values()) == list(four.hosts)
-    reap_all(provider, four)
+    wait_for_number(bursts, "pods", len(last.hosts))
+    assert sorted(starts(bursts).values()) == list(last.hosts)
+    if len(last.hosts) < 3:
+        assert len(bursts.objects("jobs")) == len(last.hosts)
+        wait_for_number(bursts, "secrets", len(last.hosts))
+    reap_all(provider, last)
 
 
 @pytest.mark.parametrize(

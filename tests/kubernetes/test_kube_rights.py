@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,9 +10,6 @@ import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import ProviderError, Refused, Transient
-from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.kube.kinds import POD
-from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
 from burst.provider import BurstSpec, Phase
 from tests.kubernetes.bursts import (
@@ -77,27 +73,6 @@ def test_without_rights_it_says_which_are_lacking(
         assert right in lacking.what
 
 
-def test_a_token_that_is_no_longer_good_is_refused(bursts: Bursts) -> None:
-    config = bursts.lab.write_kubeconfig("old", {"token": "not-a-token"})
-    provider = bursts.provider(kubeconfig=str(config))
-    passing = attempt(provider.observe)
-    assert isinstance(passing, Transient)
-    clock = iter((0.0, 0.0, 120.0))
-    cluster = Cluster(Kubeconfig(str(config)), clock=lambda: next(clock))
-    for expected in (Transient, Refused):
-        error = attempt(lambda: cluster.find(POD, bursts.namespace))
-        assert isinstance(error, expected)
-        assert "does not accept the credentials" in error.what
-        assert "not-a-token" not in str(error)
-
-
-def test_a_namespace_that_is_not_there(bursts: Bursts) -> None:
-    provider = bursts.provider(namespace="not-there")
-    error = attempt(lambda: provider.provision(bursts.spec))
-    assert isinstance(error, Refused)
-    assert "kubectl create namespace not-there" in error.advice
-
-
 def test_a_namespace_that_was_deleted_with_the_role_in_it(bursts: Bursts) -> None:
     """The daemon's account is in another one, and may read namespaces."""
     lab, far, home = bursts.lab, bursts.namespace, f"{bursts.namespace}-lead"
@@ -135,40 +110,6 @@ def test_a_namespace_that_was_deleted_with_the_role_in_it(bursts: Bursts) -> Non
     assert error.what == f"there is no namespace {far}"
     for words in (("clusterrole", home), ("clusterrolebinding", home)):
         lab.kubectl("delete", *words)
-
-
-@pytest.fixture
-def dying(bursts: Bursts) -> Iterator[None]:
-    """The namespace is being deleted, and something in it keeps it from its end."""
-    path = f"/api/v1/namespaces/{bursts.namespace}"
-    held: dict[str, Any] = {"name": "held", "finalizers": ["example.com/hold"]}
-    bursts.api.create(f"{path}/configmaps", {"metadata": held})
-    bursts.api.delete(path)
-    yield
-    bursts.api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": []}})
-
-
-@pytest.mark.usefixtures("dying")
-def test_a_namespace_that_is_being_deleted(bursts: Bursts) -> None:
-    error = attempt(lambda: bursts.provider().provision(bursts.spec))
-    assert isinstance(error, Refused)
-    assert error.what == f"namespace {bursts.namespace} is being deleted"
-
-
-def test_what_is_not_ours_is_not_touched(bursts: Bursts) -> None:
-    """Such as another daemon's that uses our name."""
-    path = f"/api/v1/namespaces/{bursts.namespace}/configmaps"
-    name = bursts.spec.burst_id
-    theirs = {"metadata": {"name": name, "labels": {OWNER: "another"}}, "data": {}}
-    made = bursts.api.create(path, theirs)
-    provider = bursts.provider()
-    error = attempt(lambda: provider.provision(bursts.spec))
-    assert isinstance(error, Refused)
-    assert f"ConfigMap {name}" in error.what
-    assert "not ours" in error.what
-    assert bursts.objects("secrets") == bursts.objects("jobs") == []
-    reap_all(provider, bursts.spec)
-    assert bursts.api.get(f"{path}/{name}") == made
 
 
 def test_other_hosts_under_one_id_are_refused(bursts: Bursts) -> None:

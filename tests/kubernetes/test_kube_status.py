@@ -14,13 +14,11 @@ import msgspec
 import pytest
 
 from burst.config import Seconds
-from burst.errors import InsufficientCapacity
-from burst.kits.pods import OfferTable
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, reap_all, wait_status
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -59,13 +57,6 @@ def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) ->
     assert status.failure is Failure.CAPACITY
 
 
-def test_a_quota_on_what_we_make_ends_the_burst(bursts: Bursts) -> None:
-    bursts.make_quota(**{"count/jobs.batch": "0"})
-    error = attempt(lambda: bursts.provider().provision(bursts.spec))
-    assert isinstance(error, InsufficientCapacity)
-    assert "exceeded quota" in error.what
-
-
 CLAIM = "example.com/claimed-by"
 
 
@@ -87,21 +78,14 @@ def claimed(bursts: Bursts, lab: Cluster) -> Iterator[Bursts]:
     lab.kubectl("delete", "node", *names, "--wait=false")
 
 
-def test_one_broker_on_a_node_leaves_others_waiting(claimed: Bursts) -> None:
-    """A burst of two takes both of its nodes."""
+def test_another_namespaces_followers_take_nodes_too(
+    claimed: Bursts, lab: Cluster
+) -> None:
+    """There are two nodes for both, and the first burst takes both: one a broker."""
     provider = claimed.provider()
     provider.provision(claimed.spec)
     wait_status(provider, running)
     assert len({pod["spec"]["nodeName"] for pod in claimed.objects("pods")}) == 2
-
-
-def test_another_namespaces_followers_take_nodes_too(
-    claimed: Bursts, lab: Cluster
-) -> None:
-    """There are two nodes for both, and another provider's burst takes both."""
-    provider = claimed.provider()
-    provider.provision(claimed.spec)
-    wait_status(provider, running)
     with new_namespace(lab, "elsewhere") as elsewhere:
         other = claimed.provider(namespace=elsewhere)
         other.provision(claimed.spec)
@@ -109,51 +93,6 @@ def test_another_namespaces_followers_take_nodes_too(
         assert "didn't match pod anti-affinity rules" in status.why
         reap_all(provider, claimed.spec)
         wait_status(other, running)
-
-
-def test_an_image_that_takes_long_is_told_of(bursts: Bursts) -> None:
-    """Played: the event is that of a kubelet."""
-    nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere))
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda s: "finds no node" in s.why)
-    pod = bursts.objects("pods")[0]["metadata"]
-    message = 'Pulling image "local.test/flux:v0.88.0"'
-    about = {"kind": "Pod", "name": pod["name"], "namespace": bursts.namespace}
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    event = {
-        "metadata": {"generateName": "pulling-"},
-        "involvedObject": {**about, "uid": pod["uid"]},
-        "reason": "Pulling",
-        "message": message,
-        "type": "Normal",
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-    }
-    core = f"/api/v1/namespaces/{bursts.namespace}"
-    bursts.api.create(f"{core}/events", event)
-    bursts.bind(pod["name"], "not-there")
-    status = wait_status(provider, lambda s: "waits for its image" in s.why)
-    assert status.phase is Phase.PENDING
-    assert message in status.why
-
-
-def test_a_spot_node_that_is_shut_down_is_reclaimed(bursts: Bursts) -> None:
-    spot = {"nodes": OfferTable(cores=1, max_nodes=4, spot=True)}
-    provider = bursts.provider(offers=spot)
-    assert [offer.spot for offer in provider.offers()] == [True]
-    provider.provision(bursts.spec)
-    wait_status(provider, running)
-    # As a kubelet writes it that has the node's notice (KEP-2000).
-    message = "Pod was terminated in response to imminent node shutdown."
-    shut_down = {"phase": "Failed", "reason": "Terminated", "message": message}
-    bursts.patch_pod(bursts.objects("pods")[0], shut_down)
-    status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
-    assert status.phase is Phase.PENDING
-    assert f"was ended with its node: {message}" in status.why
-    # Another pod takes its place, on a node that is there.
-    status = wait_status(provider, running)
-    assert not any(follower.reclaimed for follower in status.followers)
 
 
 def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:

@@ -30,15 +30,3 @@ def test_a_burst_comes_and_goes_without_a_list(bursts: Bursts, proxy: Proxy) -> 
     wait_until(lambda: not provider.observe(), provider.observe)
     after = [path for _, path in proxy.seen if "limit=500" in path]
     assert not [path for path in after[len(before) :] if "/events" not in path]
-
-
-def test_the_same_name_again_is_another_pod(bursts: Bursts) -> None:
-    """As of a Job that makes a pod in place of one that was deleted."""
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
-    reap_all(provider, bursts.spec)
-    provider.provision(bursts.spec)
-    assert [status.burst_id for status in provider.observe()] == [bursts.spec.burst_id]
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
-    reap_all(provider, bursts.spec)

@@ -75,32 +75,6 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
     )
 
 
-def test_the_cronjob_that_deletes_what_expired_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    """Also where the restricted standard is enforced, which its pod keeps to."""
-    built = build(cluster, tmp_path, "gc", namespace=namespace)
-    taken = dry_run(cluster, built)
-    assert "networkpolicy.networking.k8s.io/burst-gc" in taken
-    assert "cronjob.batch/burst-gc" in taken
-
-
-def test_the_lead_behind_a_load_balancer_is_open_to_some_only(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    part = os.path.relpath(MANIFESTS / "parts" / "load-balancer", tmp_path.resolve())
-    built = build(
-        cluster, tmp_path, "overlays/plain", namespace=namespace, components=[part]
-    )
-    assert "service/burst-lead" in dry_run(cluster, built)
-    found = yaml.safe_load_all(built.read_text())
-    (service,) = (thing["spec"] for thing in found if thing["kind"] == "Service")
-    assert service["type"] == "LoadBalancer"
-    assert service["loadBalancerSourceRanges"]
-    assert service["ports"] == [{"name": "broker", "port": 8050, "targetPort": 8050}]
-    assert service["externalTrafficPolicy"] == "Local"
-
-
 def test_in_gke_no_container_but_the_daemons_has_a_token(
     cluster: AnyCluster, namespace: str, tmp_path: Path
 ) -> None:
@@ -176,15 +150,6 @@ def test_an_ensemble_is_applied_in_one_go(
             del template["spec"]["containers"][0]["securityContext"]
             why = refusal(cluster, place, template)
             assert 'violates PodSecurity "restricted' in why
-        (settings,) = (
-            thing["data"]
-            for thing in found
-            if thing["kind"] == "ConfigMap"
-            and thing["metadata"]["name"] == "burst-lead"
-        )
-        files = {"R", "broker.toml", "burst.toml", "ensemble.toml", "start.sh"}
-        assert settings.keys() == files
-        assert "burst-2-[0-3]" in settings["broker.toml"]
 
 
 @pytest.mark.usefixtures("miniclusters")
@@ -221,14 +186,6 @@ def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
             if "http-token" in {mount["name"] for mount in container["volumeMounts"]}
         }
         assert mounts == {"burst"}, "jobs on the lead's node do not see the token"
-
-
-@pytest.mark.usefixtures("miniclusters")
-def test_the_overlay_with_a_minicluster_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    built = build(cluster, tmp_path, "overlays/kind", namespace=namespace)
-    assert "minicluster.flux-framework.org/lead" in dry_run(cluster, built)
 
 
 def test_the_secret_example_is_accepted(

@@ -203,6 +203,8 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     spec = json.loads(far.cluster.kubectl("get", "service", SERVICE, *where))["spec"]
     assert spec["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
     assert [port.get("nodePort") for port in spec["ports"]] == [None]
+    assert [port["port"] for port in spec["ports"]] == [8050]
+    assert spec["externalTrafficPolicy"] == "Local"
     lead = example_lead(tmp_path, "owner-lb")
     address, _, port = far.learn("service").rpartition(":")
     lead = with_settings(lead, LeadSettings(address=address, port=int(port)))

@@ -9,8 +9,6 @@ It keeps the contract in `tests/plugins/gke/test_contract.py`, and its pods do i
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,8 +20,6 @@ from burst_gke.cloud import Cloud
 from burst_gke.provider import Dependencies
 from google.cloud.container_v1.types import NodePool
 
-from burst.kits.kube import Cluster as Client
-from burst.kits.kube import Endpoint, install
 from burst.provider import BurstSpec
 from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from burst.testing.trial import Trial
@@ -138,33 +134,3 @@ class TestClusterForEachBurst(ContractFixtures):
         assert set(vms) == {pod["spec"]["nodeName"]}
         trial.reap_all(spec.burst_id)
         trial.wait_empty(spec)
-
-    def test_in_a_new_cluster_the_namespace_is_made(
-        self, cloud: Cloud, lab: Cluster, api: Api, tmp_path: Path
-    ) -> None:
-        name = f"gke-{secrets.token_hex(3)}"
-        settings = build.settings(namespace=name, user=1000, one_per_node=False)
-        provider = GkeProvider("gke", settings, name, Dependencies(cloud))
-        asking = build.Asking(provider, build.spec(tmp_path, 0, name))
-        assert api.get(f"/api/v1/namespaces/{name}") is None
-        try:
-            asking.provision()
-            assert api.items(f"/apis/batch/v1/namespaces/{name}/jobs")
-            lab.wait_for("the end of the burst", asking.is_gone)
-        finally:
-            api.delete(f"/api/v1/namespaces/{name}")
-
-    def test_an_operators_file_may_hold_its_namespace(
-        self, lab: Cluster, api: Api, tmp_path: Path
-    ) -> None:
-        name = f"gke-{secrets.token_hex(3)}"
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        path = tmp_path / "operator.yaml"
-        path.write_text(json.dumps(manifest))
-        authority = Path(lab.pki["ca.crt"]).read_text()
-        access = Endpoint(lab.url, authority, lambda: lab.tokens["admin"])
-        try:
-            install(Client(access), path)
-            assert api.get(f"/api/v1/namespaces/{name}")
-        finally:
-            api.delete(f"/api/v1/namespaces/{name}")

@@ -63,26 +63,6 @@ def test_it_runs_once_though_its_daemon_dies(site: IsolatedSite) -> None:
     site.gone()
 
 
-def test_a_batch_script_is_the_initial_program_there(site: IsolatedSite) -> None:
-    script = site.place / "script.sh"
-    script.write_text(
-        "#!/bin/sh\necho size $(flux getattr size) level"
-        " $(flux getattr instance-level) $1\nflux run -N2 flux getattr rank\nexit 4\n"
-    )
-    job = site.flux("batch", "-N2", "-n2", *ISOLATED, str(script), "word")
-    assert site.ended(job).endswith(": exit status 4")
-    done = site.lead.flux("--version")
-    assert done.returncode == 0
-    row = next(
-        row
-        for row in json.loads(site.burst("status", "-a", "--json"))["bursts"]
-        if row["exit_status"] == 4
-    )
-    said = site.flux("jobs", "-no", "{user.burst.output}", job)
-    assert "size 2 level 0 word" in said, (said, row)
-    site.gone()
-
-
 def test_one_of_ones_own_is_reached_and_taken_down(site: IsolatedSite) -> None:
     said = site.burst("request", "-N2", "--isolated")
     access = next(line for line in said.splitlines() if line.startswith("kubectl "))
@@ -107,17 +87,6 @@ def test_a_service_has_an_address(site: IsolatedSite) -> None:
         lambda: site.cluster.kubectl(*inside, check=False).strip() == "200", site.look
     )
     site.burst("down", json.loads(site.burst("status", "--json"))["bursts"][0]["id"])
-    assert site.objects() == []
-
-
-def test_a_listing_is_a_job_for_each_line(site: IsolatedSite) -> None:
-    listing = site.place / "listing"
-    listing.write_text("# two\n-N2 flux getattr rank\n-n1 sh -c 'echo alone'\n")
-    said = site.burst("request", "-N2", "--isolated", "--batch", str(listing))
-    lines = said.splitlines()
-    at = lines.index("== -N2 flux getattr rank")
-    assert sorted(lines[at + 1 : at + 3]) == ["0", "1"]
-    assert lines[at + 3 :] == ["== -n1 sh -c 'echo alone'", "alone"]
     assert site.objects() == []
 
 

@@ -94,20 +94,3 @@ def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
             lambda: all(b["state"] == "inactive" for b in system.bursts()),
             lambda: str(system.bursts()),
         )
-
-
-def test_the_doctor_tells_whether_a_guest_could_run_in_pods(
-    site: MultiUserSite,
-) -> None:
-    said = site.doctor("ann")
-    assert "ann is user 61001 there, as on this host" in said
-    assert "ann has no home there" in said
-    assert "flux-imp is setuid there, and starts signed jobs" in said
-    assert "a credential of this host's munge is accepted there" in said
-    site.write_own("munge.key", "0" * 64)
-    site.change(multi_user={"users": {"flux": "61000:61000"}})
-    said = site.doctor("ann")
-    assert "there is no user ann there" in said
-    assert "does not become root there: " in said
-    assert "flux-imp: Fatal: Failed to load configuration" in said, said
-    assert "munge is not accepted there: " in said

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -56,19 +54,6 @@ def probe(settings: KubeSettings, lead: LeadIdentity, address: str) -> Finding:
     return found
 
 
-@pytest.fixture
-def deaf() -> Iterator[int]:
-    """A port at which the first packet of a connection is dropped, as by a firewall.
-
-    The kernel does so while as many as were asked for wait to be accepted.
-    """
-    with ExitStack() as stack:
-        server = stack.enter_context(socket.create_server((OUTSIDE_IP, 0), backlog=0))
-        address = server.getsockname()
-        stack.enter_context(socket.create_connection(address))
-        yield int(address[1])
-
-
 @pytest.mark.parametrize("python", [sys.executable, "/no/python"])
 def test_it_reaches_what_listens(
     settings: KubeSettings, lead: LeadIdentity, python: str
@@ -81,14 +66,6 @@ def test_it_reaches_what_listens(
         assert found == Finding(Level.OK, f"a pod there reaches tcp://{address}")
     found = probe(settings, lead, address)
     assert found.what.endswith(f"reach tcp://{address}: nothing listens there")
-
-
-def test_it_tells_silence(
-    settings: KubeSettings, lead: LeadIdentity, deaf: int
-) -> None:
-    found = probe(settings, lead, f"{OUTSIDE_IP}:{deaf}")
-    assert "there is no answer within 30 s" in found.what
-    assert "NetworkPolicy" in found.advice
 
 
 def test_it_tells_an_image_that_cannot_be_had(

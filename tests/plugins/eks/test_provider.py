@@ -90,17 +90,6 @@ def test_settings_are_in_the_request(eks: MotoEks, spec: BurstSpec) -> None:
     assert provider.offers()[0].spot
 
 
-def test_a_request_whose_answer_was_lost_is_met_by_the_next(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    eks.cut = True
-    provider = eks.provider()
-    assert "ServiceUnavailable" in provision(provider, spec)[0]
-    assert len(eks.groups) == 1
-    posts = [path for method, path in eks.calls if method == "POST"]
-    assert len([path for path in posts if path.endswith("/node-groups")]) == 1
-
-
 def test_a_group_that_no_list_shows_yet_is_met_by_its_name(
     eks: MotoEks, spec: BurstSpec
 ) -> None:
@@ -134,14 +123,6 @@ def test_with_other_hosts_it_is_declined(eks: MotoEks, spec: BurstSpec) -> None:
     faster = {"instance_types": ["c8i.4xlarge"], "cores": 8, "max_nodes": 4}
     with pytest.raises(SpecRefused, match="other instances"):
         eks.provider(offers={"nodes": faster}).provision(spec)
-
-
-def test_a_burst_of_no_offer_is_declined_before_anything_is_asked(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    with pytest.raises(Refused):
-        eks.provider().provision(msgspec.structs.replace(spec, offer="none"))
-    assert eks.calls == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from burst_eks.groups import name_of
 from moto.autoscaling.models import autoscaling_backends
 
 from burst.errors import (
-    Refused,
     Transient,
 )
 from burst.kits.pods import Tags
@@ -31,7 +30,6 @@ from tests.plugins.eks.moto_eks import (
 )
 
 TAGS = Tags("owner-a", "eks")
-LABEL = "burst.flux-framework.org"
 
 
 def test_nodes_are_deleted_once_no_pod_is_left(eks: MotoEks, spec: BurstSpec) -> None:
@@ -89,15 +87,6 @@ def test_a_deletion_that_failed_is_repeated(eks: MotoEks, spec: BurstSpec) -> No
     assert status(provider).phase is Phase.FAILED
     assert reap(provider, spec.burst_id)
     assert not eks.groups
-
-
-def test_a_cluster_that_is_not_found_says_nothing_of_a_burst(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
-    provider = eks.provider(cluster="another")
-    for ask in (provider.observe, lambda: provider.reap(spec.burst_id)):
-        with pytest.raises(Refused, match="set region, cluster and profile"):
-            ask()
 
 
 def test_at_the_end_of_the_lease_aws_ends_the_instances(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,20 +101,6 @@ def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
         cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         with pytest.raises(Transient):
             cloud.clusters()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda cloud: cloud.delete_cluster("none"),
-        lambda cloud: cloud.delete_pool("none", "none"),
-    ],
-)
-def test_what_is_not_there_cannot_be_deleted(
-    client: ClusterManagerClient, call: Callable[[Cloud], None]
-) -> None:
-    with pytest.raises(BurstError, match="Not found"):
-        call(Cloud(PARENT, client=client, credentials=Token()))
 
 
 def test_directories_of_followers_are_known() -> None:

@@ -45,15 +45,6 @@ def test_while_it_is_made_it_is_listed_with_why(form: World) -> None:
     assert status.why == f"{form.name} is PROVISIONING"
 
 
-def test_an_answer_that_is_lost_leads_to_no_second_order(form: World) -> None:
-    form.gke.drops = dict.fromkeys(CREATE, 1)
-    with pytest.raises(Transient, match="Socket closed"):
-        form.provider.provision(form.spec)
-    form.make(**_table(form))
-    form.provision()
-    assert orders(form) == 1
-
-
 def test_what_does_not_show_yet_is_not_ordered_again(form: World) -> None:
     form.gke.fates = [Fate(looks=100, remains="")]
     with pytest.raises(Transient):

@@ -192,20 +192,6 @@ def test_a_restart_after_each_step_goes_on(pooled: World, steps: int) -> None:
     assert sizes.at(1) == kept
 
 
-def test_lost_answers_delete_and_make_nothing_twice(
-    form: World, google: Google
-) -> None:
-    sizes = SizedBurst(form, 1)
-    form.gke.drops = {"set_node_pool_autoscaling": 1}
-    sizes.grow(4)
-    assert len(sizes.vms) == 4
-    kept = sizes.at(2)
-    google.lost = ["deleteInstances", "listManagedInstances"]
-    sizes.shrink(2)
-    assert google.lost == []
-    assert set(sizes.vms) == set(kept.values())
-
-
 @pytest.mark.parametrize(
     ("denial", "kind", "says"),
     [
@@ -424,21 +410,6 @@ def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
     assert sizes.entry.noted.hosts == ()
 
 
-def test_other_errors_of_compute_engine_are_tried_again(
-    pooled: World, google: Google
-) -> None:
-    sizes = SizedBurst(pooled, 2)
-    google.failing = {"listManagedInstances": 500}
-    for _ in range(6):
-        said = sizes.once(1)
-    assert "no listManagedInstances for you" in said
-    assert len(sizes.listed()) == 2
-    google.failing = {"deleteInstances": 503}
-    assert "no deleteInstances for you" in sizes.once(1)
-    google.failing = {}
-    sizes.shrink(1)
-
-
 def test_reaped_while_it_shrinks_nothing_is_left(form: World) -> None:
     sizes = SizedBurst(form, 3)
     for _ in range(3):
@@ -465,17 +436,6 @@ def test_while_it_is_deleted_nothing_grows(form: World) -> None:
     form.provider.reap(form.spec.burst_id)
     with pytest.raises(Transient, match="is STOPPING"):
         form.provider.resize(sizes.spec(2))
-    assert calls(form) == []
-
-
-def test_what_is_no_resize_changes_no_bounds(form: World) -> None:
-    sizes = SizedBurst(form, 2)
-    other = msgspec.structs.replace(sizes.spec(3), hosts=("a", "b", "c"))
-    with pytest.raises(SpecRefused, match="other hosts"):
-        form.provider.resize(other)
-    form.kubernetes.bursts.clear()
-    with pytest.raises(NotFound, match="nothing of"):
-        form.provider.resize(sizes.spec(3))
     assert calls(form) == []
 
 

@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +10,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 from burst_local import LocalProvider
-from burst_local.processes import scan
 
-from burst.errors import NotFound
-from burst.kits import certificate
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
@@ -84,99 +77,6 @@ def test_a_job_cannot_read_our_environment_from_its_own(
         monkeypatch.delenv("CLOUD_PASSWORD")
         output = lead.run("--requires=host:burst-0-0", "env")
         assert not [word for word in output if "hush" in word]
-
-
-def test_a_killed_broker_is_told_and_its_jobs_end_with_the_burst(
-    lead: FluxLead, local: LocalHarness
-) -> None:
-    with burst_of(lead, local, nodes=1) as (provider, spec):
-        lead.run("--requires=host:burst-0-0", "true")
-        submitted = lead.flux(
-            "submit", "--wait-event=start", "--requires=host:burst-0-0", "sleep", "1000"
-        )
-        assert submitted.returncode == 0, submitted.stderr
-        identity = local.home.burst(spec.burst_id).follower("burst-0-0").identity()
-        assert identity
-        wait_until(lambda: len(_session(identity.pid)) == 3, "broker, shell and task")
-        jobs = _session(identity.pid) - {identity.pid}
-        os.kill(identity.pid, signal.SIGKILL)
-        killed = "burst-0-0 was killed by signal 9"
-        wait_until(lambda: local.status(provider).why.startswith(killed), "the news")
-        assert local.status(provider).phase is Phase.FAILED
-        local.reap_all(provider, spec.burst_id)
-        wait_until(lambda: not jobs & set(scan()), "the orphans' end")
-
-
-def _session(pid: int) -> set[int]:
-    return {process.pid for process in scan().values() if process.session == pid}
-
-
-def test_after_a_restart_of_the_daemon_followers_are_found_and_ended(
-    lead: FluxLead, local: LocalHarness
-) -> None:
-    spec = example_spec(lead.identity(local.owner), 0, "local")
-    (local.directory / "spec").write_bytes(msgspec.json.encode(spec))
-    code = f"""
-import msgspec, pathlib
-from burst.provider import BurstSpec
-from burst_local import LocalProvider, LocalSettings
-spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
-settings = LocalSettings(dir={local.settings.dir!r}, cores=8)
-LocalProvider("here", settings, {local.owner!r}).provision(spec)
-"""
-    subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=local.directory,
-        check=True,
-    )
-    provider = follower_provider(local)
-    assert local.status(provider).phase is Phase.RUNNING
-    lead.run("-N2", "--requires=host:burst-0-[0-1]", "true")
-    local.reap_all(provider, spec.burst_id)
-    assert not local.pids(spec.burst_id)
-
-
-def test_with_another_certificate_they_run_but_do_not_join(
-    lead: FluxLead, local: LocalHarness
-) -> None:
-    path = local.directory / "other.cert"
-    certificate.write(certificate.create("other"), path)
-    spec = example_spec(lead.identity(local.owner), 0, "local")
-    stranger = msgspec.structs.replace(spec.lead, certificate=str(path))
-    provider = follower_provider(local)
-    provider.provision(msgspec.structs.replace(spec, lead=stranger))
-    socket = local.home.burst(spec.burst_id).follower("burst-0-0").path / "local"
-    wait_until(socket.exists, "the broker's socket")
-    # Where the machine is busy, its log says first that there is no answer yet.
-    words = "burst-0-0 the lead does not accept its certificate, "
-    wait_until(lambda: local.status(provider).why.startswith(words), "the reason")
-    assert local.status(provider).phase is Phase.RUNNING
-    assert lead.online() == {"lead-0"}
-    local.reap_all(provider, spec.burst_id)
-
-
-def test_a_broker_that_the_lead_turns_down_says_why(
-    lead: FluxLead, local: LocalHarness
-) -> None:
-    identity = lead.identity(local.owner)
-    spec = example_spec(identity, 0, "local", nodes=1)
-    entries = identity.bootstrap.hosts
-    swapped = msgspec.structs.replace(entries[1], host="burst-0-[1,0,2]")
-    wrong = msgspec.structs.replace(
-        identity,
-        hosts=("lead-0", "burst-0-1", "burst-0-0", "burst-0-2"),
-        bootstrap=msgspec.structs.replace(
-            identity.bootstrap, hosts=(entries[0], swapped)
-        ),
-    )
-    provider = follower_provider(local)
-    provider.provision(msgspec.structs.replace(spec, lead=wrong, ranks=(2,)))
-    wait_until(lambda: local.status(provider).phase is Phase.FAILED, "its end")
-    why = local.status(provider).why
-    assert why.startswith("burst-0-0 exited with status 1: ")
-    assert "overlay.hello: Invalid argument" in why
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
 
 
 def test_behind_a_gateway_they_join_and_leave_too(local: LocalHarness) -> None:

@@ -84,18 +84,6 @@ def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
     assert not local.home.burst(spec.burst_id).follower(spec.hosts[1]).path.exists()
 
 
-def test_a_shrink_goes_on_after_a_restart(local: LocalHarness) -> None:
-    local.script = STUBBORN
-    spec = local.spec()
-    provider = local.provider()
-    provider.provision(spec)
-    wait_said(local, spec, "ready")
-    provider.resize(part(spec, 1))
-    again = local.provider(grace=0)
-    again.resize(part(spec, 1))
-    wait_until(lambda: len(leaders(local, spec)) == 1, "the second to be killed")
-
-
 def test_a_growth_that_broke_off_is_gone_on_with(local: LocalHarness) -> None:
     provider, spec = local.provider(), local.spec(nodes=3)
     provider.provision(part(spec, 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Plays the autoscaler of a cluster: leaves its events about pods, evicts pods."""
+"""Plays a controller of a cluster, such as Kueue: leaves its events about objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tests.kubernetes.api import Api
 
 
-class Autoscaler:
+class Controller:
     """In one namespace, under the name of a program."""
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
@@ -40,13 +40,3 @@ class Autoscaler:
             "lastTimestamp": now,
         }
         self._api.create(f"{self._core}/events", event)
-
-    def evict(self, pod: Any) -> None:
-        """Have a pod evicted by the API, which Kubernetes notes in its status."""
-        name = pod["metadata"]["name"]
-        eviction = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": self._namespace},
-        }
-        self._api.create(f"{self._core}/pods/{name}/eviction", eviction)
