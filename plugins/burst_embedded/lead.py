@@ -26,6 +26,8 @@ from burst_embedded.store import FileStore
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
+GOODBYE_S = 1.0
+"""A lead that stops waits so long for those that it has told."""
 _LABEL = 63
 
 
@@ -50,11 +52,16 @@ class LeadBroker:
         store = FileStore(statedir or rundir)
         identity = _identity(boot, nodes, self._path, statedir)
         self._methods = LeadMethods(self._queue, identity)
-        functions: list[Callable[..., Any]] = [*self._methods.all()]
-        functions += [store.load, store.write]
+        functions: dict[str, Callable[..., Any]] = {
+            **self._methods.table(),
+            "embedded.load": store.load,
+            "embedded.write": store.write,
+        }
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._server = Server(self._context, self._path, boot, functions)
+            self._server = Server(
+                self._context, self._path, boot, functions, self._methods.push
+            )
         except BaseException:
             self._context.destroy()
             raise
@@ -78,11 +85,18 @@ class LeadBroker:
                 self._server.beat()
             self._server.receive()
             for piece in self._tasks.collect():
-                self._methods.take_here(piece)
+                self._queue.take(piece)
 
     def close(self) -> None:
-        """Send followers away, kill the tasks, and remove the socket's file."""
+        """Kill the tasks, tell all that it stops, and remove the socket's file."""
         self._tasks.kill_all()
+        deadline = time.monotonic() + GOODBYE_S
+        # Who asks for the second has read what it was told of the first.
+        for state in ("cleanup", "shutdown"):
+            self._methods.enter(state)
+            while not self._methods.all_know() and time.monotonic() < deadline:
+                self._server.sockets[0].poll(20)
+                self._server.receive()
         self._server.close()
         self._context.term()
         self._path.unlink(missing_ok=True)
@@ -90,14 +104,14 @@ class LeadBroker:
 
     def _settle(self) -> None:
         """Start and end jobs until nothing changes, and send the changes to clients."""
-        self._queue.expire(time.time())
+        self._queue.expire()
         while self._queue.unsettled:
             self._queue.unsettled = False
-            self._queue.schedule(time.time())
+            self._queue.schedule()
             orders, self._queue.orders = self._queue.orders, []
             for rank, order in orders:
                 self._order(rank, order)
-            self._methods.push()
+        self._methods.push()
 
     def _order(self, rank: int, order: RunTasks | KillTasks) -> None:
         if rank:
@@ -106,7 +120,7 @@ class LeadBroker:
             self._tasks.kill(order)
         else:
             for piece in self._tasks.run(order):
-                self._methods.take_here(piece)
+                self._queue.take(piece)
 
     def _poll_timeout(self) -> int:
         """Return how many milliseconds may pass until something is due."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,7 @@ from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
+from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet
 from burst.model.shape import Shape
 
 
@@ -70,6 +72,15 @@ class ResourcePool:
         self._never_lent = self.nodes.keys() - having[LENT]
         hosts = {node.host: rank for rank, node in self.nodes.items()}
         self._constraints = ConstraintEvaluator(hosts, having)
+
+    def view(self) -> dict[str, Any]:
+        """Return how ranks are now: what LeadView has of them."""
+        return {
+            "online": self.online,
+            "drained": self.drained,
+            "allocated": self.allocated(),
+            "free": self.free_shapes(),
+        }
 
     def free_shapes(self) -> dict[int, Shape]:
         """Return what is unallocated of each rank, up or not."""
@@ -123,6 +134,12 @@ class ResourcePool:
             cores, gpus = self._free[rank]
             self._free[rank] = (cores | share.cores, gpus | share.gpus)
 
+    def resource_set(self, allocation: Allocation) -> ResourceSet:
+        """Return R of an allocation."""
+        ranks = sorted(allocation)
+        groups = [_group(rank, allocation[rank]) for rank in ranks]
+        return EMPTY.with_ranks(groups, [self.nodes[rank].host for rank in ranks])
+
     def _free_shape(self, rank: int) -> Shape:
         cores, gpus = self._free[rank]
         return Shape(len(cores), len(gpus))
@@ -142,12 +159,20 @@ class ResourcePool:
         )
 
 
+def _group(rank: int, share: NodeShare) -> ResourceGroup:
+    children = {"core": format_idset(share.cores)}
+    if share.gpus:
+        children["gpu"] = format_idset(share.gpus)
+    return ResourceGroup(str(rank), children)
+
+
 def summary(allocation: Allocation) -> str:
     """Return what was allocated as Flux's annotation says it: `rank4/core[0-3]`."""
     parts = []
     for rank, share in sorted(allocation.items()):
-        gpus = f",gpu[{format_idset(share.gpus)}]" if share.gpus else ""
-        parts.append(f"rank{rank}/core[{format_idset(share.cores)}]{gpus}")
+        children = _group(rank, share).children.items()
+        had = ",".join(f"{name}[{ids}]" for name, ids in children)
+        parts.append(f"rank{rank}/{had}")
     return " ".join(parts)
 
 

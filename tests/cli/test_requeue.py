@@ -40,7 +40,7 @@ def lose_its_node(instance: EmbeddedInstance, job: JobId) -> None:
     for process in scan().values():
         if process.pid == process.session and its.items() <= process.environ.items():
             os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: instance.info(job).is_over, "its end")
+    wait_until(lambda: instance.info(job).state is JobState.INACTIVE, "its end")
 
 
 def second_job(cli: CliHarness, job: JobId) -> JobId:
@@ -83,7 +83,7 @@ def test_it_runs_again_on_other_nodes_and_its_user_is_told(
         assert f"it was submitted again as {format_f58(second)}" in story
         assert repeats_of(instance, job) == [second]
         (instance.directory / "go").touch()
-        wait_until(lambda: instance.info(second).is_over, "its end")
+        wait_until(lambda: instance.info(second).state is JobState.INACTIVE, "its end")
         assert instance.info(second).result == "completed"
 
 
@@ -107,5 +107,5 @@ def test_a_daemon_that_is_killed_as_it_submits_makes_one_job(
         wait_until_it_runs(instance, second)
         assert repeats_of(instance, job) == [second]
         (instance.directory / "go").touch()
-        wait_until(lambda: instance.info(second).is_over, "its end")
+        wait_until(lambda: instance.info(second).state is JobState.INACTIVE, "its end")
         assert instance.info(second).result == "completed"

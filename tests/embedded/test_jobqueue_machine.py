@@ -31,7 +31,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = JobQueue(
             ResourcePool(
                 NodeResources(rank=rank, host=f"n{rank}", cores=cores) for rank in RANKS
-            )
+            ),
+            lambda: self.now,
         )
         self.queue.rank_online(0)
 
@@ -42,35 +43,35 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(wanted=wanted, urgency=urgencies, limit=st.sampled_from([0.0, 3.0]))
     def submit(self, wanted: Wanted, urgency: int, limit: float) -> None:
         jobspec = build_jobspec(["true"], wanted, {"duration": limit})
-        self.queue.submit(jobspec, urgency, 0, self.now)
+        self.queue.submit(jobspec, urgency)
 
     @rule()
     def schedule(self) -> None:
-        self.queue.schedule(self.now)
+        self.queue.schedule()
 
     @rule(seconds=st.sampled_from([0.5, 2.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.queue.expire(self.now)
+        self.queue.expire()
 
     @rule(data=st.data(), urgency=urgencies)
     def urge(self, data: st.DataObject, urgency: int) -> None:
         job = self.pick(data, JobState.SCHED)
         if job:
-            self.queue.set_urgency(job.id, urgency, self.now)
+            self.queue.set_urgency(job.id, urgency)
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         job = self.pick(data, JobState.SCHED, JobState.RUN, JobState.CLEANUP)
         if job:
-            self.queue.raise_exception(job.id, "cancel", "", self.now)
+            self.queue.raise_exception(job.id, "cancel", "")
 
     @rule(data=st.data(), status=st.sampled_from([0, 256, 9]))
     def end_task(self, data: st.DataObject, status: int) -> None:
         job = self.pick(data, JobState.RUN, JobState.CLEANUP)
         if job:
             task = data.draw(st.sampled_from(sorted(job.running)))
-            self.queue.task_ended(Ended(job.id, task, status), self.now)
+            self.queue.take(Ended(job.id, task, status))
 
     @rule(rank=ranks)
     def join(self, rank: int) -> None:
@@ -78,15 +79,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(rank=ranks)
     def lose(self, rank: int) -> None:
-        self.queue.rank_lost(rank, self.now)
+        self.queue.rank_lost(rank)
 
     @rule(rank=ranks)
     def drain(self, rank: int) -> None:
-        self.queue.drain({rank}, "why")
+        self.queue.drain(str(rank), "why")
 
     @rule(rank=ranks)
     def undrain(self, rank: int) -> None:
-        self.queue.undrain({rank})
+        self.queue.undrain(str(rank))
 
     @invariant()
     def nothing_is_allocated_twice(self) -> None:
@@ -122,7 +123,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def after_scheduling_the_first_cannot_start(self) -> None:
-        self.queue.schedule(self.now)
+        self.queue.schedule()
         if self.queue._line:
             job = self.queue.jobs[self.queue._line[0][1]]
             assert self.queue.pool.allocate(job.request) is None
@@ -134,8 +135,8 @@ class QueueMachine(RuleBasedStateMachine):
             assert names[:4] == ["submit", "validate", "depend", "priority"]
             assert names.count("alloc") == names.count("start") <= 1
             assert ("clean" in names) is (job.state is JobState.INACTIVE)
-            assert ("alloc" in names) == bool(job.t_start)
-            if job.state is JobState.INACTIVE and job.t_start:
+            assert ("alloc" in names) == bool(job.time_of("start"))
+            if job.state is JobState.INACTIVE and job.time_of("start"):
                 last = ["finish", "release", "free", "clean"]
                 assert names[-4:] == last
 
@@ -143,9 +144,9 @@ class QueueMachine(RuleBasedStateMachine):
         """Whatever happened, everything can be ended and all is free again."""
         for job in list(self.queue.jobs.values()):
             if job.state is not JobState.INACTIVE:
-                self.queue.raise_exception(job.id, "cancel", "", self.now)
+                self.queue.raise_exception(job.id, "cancel", "")
             for task in list(job.running):
-                self.queue.task_ended(Ended(job.id, task, 15), self.now)
+                self.queue.take(Ended(job.id, task, 15))
         assert not self.queue.pool.allocated()
         assert self.queue.next_deadline() == float("inf")
 
