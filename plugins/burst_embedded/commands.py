@@ -20,7 +20,7 @@ from burst.lead import NewJob
 from burst.model.exit_status import shell_status
 from burst.model.fsd import parse_fsd
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst_embedded.boot import read_broker_config, read_nodes
+from burst_embedded.boot import read_broker_config, read_resources
 from burst_embedded.follower import FollowerBroker
 from burst_embedded.handle import SCHEME, connect_handle, read_stream
 from burst_embedded.jobspec import (
@@ -97,14 +97,14 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
             f"{config}: {hostname} is rank {boot.rank}, and the lead is rank 0",
             f"say --hostname {boot.hosts[0].host}",
         )
-    nodes = read_nodes(config, boot.hosts)
+    resources = read_resources(config, boot.hosts)
     if statedir:
         statedir = statedir.absolute()
         make_directory(statedir)
     with (
         stop_signals() as stop,
         private_directory(rundir) as directory,
-        closing(LeadBroker(boot, nodes, directory, statedir)) as broker,
+        closing(LeadBroker(boot, resources, directory, statedir)) as broker,
     ):
         broker.run(stop)
 

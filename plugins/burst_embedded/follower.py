@@ -17,14 +17,7 @@ from burst_embedded.boot import BrokerConfig
 from burst_embedded.handle import Handle
 from burst_embedded.methods import JOIN, STATE
 from burst_embedded.tasks import TaskRunner
-from burst_embedded.wire import (
-    PROTOCOL,
-    Ended,
-    KillTasks,
-    Output,
-    RunTasks,
-    decode_order,
-)
+from burst_embedded.wire import ANSWER, PROTOCOL, Ended, Output, RunTasks, decode_order
 
 _AGAIN_S = 0.1
 _IDLE_S = 1.0
@@ -85,14 +78,17 @@ class FollowerBroker:
             self._handle.watch(descriptor)
         who = {"version": PROTOCOL, "hostname": self._boot.hostname}
         asked = {**who, "rank": self._boot.rank, "pid": os.getpid()}
-        joined = self._handle.send(JOIN, asked, streaming=True)
+        self._handle.send(JOIN, asked, streaming=True)
         state = self._handle.send(STATE, {}, streaming=True)
         states = 0
         while not _is_readable(stop):
             for said in self._received(self._handle):
-                if said.matchtag == joined:
+                if said.matchtag == state:
+                    states += 1
+                elif said.payload == ANSWER:
+                    say("joined as rank %d", self._boot.rank)
+                else:
                     self._take_order(said.payload)
-                states += said.matchtag == state
             if states > 1:
                 say("leaving: the lead is stopping")
                 return
@@ -111,10 +107,8 @@ class FollowerBroker:
         order = decode_order(payload)
         if isinstance(order, RunTasks):
             self._tell(self._tasks.run(order))
-        elif isinstance(order, KillTasks):
-            self._tasks.kill(order)
         else:
-            say("joined as rank %d", self._boot.rank)
+            self._tasks.kill(order)
 
     def _tell(self, pieces: Iterable[Output | Ended]) -> None:
         assert self._handle is not None

@@ -14,7 +14,6 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
 from burst.model.resource_set import ResourceSet
-from burst_embedded.pool import Allocation
 from burst_embedded.wire import OUTPUT_LIMIT, Output
 
 HIGHEST_URGENCY = 31
@@ -35,9 +34,8 @@ class Job(msgspec.Struct, kw_only=True):
     urgency: int
     state: JobState = JobState.SCHED
     events: list[Event] = []
-    allocation: Allocation = {}
     R: ResourceSet | None = None
-    """Of its allocation, also after it ended."""
+    """What it was allocated, also after it ended."""
     running: dict[int, int] = {}
     """Task ranks that have not ended, and the rank each is on."""
     status: int = 0

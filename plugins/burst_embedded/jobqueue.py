@@ -22,9 +22,10 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.request import parse_confinement, parse_duration, parse_request
+from burst.model.resource_set import ResourceSet
 from burst_embedded.job import HIGHEST_URGENCY, Job
 from burst_embedded.jobspec import parse_command
-from burst_embedded.pool import Allocation, Infeasible, ResourcePool, summary
+from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
 from burst_embedded.wire import Ended, KillTasks, Output, RunTasks, unknown_job
 
 HISTORY = 1000
@@ -196,7 +197,7 @@ class JobQueue:
         """Let no job start there, and fail those that have tasks there."""
         self.pool.online.discard(rank)
         self._move()
-        host = self.pool.nodes[rank].host
+        host = self.pool.hosts[rank]
         for job in list(self._running.values()):
             tasks = [task for task, where in job.running.items() if where == rank]
             if not tasks:
@@ -232,11 +233,14 @@ class JobQueue:
         if self._line[index : index + 1] == [place]:
             del self._line[index]
 
-    def _start(self, job: Job, allocation: Allocation) -> None:
-        ranks = sorted(allocation)
-        slots = [rank for rank in ranks for _ in range(allocation[rank].slots)]
-        job.R = self.pool.resource_set(allocation)
-        job.allocation = allocation
+    def _start(self, job: Job, allocation: ResourceSet) -> None:
+        ranks = sorted(allocation.ranks)
+        slots = [
+            rank
+            for rank, group in zip(ranks, allocation.groups, strict=True)
+            for _ in range(slots_of(job.request, group))
+        ]
+        job.R = allocation
         job.running = dict(enumerate(slots))
         job.state = JobState.RUN
         self._running[job.id] = job
@@ -262,9 +266,8 @@ class JobQueue:
             self.news.append((job, piece))
 
     def _clean(self, job: Job) -> None:
-        if self._running.pop(job.id, None):
-            self.pool.release(job.allocation)
-            job.allocation = {}
+        if self._running.pop(job.id, None) and job.R:
+            self.pool.release(job.R)
             self._post(job, "release", ranks="all", final=True)
             self._post(job, "free")
         job.state = JobState.INACTIVE
@@ -281,7 +284,7 @@ class JobQueue:
 
     def _pending(self, job: JobId) -> Job:
         found = self._active(job)
-        if found.allocation:
+        if found.state is not JobState.SCHED:
             raise LeadError("it cannot be changed once resources are allocated")
         return found
 
@@ -290,7 +293,7 @@ class JobQueue:
             ranks = parse_idset(targets)
         except ValueError as error:
             raise LeadError(str(error)) from error
-        if unknown := ranks - self.pool.nodes.keys():
+        if unknown := ranks - self.pool.hosts.keys():
             raise LeadError(f"no such rank: {format_idset(unknown)}")
         return ranks
 

@@ -16,10 +16,11 @@ from burst.kits.atomic_file import write_atomically
 from burst.log import say
 from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
+from burst.model.resource_set import ResourceSet, shape_of
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.methods import LeadMethods
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.process import SOCKET
 from burst_embedded.server import Server
 from burst_embedded.store import FileStore
@@ -41,16 +42,16 @@ class LeadBroker:
     def __init__(
         self,
         boot: BrokerConfig,
-        nodes: tuple[NodeResources, ...],
+        resources: ResourceSet,
         rundir: Path,
         statedir: Path | None,
     ) -> None:
         self._hosts = boot.hosts
         self._path = rundir / SOCKET
-        self._queue = JobQueue(ResourcePool(nodes))
+        self._queue = JobQueue(ResourcePool(resources))
         self._tasks = TaskRunner(boot.hostname, rundir)
         store = FileStore(statedir or rundir)
-        identity = _identity(boot, nodes, self._path, statedir)
+        identity = _identity(boot, resources, self._path, statedir)
         self._methods = LeadMethods(self._queue, identity)
         functions: dict[str, Callable[..., Any]] = {
             **self._methods.table(),
@@ -131,22 +132,18 @@ class LeadBroker:
 
 def _identity(
     boot: BrokerConfig,
-    nodes: tuple[NodeResources, ...],
+    resources: ResourceSet,
     control: Path,
     statedir: Path | None,
 ) -> LeadIdentity:
-    names = sorted({name for node in nodes for name in node.properties})
     return LeadIdentity(
         kind="embedded",
         version=PROTOCOL,
         uri=f"embedded://{control}",
         owner=_owner(boot.hostname, statedir or control.parent),
         hosts=tuple(entry.host for entry in boot.hosts),
-        shapes=tuple(node.shape for node in nodes),
-        properties={
-            name: frozenset(node.rank for node in nodes if name in node.properties)
-            for name in names
-        },
+        shapes=tuple(shape_of(node.children) for node in resources.nodes),
+        properties=resources.properties,
         bootstrap=boot.bootstrap,
         endpoint=boot.hosts[boot.rank].connect,
         certificate=str(boot.certificate_path),

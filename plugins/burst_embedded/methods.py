@@ -24,7 +24,7 @@ from burst.model.request import parse_name
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.server import Caller, Server
-from burst_embedded.wire import PROTOCOL, Failed, Joined, Output
+from burst_embedded.wire import PROTOCOL, Failed, Output
 
 JOURNAL = "job-manager.events-journal"
 RANKS = "resource.journal"
@@ -206,7 +206,7 @@ class LeadMethods:
     def join(
         self, version: str, hostname: str, rank: int, pid: int, caller: Caller
     ) -> None:
-        """Have a follower join: send it Joined, then orders.
+        """Have a follower join: answer, then send it orders.
 
         Checked as Flux checks it: version, rank, and that the lead's list of hosts has
         that host at that rank. Raises LeadError.
@@ -224,7 +224,7 @@ class LeadMethods:
             # Its jobs must have failed before new ones start on its rank.
             self._lose_member(rank, f"is lost: {why}")
         self.server.open(caller, JOIN, rank, lambda how: self._lose_member(rank, how))
-        self.server.send(caller, Joined())
+        self.server.send(caller)
         say("%s (rank %d) joined, pid %d", hostname, rank, pid)
         self._queue.rank_online(rank)
 

@@ -25,7 +25,15 @@ from burst.decode import json_decoder
 from burst.errors import BurstError, LeadError
 from burst.log import failure, say
 from burst_embedded.boot import BrokerConfig
-from burst_embedded.wire import BEAT, GOODBYE, Failed, Message, decode, serving_socket
+from burst_embedded.wire import (
+    ANSWER,
+    BEAT,
+    GOODBYE,
+    Failed,
+    Message,
+    decode,
+    serving_socket,
+)
 
 _ZAP = "inproc://zeromq.zap.01"
 _REPEAT_S = 60.0
@@ -142,7 +150,8 @@ class Server:
 
     def send(self, caller: Caller, payload: Any = None) -> None:
         """Answer a request, or send the next part of a stream."""
-        self._send(caller.peer, Message(caller.tag, "", _json(payload)))
+        text = ANSWER if payload is None else msgspec.json.encode(payload)
+        self._send(caller.peer, Message(caller.tag, "", text))
 
     def open(
         self,
@@ -281,10 +290,6 @@ class Server:
                     " none (said once a minute)",
                     level=logging.WARNING,
                 )
-
-
-def _json(payload: Any) -> bytes:
-    return msgspec.json.encode({} if payload is None else payload)
 
 
 def _no_service(what: str) -> Failed:

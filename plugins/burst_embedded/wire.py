@@ -62,6 +62,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.msgpack.encode(self)
 
 
+ANSWER = b"{}"
+"""The payload of a response that says nothing more."""
 BEAT = Message(0)
 decode = msgspec.msgpack.Decoder(prepared(Message)).decode
 """Raises msgspec.MsgspecError."""
@@ -105,11 +107,7 @@ class Ended(_Tagged, frozen=True):
     status: int
 
 
-class Joined(_Tagged, frozen=True):
-    """To a follower: it is taken."""
-
-
-Order = RunTasks | KillTasks | Joined
+Order = RunTasks | KillTasks
 decode_order: Callable[[bytes], Order] = json_decoder(Order).decode  # type: ignore[arg-type]
 decode_output = json_decoder(Output).decode
 

@@ -10,13 +10,15 @@ import pytest
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import HISTORY, JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import OUTPUT_LIMIT, Ended, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 
 NOW = 1_800_000_000.0
 
@@ -40,13 +42,9 @@ def queue(clock: Clock) -> JobQueue:
     """Rank 0 with 2 cores is up; ranks 1 and 2 with 4 cores are not."""
     queue = JobQueue(
         ResourcePool(
-            NodeResources(
-                rank=rank,
-                host=f"n{rank}",
-                cores=frozenset(range(4 if rank else 2)),
-                properties=frozenset({"burst"} if rank else {"local"}),
+            resources(
+                (Shape(2), ["local"]), (Shape(4), ["burst"]), (Shape(4), ["burst"])
             )
-            for rank in range(3)
         ),
         clock,
     )
@@ -94,8 +92,8 @@ def test_the_events_of_a_job_that_runs_are_those_of_flux(
         *("alloc", "start", "finish", "release", "free", "clean"),
     ]
     assert job.events[0].context["urgency"] == 16
-    resources = job.events[4].context["annotations"]["sched"]["resource_summary"]
-    assert resources == "rank0/core[0-1]"
+    told = job.events[4].context["annotations"]["sched"]["resource_summary"]
+    assert told == "rank0/core[0-1]"
     assert (job.time_of("start"), job.time_of("finish")) == (NOW + 1, NOW + 9)
     assert job.result == "completed"
     assert queue.pool.allocated() == set()

@@ -6,13 +6,15 @@ from __future__ import annotations
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import Ended
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from burst.model.lead import JobState
+from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 
 RANKS = range(4)
 ranks = st.sampled_from(RANKS)
@@ -27,11 +29,8 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1_800_000_000.0
-        cores = frozenset(range(3))
         self.queue = JobQueue(
-            ResourcePool(
-                NodeResources(rank=rank, host=f"n{rank}", cores=cores) for rank in RANKS
-            ),
+            ResourcePool(resources(*[(Shape(3), [])] * len(RANKS))),
             lambda: self.now,
         )
         self.queue.rank_online(0)
@@ -93,8 +92,10 @@ class QueueMachine(RuleBasedStateMachine):
     def nothing_is_allocated_twice(self) -> None:
         taken: set[tuple[int, int]] = set()
         for job in self.queue.jobs.values():
-            for rank, share in job.allocation.items():
-                mine = {(rank, core) for core in share.cores}
+            if not job.running or not job.R:
+                continue
+            for group in job.R.groups:
+                mine = {(int(group.rank), core) for core in group.ids("core")}
                 assert not taken & mine
                 taken |= mine
         assert {rank for rank, _ in taken} == self.queue.pool.allocated()
@@ -103,7 +104,8 @@ class QueueMachine(RuleBasedStateMachine):
     def allocation_tasks_and_state_agree(self) -> None:
         for job in self.queue.jobs.values():
             active = job.state in (JobState.RUN, JobState.CLEANUP)
-            assert bool(job.allocation) is bool(job.running) is active
+            assert bool(job.running) is active
+            assert job.R or not active
             assert bool(job.result) is (job.state is JobState.INACTIVE)
 
     @invariant()

@@ -19,13 +19,15 @@ from burst_embedded.handle import connect_handle
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.methods import JOURNAL, RANKS, LeadMethods
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.server import Server
 from burst_embedded.wire import BEAT, Message, calling_socket, decode
 
 from burst.errors import LeadGone
 from burst.flux.rpc import RpcClient
 from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 from tests.embedded_instance import short_directory, write_files
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S
@@ -54,9 +56,8 @@ class Lead:
     """A server with its methods, which answers when it is told to, and a client."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], path: Path) -> None:
-        node = NodeResources(rank=0, host="n0", cores=frozenset({0}))
         boot = read_broker_config(write_files(path, free_port()), "lead-0")
-        self.queue = BrokenQueue(ResourcePool([node]))
+        self.queue = BrokenQueue(ResourcePool(resources((Shape(1), []))))
         self.methods = LeadMethods(self.queue, IDENTITY)
         table, push = self.methods.table(), self.methods.push
         self.server = Server(context, path / "control", boot, table, push)
