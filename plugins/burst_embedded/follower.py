@@ -14,7 +14,7 @@ from burst.flux.handle import ResponseMessage
 from burst.flux.rpc import decode_response
 from burst.log import say
 from burst_embedded.boot import BrokerConfig
-from burst_embedded.handle import Handle
+from burst_embedded.handle import EmbeddedHandle
 from burst_embedded.methods import JOIN, STATE
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import ANSWER, PROTOCOL, Ended, Output, RunTasks, decode_order
@@ -36,7 +36,7 @@ class FollowerBroker:
                 "set default_connect in [bootstrap], such as tcp://ADDRESS:%p",
             )
         self._boot = boot
-        self._handle: Handle | None = None
+        self._handle: EmbeddedHandle | None = None
         self._tasks = TaskRunner(boot.hostname, rundir)
 
     def run(self, stop: int) -> None:
@@ -66,7 +66,7 @@ class FollowerBroker:
         if self._handle:
             self._handle.close()
         try:
-            self._handle = Handle(self._boot.hosts[0].connect, self._boot)
+            self._handle = EmbeddedHandle(self._boot.hosts[0].connect, self._boot)
         except LeadGone:
             self._handle = None
         return self._handle is not None
@@ -95,7 +95,7 @@ class FollowerBroker:
             self._tell(self._tasks.collect())
             self._handle.wait(_IDLE_S)
 
-    def _received(self, handle: Handle) -> Iterator[ResponseMessage]:
+    def _received(self, handle: EmbeddedHandle) -> Iterator[ResponseMessage]:
         while said := handle.receive():
             assert isinstance(said, ResponseMessage)
             error = decode_response(JOIN, said)

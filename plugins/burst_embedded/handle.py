@@ -28,7 +28,7 @@ _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 
 
-def connect_handle(uri: str) -> Handle:
+def connect_handle(uri: str) -> EmbeddedHandle:
     """Return a client's connection to the lead at `embedded://PATH`.
 
     Raises LeadGone if there is no lead, ConfigError if that is no such URI.
@@ -40,10 +40,10 @@ def connect_handle(uri: str) -> Handle:
             "it is embedded:// and the path of the socket `control` in its --rundir",
         )
     check_socket_path(path)
-    return Handle(f"ipc://{path}")
+    return EmbeddedHandle(f"ipc://{path}")
 
 
-class Handle:
+class EmbeddedHandle:
     """`burst.flux.connection.Connection`; it is not opened again once it is lost.
 
     With `boot` it is a follower's, which talks to the lead with that certificate alone.
@@ -164,7 +164,7 @@ class Handle:
 
 
 def read_stream(
-    handle: Handle, topic: str, payload: Mapping[str, Any]
+    handle: EmbeddedHandle, topic: str, payload: Mapping[str, Any]
 ) -> Iterator[bytes]:
     """Yield what a streaming request brings until it ends. Raises what it ends with."""
     tag = handle.send(topic, payload, streaming=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 
 import zmq
 
+from burst.flux.identity import propose_owner
 from burst.kits.atomic_file import write_atomically
 from burst.log import say
-from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
 from burst.model.resource_set import ResourceSet, shape_of
 from burst_embedded.boot import BrokerConfig
@@ -29,7 +28,6 @@ from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
 GOODBYE_S = 1.0
 """A lead that stops waits so long for those that it has told."""
-_LABEL = 63
 
 
 class LeadBroker:
@@ -158,8 +156,7 @@ def _owner(hostname: str, directory: Path) -> str:
     path = directory / "owner"
     if path.exists():
         return path.read_text().strip()
-    label = dns_label(hostname, "lead", _LABEL - 9)
-    owner = f"{label}-{secrets.token_hex(4)}"
+    owner = propose_owner(hostname)
     # All that is made for this lead bears it, so it must not be lost or damaged.
     write_atomically(path, owner + "\n")
     return owner

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 import zmq
-from burst_embedded.handle import Handle, connect_handle, read_stream
+from burst_embedded.handle import EmbeddedHandle, connect_handle, read_stream
 from burst_embedded.methods import ATTACH
 
 from burst.errors import ConfigError, LeadError, LeadGone, Unreadable
@@ -40,7 +40,7 @@ def lone() -> Iterator[EmbeddedInstance]:
 
 
 @pytest.fixture
-def handle(instance: EmbeddedInstance) -> Iterator[Handle]:
+def handle(instance: EmbeddedInstance) -> Iterator[EmbeddedHandle]:
     with closing(connect_handle(instance.uri)) as handle:
         yield handle
 
@@ -84,7 +84,7 @@ def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
 
 
 def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(
-    instance: EmbeddedInstance, handle: Handle
+    instance: EmbeddedInstance, handle: EmbeddedHandle
 ) -> None:
     lead = instance.process("lead-0")
     client = RpcClient(handle)
@@ -109,7 +109,7 @@ def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(
     ],
 )
 def test_what_the_lead_says_is_raised(
-    handle: Handle,
+    handle: EmbeddedHandle,
     topic: str,
     payload: dict[str, Any],
     kind: type[LeadError],
@@ -120,7 +120,7 @@ def test_what_the_lead_says_is_raised(
 
 
 def test_nonsense_is_logged_and_harms_nobody(
-    instance: EmbeddedInstance, handle: Handle
+    instance: EmbeddedInstance, handle: EmbeddedHandle
 ) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
@@ -136,6 +136,6 @@ def test_nonsense_is_logged_and_harms_nobody(
     assert RpcClient(handle).ask("embedded.ranks")["online"] == [0]
 
 
-def test_a_stream_says_why_it_could_not_be_opened(handle: Handle) -> None:
+def test_a_stream_says_why_it_could_not_be_opened(handle: EmbeddedHandle) -> None:
     with pytest.raises(LeadError, match="unknown job"):
         next(read_stream(handle, ATTACH, {"id": 1}))
