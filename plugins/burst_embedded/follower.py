@@ -124,6 +124,8 @@ class FollowerBroker:
         while time.monotonic() < deadline:
             if self._connects():
                 raise LeadError("the lead has lost it; start it again")
+            for _ in self._tasks.collect():
+                continue  # nobody is there to be told
             if _is_readable(stop, _AGAIN_S):
                 return
         raise LeadGone(

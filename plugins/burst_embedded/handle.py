@@ -22,7 +22,7 @@ from burst_embedded.process import check_socket_path
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
 
 TIMEOUT_S = 5.0
-"""A lead that is connected and says nothing for this long is gone."""
+"""A lead that is connected and says nothing for this long is gone, for clients."""
 SCHEME = "embedded://"
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -52,6 +52,7 @@ class EmbeddedHandle:
 
     def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
         self._endpoint = endpoint
+        self._silence_s = boot.heartbeat_timeout if boot else TIMEOUT_S
         self._tag = 0
         self._heard = 0.0
         """When the lead last said something, which it begins to after a request."""
@@ -121,8 +122,8 @@ class EmbeddedHandle:
                 return ResponseMessage(said.tag, said.errnum, said.payload)
         if self._monitor.poll(0):
             raise self._gone("has closed the connection")
-        if self._heard and time.monotonic() - self._heard > TIMEOUT_S:
-            raise self._gone(f"was silent for {TIMEOUT_S:g} s")
+        if self._heard and time.monotonic() - self._heard > self._silence_s:
+            raise self._gone(f"was silent for {self._silence_s:g} s")
         return None
 
     def wait(self, timeout_s: float) -> None:
