@@ -18,21 +18,29 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from burst_embedded.connection import Connection
-from burst_embedded.job import Job
+import msgspec
+from burst_embedded.handle import connect_handle, read_stream
 from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.lead_client import connect
-from burst_embedded.wire import Output
+from burst_embedded.methods import ATTACH
+from burst_embedded.wire import decode_output
 
+from burst.decode import from_json
 from burst.errors import LeadGone
+from burst.flux.ended_jobs import read_ended
+from burst.flux.job_state import JournalEvent, job_from_jobspec
+from burst.flux.rpc import RpcClient
 from burst.kits import certificate
 from burst.lead import Lead
+from burst.model.event import Event
 from burst.model.jobid import JobId
+from burst.model.lead import JobView
+from burst.model.resource_set import ResourceSet
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
 from tests.support.forked import Forked
 from tests.support.ports import free_port
@@ -83,6 +91,25 @@ def write_files(directory: Path, port: int) -> Path:
     config = directory / "broker.toml"
     config.write_text(BROKER.format(directory=directory, port=port))
     return config
+
+
+class _Entry(msgspec.Struct):
+    """A job as the journal tells of it."""
+
+    events: list[JournalEvent]
+    jobspec: msgspec.Raw
+    R: ResourceSet | None = None
+
+
+def merge(memo: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Merge changes deeply into a memo, as Flux shows it; None deletes a key."""
+    for key, value in changes.items():
+        if value is None:
+            memo.pop(key, None)
+        elif isinstance(value, Mapping):
+            merge(memo.setdefault(key, {}), value)
+        else:
+            memo[key] = value
 
 
 @contextmanager
@@ -186,42 +213,63 @@ class EmbeddedInstance(LastingInstance):
             nodes=job.nodes, slots=job.slots, cores=job.cores, gpus=job.gpus
         )
         jobspec = build_jobspec(job.command, wanted, system)
-        return JobId(self.call(int, "submit", jobspec, job.urgency))
+        asked = {"jobspec": jobspec, "urgency": job.urgency}
+        return JobId(self.call("job-ingest.submit", asked)["id"])
 
     def cancel(self, job: JobId) -> None:
-        self.call(None, "raise_exception", job, "cancel", "")
+        self.call("job-manager.raise", {"id": job, "type": "cancel", "note": ""})
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
-        self.call(None, "set_urgency", job, urgency)
+        self.call("job-manager.urgency", {"id": job, "urgency": urgency})
 
     def output(self, job: JobId) -> str:
         text = b""
-        with closing(Connection(self.uri)) as client:
-            for piece in client.stream(Output | None, "attach", job):
-                if piece and piece.stream == 1:
+        with closing(connect_handle(self.uri)) as handle:
+            for each in read_stream(handle, ATTACH, {"id": job}):
+                piece = decode_output(each)
+                if piece.stream == 1:
                     text += piece.data
         return text.decode()
 
-    def info(self, job: JobId) -> Job:
-        """Return what the lead tells of a job."""
-        found: Job = self.call(Job, "find", job)
-        return found
+    def info(self, job: JobId) -> JobView:
+        """Return a job, ended or not, by all its events."""
+        with closing(connect_handle(self.uri)) as handle:
+            told = read_ended(RpcClient(handle), [job])[job]
+        entry = from_json(told, _Entry)
+        found = job_from_jobspec(job, bytes(entry.jobspec), "", lambda _: True)
+        assert found is not None
+        for event in entry.events:
+            found.apply(event, entry.R)
+        return found.view()
+
+    def jobspec(self, job: JobId) -> Mapping[str, Any]:
+        """Return its jobspec as it is now."""
+        with closing(self.lead()) as lead:
+            return lead.jobspec(job)
 
     def memo(self, job: JobId) -> dict[str, Any]:
-        memo: dict[str, Any] = self.info(job).memo.get("burst", {})
-        return memo
+        memo: dict[str, Any] = {}
+        for event in self._events(job, "memo"):
+            merge(memo, event.context)
+        burst: dict[str, Any] = memo.get("burst", {})
+        return burst
 
     def exception(self, job: JobId) -> tuple[str, str]:
-        last = [each for each in self.info(job).events if each.name == "exception"][-1]
+        last = self._events(job, "exception")[-1]
         return last.context["type"], last.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.call(None, "drain", {rank_of(host)}, reason)
+        ranks = str(rank_of(host))
+        self.call("resource.drain", {"targets": ranks, "reason": reason})
 
-    def call(self, kind: Any, method: str, *args: Any) -> Any:
+    def call(self, topic: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Call the lead as a client of its own would."""
-        with closing(Connection(self.uri)) as client:
-            return client.call(kind, method, *args)
+        with closing(connect_handle(self.uri)) as handle:
+            return RpcClient(handle).ask(topic, payload)
+
+    def _events(self, job: JobId, name: str) -> list[Event]:
+        with closing(self.lead()) as lead:
+            return [event for event in lead.events(job) if event.name == name]
 
     def _spawn(
         self, role: str, host: str, rundir: str, *options: str, name: str = ""
@@ -238,7 +286,7 @@ class EmbeddedInstance(LastingInstance):
         deadline = time.monotonic() + HANG_S
         while True:
             try:
-                Connection(self.uri).close()
+                connect_handle(self.uri).close()
             except LeadGone:
                 assert self._brokers[HOSTS[0]].poll() is None, self.log(HOSTS[0])
                 assert time.monotonic() < deadline, self.log(HOSTS[0])

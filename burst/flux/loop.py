@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 from burst import log
 from burst.errors import BurstError, LeadGone, Unreadable
-from burst.flux.handle import Handle, RequestMessage, ResponseMessage
+from burst.flux.connection import Connection
+from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.rpc import decode_response
 
 CLOSE_DEADLINE_S = 5.0
@@ -37,7 +38,7 @@ class Loop:
     """Runs what is given to `post` on its thread; `handle` is the Flux handle."""
 
     def __init__(
-        self, handle: Handle, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
+        self, handle: Connection, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
     ) -> None:
         """Start the thread. From now on the handle is its own."""
         self.handle = handle

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from burst.errors import BurstError, Denied, LeadError, Unreadable
-from burst.flux.handle import Handle, ResponseMessage
+from burst.flux.connection import Connection
+from burst.flux.handle import ResponseMessage
 
 ANSWER_DEADLINE_S = 30.0
 """How long a service may take to answer: far longer than a healthy one needs with
@@ -40,7 +41,7 @@ class ServiceMissing(Unreadable):
 class RpcClient:
     """Sends requests over one handle, from one thread."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Connection) -> None:
         self._handle = handle
 
     def ask(

@@ -93,7 +93,7 @@ class FluxStore:
         Raises StoreError, Unreadable.
         """
         for key, value in changes.items():
-            _check(key, value)
+            check_record(key, value)
         if not changes:
             return
         restored = changes.keys() & self.restored.keys()
@@ -111,7 +111,7 @@ class FluxStore:
         """
         kept = self.load().get(key)
         if kept is None:
-            _check(key, proposal)
+            check_record(key, proposal)
             self._commit([_operation(key, f"{proposal}\n", _APPEND)])
             kept = self.load()[key]
         return kept.splitlines()[0]
@@ -177,7 +177,8 @@ class SharedStore:
         self._restored = store.restored
 
 
-def _check(key: str, value: str | None) -> None:
+def check_record(key: str, value: str | None) -> None:
+    """Raise StoreError for what every store refuses."""
     if not _KEY.match(key):
         raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
     if value is not None and len(value.encode()) > MAX_VALUE_BYTES:

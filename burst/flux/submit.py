@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import BurstError, LeadError, LeadGone, Unreadable
-from burst.flux.handle import Handle
+from burst.flux.connection import Connection
 from burst.flux.rpc import ANSWER_DEADLINE_S, RequestFailed, RpcClient
 from burst.lead import NewJob
 from burst.model.active_job import JobOutcome
@@ -23,7 +23,7 @@ _RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timeout"}
 _IN_FLIGHT = 256
 
 
-def submit_jobs(handle: Handle, jobs: Sequence[NewJob]) -> list[JobId | BurstError]:
+def submit_jobs(handle: Connection, jobs: Sequence[NewJob]) -> list[JobId | BurstError]:
     """See `burst.lead.JobSubmitter`. Nothing else may use the handle meanwhile."""
     found: list[JobId | BurstError] = []
     for begin in range(0, len(jobs), _IN_FLIGHT):
@@ -67,7 +67,7 @@ def job_outcomes(client: RpcClient, jobs: Collection[JobId]) -> dict[JobId, JobO
     return found
 
 
-def _send(handle: Handle, job: NewJob) -> Any:
+def _send(handle: Connection, job: NewJob) -> Any:
     try:
         return handle.submit_job(msgspec.json.encode(job.jobspec), job.urgency)
     except LeadGone:
@@ -76,7 +76,7 @@ def _send(handle: Handle, job: NewJob) -> Any:
         return error
 
 
-def _answer(handle: Handle, future: Any) -> JobId | BurstError:
+def _answer(handle: Connection, future: Any) -> JobId | BurstError:
     if isinstance(future, BurstError):
         return future
     try:

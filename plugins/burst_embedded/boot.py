@@ -19,9 +19,7 @@ from burst.kits import certificate
 from burst.kits.broker import expand_hosts
 from burst.kits.certificate import Certificate
 from burst.model.lead import Bootstrap, HostEntry
-from burst.model.ranks import parse_idset
-from burst.model.resource_set import ResourceSet, decode_resource_set
-from burst_embedded.pool import NodeResources
+from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,8 +91,8 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
     )
 
 
-def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, ...]:
-    """Return the resources of each rank, from the R that `[resource] path` names.
+def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
+    """Return R, which `[resource] path` names.
 
     Raises ConfigError, also where R and hosts are not of the same machines.
     """
@@ -108,7 +106,8 @@ def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, .
         )
     where = Path(source)
     try:
-        nodes = _nodes(decode_resource_set(where.read_bytes()))
+        resources = _checked(decode_resource_set(where.read_bytes()))
+        nodes = resources.nodes
     except OSError as error:
         raise ConfigError(
             f"{where}: cannot be read: {error.strerror}",
@@ -118,35 +117,20 @@ def read_nodes(path: Path, hosts: Sequence[HostEntry]) -> tuple[NodeResources, .
         raise ConfigError(
             f"{where}: is no R: {error}", "`burst lead init` or `flux R encode` do one"
         ) from error
-    named = [node.host for node in nodes]
-    if [node.rank for node in nodes] != list(range(len(named))) or named != [
-        entry.host for entry in hosts
-    ]:
+    ours, theirs = [node.host for node in nodes], [entry.host for entry in hosts]
+    if [node.rank for node in nodes] != list(range(len(nodes))) or ours != theirs:
         raise ConfigError(
             f"{where}: does not match bootstrap.hosts of {path}: "
-            + _difference(named, [entry.host for entry in hosts]),
+            + _difference(ours, theirs),
             "both must name the same hosts in the same order",
         )
-    return nodes
+    return resources
 
 
-def _nodes(resources: ResourceSet) -> tuple[NodeResources, ...]:
-    properties = resources.properties
-    nodes = tuple(
-        NodeResources(
-            rank=node.rank,
-            host=node.host,
-            cores=parse_idset(node.children.get("core", "")),
-            gpus=parse_idset(node.children.get("gpu", "")),
-            properties=frozenset(
-                name for name, ranks in properties.items() if node.rank in ranks
-            ),
-        )
-        for node in resources.nodes
-    )
-    if not all(node.cores for node in nodes):
+def _checked(resources: ResourceSet) -> ResourceSet:
+    if not all(shape_of(node.children).cores for node in resources.nodes):
         raise ValueError("a rank has no cores")
-    return nodes
+    return resources
 
 
 def _difference(named: Sequence[str], hosts: Sequence[str]) -> str:

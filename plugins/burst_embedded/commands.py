@@ -15,12 +15,14 @@ import click
 from burst import log
 from burst.errors import BurstError, ConfigError
 from burst.extensions import StandIn
+from burst.flux.rpc import RpcClient
+from burst.lead import NewJob
+from burst.model.exit_status import shell_status
 from burst.model.fsd import parse_fsd
 from burst.model.jobid import JobId, format_f58, parse_jobid
-from burst_embedded.boot import read_broker_config, read_nodes
-from burst_embedded.connection import SCHEME, Connection
+from burst_embedded.boot import read_broker_config, read_resources
 from burst_embedded.follower import FollowerBroker
-from burst_embedded.job import Job
+from burst_embedded.handle import SCHEME, connect_handle, read_stream
 from burst_embedded.jobspec import (
     Wanted,
     build_jobspec,
@@ -29,13 +31,15 @@ from burst_embedded.jobspec import (
     set_attribute,
 )
 from burst_embedded.lead import LeadBroker
+from burst_embedded.lead_client import EmbeddedLead
+from burst_embedded.methods import ATTACH
 from burst_embedded.process import (
     SOCKET,
     make_directory,
     private_directory,
     stop_signals,
 )
-from burst_embedded.wire import Output
+from burst_embedded.wire import OUTPUT_LIMIT, decode_output
 
 _URGENCIES = {"hold": 0, "default": 16, "expedite": 31}
 
@@ -93,14 +97,14 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
             f"{config}: {hostname} is rank {boot.rank}, and the lead is rank 0",
             f"say --hostname {boot.hosts[0].host}",
         )
-    nodes = read_nodes(config, boot.hosts)
+    resources = read_resources(config, boot.hosts)
     if statedir:
         statedir = statedir.absolute()
         make_directory(statedir)
     with (
         stop_signals() as stop,
         private_directory(rundir) as directory,
-        closing(LeadBroker(boot, nodes, directory, statedir)) as broker,
+        closing(LeadBroker(boot, resources, directory, statedir)) as broker,
     ):
         broker.run(stop)
 
@@ -182,9 +186,12 @@ def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> 
     for text in options["attributes"]:
         set_attribute(system, *parse_setattr(text))
     counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores", "gpus")}
-    with closing(Connection(uri)) as lead:
-        jobspec = build_jobspec(command, Wanted(**counts), system)
-        click.echo(format_f58(lead.call(JobId, "submit", jobspec, urgency)))
+    jobspec = build_jobspec(command, Wanted(**counts), system)
+    with closing(EmbeddedLead(uri, "")) as lead:
+        (answer,) = lead.submit_jobs([NewJob(jobspec, urgency)])
+    if isinstance(answer, BurstError):
+        raise answer
+    click.echo(format_f58(answer))
 
 
 @group.command()
@@ -192,20 +199,26 @@ def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> 
 @click.argument("job_id", type=_job_id)
 def attach(uri: str, job_id: JobId) -> None:
     """Print what a job writes until it ends, and exit with its status."""
-    with closing(Connection(uri)) as lead:
-        for piece in lead.stream(Output | None, "attach", job_id):
-            if piece:
-                file = sys.stderr if piece.stream == 2 else sys.stdout
-                file.write(piece.data.decode(errors="replace"))
-                file.flush()
-        job: Job = lead.call(Job, "find", job_id)
-    if job.output_cut:
+    size = 0
+    with closing(connect_handle(uri)) as handle:
+        for each in read_stream(handle, ATTACH, {"id": job_id}):
+            piece = decode_output(each)
+            size += len(piece.data)
+            file = sys.stderr if piece.stream == 2 else sys.stdout
+            file.write(piece.data.decode(errors="replace"))
+            file.flush()
+    if size >= OUTPUT_LIMIT:
         click.echo("burst: it wrote more than is kept; the rest is lost", err=True)
-    for event in job.events:
-        if event.name == "exception":
-            text = "{type} {note}".format(**event.context)
-            click.echo(f"{format_f58(job_id)}: exception: {text}", err=True)
-    sys.exit(job.exit_code)
+    status = 1
+    with closing(EmbeddedLead(uri, "")) as lead:
+        for event in lead.events(job_id):
+            if event.name == "exception":
+                text = "{type} {note}".format(**event.context)
+                click.echo(f"{format_f58(job_id)}: exception: {text}", err=True)
+            elif event.name == "finish":
+                code = os.waitstatus_to_exitcode(event.context["status"])
+                status = shell_status(code)
+    sys.exit(status)
 
 
 @group.command()
@@ -213,9 +226,10 @@ def attach(uri: str, job_id: JobId) -> None:
 @click.argument("job_ids", nargs=-1, required=True, type=_job_id)
 def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
     """End jobs: those that wait at once, those that run by SIGTERM."""
-    with closing(Connection(uri)) as lead:
+    with closing(connect_handle(uri)) as handle:
         for job_id in job_ids:
-            lead.call(None, "raise_exception", job_id, "cancel", "")
+            asked = {"id": job_id, "type": "cancel", "note": ""}
+            RpcClient(handle).ask("job-manager.raise", asked)
 
 
 def _start_commands(directory: Path, hosts: Sequence[str]) -> list[list[str]]:

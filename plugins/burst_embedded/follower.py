@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""An embedded follower: joins the lead, runs tasks of jobs, and leaves."""
+"""An embedded follower: a client that joins the lead and runs tasks of jobs."""
 
 from __future__ import annotations
 
 import os
+import select
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-import zmq
 
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone
+from burst.flux.handle import ResponseMessage
+from burst.flux.rpc import decode_response
 from burst.log import say
 from burst_embedded.boot import BrokerConfig
+from burst_embedded.handle import EmbeddedHandle
+from burst_embedded.methods import JOIN, STATE
 from burst_embedded.tasks import TaskRunner
-from burst_embedded.wire import (
-    BEAT_S,
-    PROTOCOL,
-    KillTasks,
-    Response,
-    RunTasks,
-    decode_response,
-    encode_request,
-    follower_socket,
-)
+from burst_embedded.wire import ANSWER, PROTOCOL, Ended, Output, RunTasks, decode_order
 
 _AGAIN_S = 0.1
-_JOIN = 1
+_IDLE_S = 1.0
 
 
 class FollowerBroker:
@@ -36,26 +30,14 @@ class FollowerBroker:
     """
 
     def __init__(self, boot: BrokerConfig, rundir: Path) -> None:
-        self._boot = boot
-        self._endpoint = boot.hosts[0].connect
-        if not self._endpoint:
+        if not boot.hosts[0].connect:
             raise ConfigError(
                 f"{boot.hosts[0].host} has no connect address: no broker can join it",
                 "set default_connect in [bootstrap], such as tcp://ADDRESS:%p",
             )
-        self._joined = False
-        self._heard = 0.0
+        self._boot = boot
+        self._handle: EmbeddedHandle | None = None
         self._tasks = TaskRunner(boot.hostname, rundir)
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._socket = follower_socket(self._context, boot)
-        try:
-            self._socket.connect(self._endpoint)
-        except zmq.ZMQError as error:
-            self._context.destroy()
-            raise ConfigError(
-                f"{self._endpoint}: no address to connect to: {error.strerror}",
-                "see connect and default_connect in flux-config-bootstrap(5)",
-            ) from error
 
     def run(self, stop: int) -> None:
         """Serve until the descriptor `stop` is readable or the lead stops.
@@ -64,70 +46,93 @@ class FollowerBroker:
         the lead is lost later, it ends after `[heartbeat] timeout`. Raises LeadError if
         the lead refuses it, LeadGone.
         """
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        for descriptor in (self._tasks.fileno(), stop):
-            poller.register(descriptor, zmq.POLLIN)
-        say("waiting for the lead at %s as rank %d", self._endpoint, self._boot.rank)
-        next_beat = 0.0
-        while True:
-            if time.monotonic() >= next_beat:
-                sent = self._send("alive") if self._joined else self._join()
-                next_beat = time.monotonic() + (BEAT_S if sent else _AGAIN_S)
-                self._check_lead()
-            ready = dict(poller.poll(int(_AGAIN_S * 1000)))
-            if stop in ready:
+        where, rank = self._boot.hosts[0].connect, self._boot.rank
+        say("waiting for the lead at %s as rank %d", where, rank)
+        while not self._connects():
+            if _is_readable(stop, _AGAIN_S):
                 return
-            while self._socket.poll(0):
-                if not self._hear(decode_response(self._socket.recv())):
-                    return
-            for piece in self._tasks.collect():
-                self._send("take", piece)
+        try:
+            self._serve(stop)
+        except LeadGone:
+            self._await_lead(stop)
 
     def close(self) -> None:
         """Kill the tasks, say goodbye, and close."""
         self._tasks.kill_all()
-        # Also before it knows that it has joined: the lead may know that by then.
-        self._send("goodbye")
-        self._socket.close(linger=1000)
-        self._context.term()
+        if self._handle:
+            self._handle.close()
 
-    def _join(self) -> bool:
-        args = PROTOCOL, self._boot.hostname, self._boot.rank, os.getpid()
-        return self._send("join", *args, number=_JOIN)
-
-    def _hear(self, said: Response) -> bool:
-        """Carry out what the lead says; False if the follower is to end."""
-        self._heard = time.monotonic()
-        if said.is_farewell:
-            say("leaving: the lead is stopping")
-            return False
+    def _connects(self) -> bool:
+        if self._handle:
+            self._handle.close()
         try:
-            order = said.read(RunTasks | KillTasks | None)
-        except BurstError as error:
-            raise LeadError(f"the lead sends us away: {error}") from error
+            self._handle = EmbeddedHandle(self._boot.hosts[0].connect, self._boot)
+        except LeadGone:
+            self._handle = None
+        return self._handle is not None
+
+    def _serve(self, stop: int) -> None:
+        """Join, and carry out orders. Raises LeadError, LeadGone."""
+        assert self._handle is not None
+        for descriptor in (self._tasks.fileno(), stop):
+            self._handle.watch(descriptor)
+        who = {"version": PROTOCOL, "hostname": self._boot.hostname}
+        asked = {**who, "rank": self._boot.rank, "pid": os.getpid()}
+        self._handle.send(JOIN, asked, streaming=True)
+        state = self._handle.send(STATE, {}, streaming=True)
+        states = 0
+        while not _is_readable(stop):
+            for said in self._received(self._handle):
+                if said.matchtag == state:
+                    states += 1
+                elif said.payload == ANSWER:
+                    say("joined as rank %d", self._boot.rank)
+                else:
+                    self._take_order(said.payload)
+            if states > 1:
+                say("leaving: the lead is stopping")
+                return
+            self._tell(self._tasks.collect())
+            self._handle.wait(_IDLE_S)
+
+    def _received(self, handle: EmbeddedHandle) -> Iterator[ResponseMessage]:
+        while said := handle.receive():
+            assert isinstance(said, ResponseMessage)
+            error = decode_response(JOIN, said)
+            if isinstance(error, BurstError):
+                raise LeadError(f"the lead sends us away: {error}") from error
+            yield said
+
+    def _take_order(self, payload: bytes) -> None:
+        order = decode_order(payload)
         if isinstance(order, RunTasks):
-            for piece in self._tasks.run(order):
-                self._send("take", piece)
-        elif isinstance(order, KillTasks):
+            self._tell(self._tasks.run(order))
+        else:
             self._tasks.kill(order)
-        elif said.number == _JOIN:
-            self._joined = True
-            say("joined as rank %d", self._boot.rank)
-        return True
 
-    def _check_lead(self) -> None:
-        silent = time.monotonic() - self._heard
-        if self._joined and silent > self._boot.heartbeat_timeout:
-            raise LeadGone(
-                f"no message from the lead for {silent:.0f} s",
-                "start the follower again when the lead is back",
-            )
+    def _tell(self, pieces: Iterable[Output | Ended]) -> None:
+        assert self._handle is not None
+        for piece in pieces:
+            self._handle.send("embedded.take", {"piece": piece})
 
-    def _send(self, method: str, *args: Any, number: int = 0) -> bool:
-        """Send, unless the lead is away; it has to be joined again when it is back."""
-        try:
-            self._socket.send(encode_request(number, method, args), zmq.NOBLOCK)
-        except zmq.Again:
-            return False
-        return True
+    def _await_lead(self, stop: int) -> None:
+        """Wait for a lead that was lost: it has lost this follower, too.
+
+        Raises LeadError once it is back, LeadGone after `[heartbeat] timeout`.
+        """
+        deadline = time.monotonic() + self._boot.heartbeat_timeout
+        while time.monotonic() < deadline:
+            if self._connects():
+                raise LeadError("the lead has lost it; start it again")
+            for _ in self._tasks.collect():
+                continue  # nobody is there to be told
+            if _is_readable(stop, _AGAIN_S):
+                return
+        raise LeadGone(
+            f"no message from the lead for {self._boot.heartbeat_timeout:g} s",
+            "start the follower again when the lead is back",
+        )
+
+
+def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:
+    return bool(select.select([descriptor], [], [], seconds)[0])

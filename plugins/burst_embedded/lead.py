@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,21 +11,23 @@ from typing import Any
 
 import zmq
 
+from burst.flux.identity import propose_owner
 from burst.kits.atomic_file import write_atomically
 from burst.log import say
-from burst.model.host import dns_label
 from burst.model.lead import LeadIdentity
+from burst.model.resource_set import ResourceSet, shape_of
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.methods import LeadMethods
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.process import SOCKET
 from burst_embedded.server import Server
 from burst_embedded.store import FileStore
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
-_LABEL = 63
+GOODBYE_S = 1.0
+"""A lead that stops waits so long for those that it has told."""
 
 
 class LeadBroker:
@@ -39,22 +40,27 @@ class LeadBroker:
     def __init__(
         self,
         boot: BrokerConfig,
-        nodes: tuple[NodeResources, ...],
+        resources: ResourceSet,
         rundir: Path,
         statedir: Path | None,
     ) -> None:
         self._hosts = boot.hosts
         self._path = rundir / SOCKET
-        self._queue = JobQueue(ResourcePool(nodes))
+        self._queue = JobQueue(ResourcePool(resources))
         self._tasks = TaskRunner(boot.hostname, rundir)
         store = FileStore(statedir or rundir)
-        identity = _identity(boot, nodes, self._path, statedir)
+        identity = _identity(boot, resources, self._path, statedir)
         self._methods = LeadMethods(self._queue, identity)
-        functions: list[Callable[..., Any]] = [*self._methods.all()]
-        functions += [store.load, store.write]
+        functions: dict[str, Callable[..., Any]] = {
+            **self._methods.table(),
+            "embedded.load": store.load,
+            "embedded.write": store.write,
+        }
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._server = Server(self._context, self._path, boot, functions)
+            self._server = Server(
+                self._context, self._path, boot, functions, self._methods.push
+            )
         except BaseException:
             self._context.destroy()
             raise
@@ -78,11 +84,18 @@ class LeadBroker:
                 self._server.beat()
             self._server.receive()
             for piece in self._tasks.collect():
-                self._methods.take_here(piece)
+                self._queue.take(piece)
 
     def close(self) -> None:
-        """Send followers away, kill the tasks, and remove the socket's file."""
+        """Kill the tasks, tell all that it stops, and remove the socket's file."""
         self._tasks.kill_all()
+        deadline = time.monotonic() + GOODBYE_S
+        # Who asks for the second has read what it was told of the first.
+        for state in ("cleanup", "shutdown"):
+            self._methods.enter(state)
+            while not self._methods.all_know() and time.monotonic() < deadline:
+                self._server.sockets[0].poll(20)
+                self._server.receive()
         self._server.close()
         self._context.term()
         self._path.unlink(missing_ok=True)
@@ -90,14 +103,14 @@ class LeadBroker:
 
     def _settle(self) -> None:
         """Start and end jobs until nothing changes, and send the changes to clients."""
-        self._queue.expire(time.time())
+        self._queue.expire()
         while self._queue.unsettled:
             self._queue.unsettled = False
-            self._queue.schedule(time.time())
+            self._queue.schedule()
             orders, self._queue.orders = self._queue.orders, []
             for rank, order in orders:
                 self._order(rank, order)
-            self._methods.push()
+        self._methods.push()
 
     def _order(self, rank: int, order: RunTasks | KillTasks) -> None:
         if rank:
@@ -106,7 +119,7 @@ class LeadBroker:
             self._tasks.kill(order)
         else:
             for piece in self._tasks.run(order):
-                self._methods.take_here(piece)
+                self._queue.take(piece)
 
     def _poll_timeout(self) -> int:
         """Return how many milliseconds may pass until something is due."""
@@ -117,22 +130,18 @@ class LeadBroker:
 
 def _identity(
     boot: BrokerConfig,
-    nodes: tuple[NodeResources, ...],
+    resources: ResourceSet,
     control: Path,
     statedir: Path | None,
 ) -> LeadIdentity:
-    names = sorted({name for node in nodes for name in node.properties})
     return LeadIdentity(
         kind="embedded",
         version=PROTOCOL,
         uri=f"embedded://{control}",
         owner=_owner(boot.hostname, statedir or control.parent),
         hosts=tuple(entry.host for entry in boot.hosts),
-        shapes=tuple(node.shape for node in nodes),
-        properties={
-            name: frozenset(node.rank for node in nodes if name in node.properties)
-            for name in names
-        },
+        shapes=tuple(shape_of(node.children) for node in resources.nodes),
+        properties=resources.properties,
         bootstrap=boot.bootstrap,
         endpoint=boot.hosts[boot.rank].connect,
         certificate=str(boot.certificate_path),
@@ -147,8 +156,7 @@ def _owner(hostname: str, directory: Path) -> str:
     path = directory / "owner"
     if path.exists():
         return path.read_text().strip()
-    label = dns_label(hostname, "lead", _LABEL - 9)
-    owner = f"{label}-{secrets.token_hex(4)}"
+    owner = propose_owner(hostname)
     # All that is made for this lead bears it, so it must not be lost or damaged.
     write_atomically(path, owner + "\n")
     return owner

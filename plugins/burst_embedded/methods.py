@@ -1,34 +1,46 @@
 # SPDX-License-Identifier: MIT
-"""What the lead does for who is connected: jobs, ranks, streams, the service `burst`.
+"""What the lead does for who is connected, by the topics of Flux's services.
 
-The names of methods are those that go over the wire.
+Each has the keys of Flux's request, and answers as Flux does as far as `burst.flux`
+reads it. Topics `embedded.…` are for what Flux has in its KVS, or spreads over several.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
-import time
+import base64
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from burst.errors import LeadError, NoDaemon, ServiceTaken
+import msgspec
+
+from burst.errors import LeadError
 from burst.log import say
+from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
-from burst_embedded.job import Job, Update
+from burst.model.ranks import parse_idset
+from burst.model.request import parse_name
+from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.server import ClientStream, Peer, Server
-from burst_embedded.wire import PROTOCOL, Ended, Fault, Output, ServiceCall
+from burst_embedded.server import Caller, Server
+from burst_embedded.wire import PROTOCOL, Failed, Output
 
-_NO_DAEMON = NoDaemon(
-    "no daemon serves this lead", "start one with `burst daemon -c FILE`"
-)
-_LOST = LeadError("the lead has lost it; start it again")
+JOURNAL = "job-manager.events-journal"
+RANKS = "resource.journal"
+STATE = "state-machine.monitor"
+ATTACH = "embedded.attach"
+JOIN = "overlay.join"
+_CONSTRAINTS = "attributes.system.constraints"
+# As RFC 43 and libjob/job.h number them; of states, those that end and those before.
+_ACTIVE, _INACTIVE = 1, 64
+_RESULTS = {"completed": 1, "failed": 2, "canceled": 4, "timeout": 8}
+# Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
+_DECODED, _CURRENT = 1, 2
 
 
 class LeadMethods:
-    """The methods, and who has which stream. `server` is to be set before it listens.
+    """The methods. `server` is to be set before it listens.
 
     Its owner calls `push` once the queue has settled.
     """
@@ -38,203 +50,191 @@ class LeadMethods:
     def __init__(self, queue: JobQueue, identity: LeadIdentity) -> None:
         self._queue = queue
         self._identity = identity
-        self._number = 0
-        self._watchers: dict[Peer, ClientStream] = {}
-        self._attached: dict[ClientStream, JobId] = {}
-        self._members: dict[int, ClientStream] = {}
-        self._holder: tuple[ClientStream, str] | None = None
-        self._asked: dict[int, ClientStream] = {}
-        self._ask_numbers = itertools.count(1)
+        self._state = "run"
+        self._asked_state: set[Caller] = set()
 
-    def all(self) -> Sequence[Callable[..., Any]]:
-        """Return all that may be called."""
+    def table(self) -> dict[str, Callable[..., Any]]:
+        """Return what may be called, by its topic."""
         queue = self._queue
-        return (
-            *(self.identity, self.submit, self.jobs, self.finish, self.sync),
-            *(queue.find, queue.set_urgency, queue.confine, queue.merge_memo),
-            *(queue.raise_exception, queue.drain, queue.undrain),
-            *(self.watch, self.attach, self.serve, self.request, self.answer),
-            *(self.join, self.alive, self.take),
-        )
+        return {
+            "embedded.finish": queue.finish_held,
+            "embedded.identity": lambda: self._identity,
+            "embedded.ranks": queue.pool.view,
+            "embedded.take": queue.take,
+            "job-info.lookup": self.look_up,
+            "job-ingest.submit": self.submit,
+            "job-list.list": self.list_jobs,
+            "job-list.list-id": self.list_job,
+            "job-manager.getattr": self.read_attributes,
+            "job-manager.memo": queue.post_memo,
+            "job-manager.ping": lambda: None,
+            "job-manager.post-event.post": self.post_event,
+            "job-manager.raise": queue.raise_exception,
+            "job-manager.urgency": queue.set_urgency,
+            "resource.drain": queue.drain,
+            "resource.undrain": queue.undrain,
+            "state-machine.get": self.state,
+            ATTACH: self.attach,
+            JOIN: self.join,
+            JOURNAL: self.follow_jobs,
+            f"{JOURNAL}-cancel": self.cancel,
+            RANKS: self.follow_ranks,
+            STATE: self.follow_state,
+        }
 
     def push(self) -> None:
-        """Send what changed since the last time to clients that watch."""
-        if not self._queue.untold:
-            return
-        self._queue.untold = False
-        jobs = self._queue.jobs
-        changed = [jobs[key] for key in sorted(self._queue.changed) if key in jobs]
-        self._queue.changed.clear()
-        self._number += 1
-        if self._watchers:
-            update = self._update(changed)
-            for stream in list(self._watchers.values()):
-                self.server.send(stream, update)
-        over = {job.id for job in changed if job.is_over}
-        for stream, job_id in list(self._attached.items()):
-            if job_id in over:
-                self._detach(stream)
+        """Send what happened since the last time to clients that follow it."""
+        news, self._queue.news = self._queue.news, []
+        for job, what in news:
+            attached = self.server.streams(ATTACH)
+            readers = [caller for caller, which in attached if which == job.id]
+            for caller in readers:
+                if isinstance(what, Output):
+                    self.server.send(caller, what)
+                elif what.name == "clean":
+                    self.server.fail(caller)
+            if isinstance(what, Event):
+                for caller, allow in self.server.streams(JOURNAL):
+                    self.server.send(caller, _entry(job, [what], allow))
+        if self._queue.moved:
+            self._queue.moved = False
+            for caller, _ in self.server.streams(RANKS):
+                self.server.send(caller)
 
     def order(self, rank: int, order: Any) -> None:
         """Tell a follower what to do."""
-        if rank in self._members:
-            self.server.send(self._members[rank], order)
+        if member := self._member(rank):
+            self.server.send(member, order)
 
-    def take_here(self, piece: Output | Ended) -> None:
-        """Take what a task wrote, or its end."""
-        if isinstance(piece, Ended):
-            self._queue.task_ended(piece, time.time())
-        elif self._queue.take_output(piece):
-            for stream, job_id in list(self._attached.items()):
-                if job_id == piece.job:
-                    self.server.send(stream, piece)
+    def enter(self, state: str) -> None:
+        """Tell that the lead is in another state, named as Flux's brokers name it."""
+        self._state = state
+        self._asked_state.clear()
+        for caller, _ in self.server.streams(STATE):
+            self.server.send(caller)
 
-    def identity(self) -> LeadIdentity:
-        """Return what is fixed while the lead runs."""
-        return self._identity
+    def all_know(self) -> bool:
+        """Return whether all who follow the state have asked for it since."""
+        return all(
+            any(asked.peer == caller.peer for asked in self._asked_state)
+            for caller, _ in self.server.streams(STATE)
+        )
 
-    def submit(self, jobspec: Mapping[str, Any], urgency: int, now: float) -> JobId:
+    def submit(self, jobspec: dict[str, Any], urgency: int) -> dict[str, JobId]:
         """Submit a job. Raises JobspecError, LeadError."""
-        return self._queue.submit(jobspec, urgency, os.getuid(), now).id
+        return {"id": self._queue.submit(jobspec, urgency).id}
 
-    def jobs(self) -> list[Job]:
-        """Return all jobs that are known."""
-        return list(self._queue.jobs.values())
-
-    def finish(self, job: JobId, exit_status: int, output: str, now: float) -> bool:
-        """End a held job with the result of a run elsewhere; False if it is not held.
-
-        Raises LeadError.
-        """
-        done = self._queue.finish_held(job, exit_status, now)
-        if done:
-            self.take_here(Output(job, 0, 1, output.encode()))
-        return done
-
-    def sync(self) -> int:
-        """Return the number of the last Update, which has all changes so far."""
-        self.push()
-        return self._number
-
-    def watch(self, stream: ClientStream) -> None:
-        """Send an Update with all jobs, then one at each change.
-
-        A peer watches once: this takes the place of an earlier one.
-        """
-        self._watchers[stream.peer] = stream
-        self.server.open(stream, lambda _: self._watchers.pop(stream.peer, None))
-        self.server.send(stream, self._update(self.jobs()))
-
-    def attach(self, job: JobId, stream: ClientStream) -> None:
-        """Send pieces of the job's output, at last nothing. Raises LeadError."""
+    def look_up(self, job: JobId, keys: Sequence[str], flags: int) -> Any:
+        """Return texts of a job, or objects. Raises Failed where it lacks one."""
         found = self._queue.find(job)
-        self._attached[stream] = job
-        self.server.open(stream, lambda _: self._attached.pop(stream, None))
-        for piece in self._queue.output.get(job, ()):
-            self.server.send(stream, piece)
+        spec = found.jobspec if flags & _CURRENT else found.submitted
+        signed = base64.b64encode(msgspec.json.encode(found.submitted)).decode()
+        values = {
+            "eventlog": "".join(f"{event.line()}\n" for event in found.events),
+            "jobspec": _without_environment(spec),
+            "J": f"none.{signed}.none",
+            "R": found.R,
+        }
+        if any(values.get(key) is None for key in keys):
+            raise Failed(errno.ENOENT, f"the job lacks one of {', '.join(keys)}")
+        asked = {key: values[key] for key in keys}
+        if flags & _DECODED:
+            return asked
+        return {
+            key: value
+            if isinstance(value, str)
+            else msgspec.json.encode(value).decode()
+            for key, value in asked.items()
+        }
+
+    def list_jobs(self, constraint: Mapping[str, Sequence[str]]) -> Any:
+        """Return the jobs with one of the names that the constraint tells."""
+        names = constraint["name"]
+        listed = map(_listed, self._queue.jobs.values())
+        return {"jobs": [job for job in listed if job["name"] in names]}
+
+    def list_job(self, job: JobId) -> dict[str, Any]:
+        """Return one job. Raises Failed."""
+        return {"job": _listed(self._queue.find(job))}
+
+    def read_attributes(self, job: JobId) -> dict[str, Any]:
+        """Return the jobspec of an active job. Raises LeadError."""
+        return {"jobspec": _without_environment(self._queue.find(job).jobspec)}
+
+    def post_event(self, job: JobId, name: str, context: dict[str, Any]) -> None:
+        """Change the constraint of a job. Raises LeadError."""
+        if name != "jobspec-update" or set(context) != {_CONSTRAINTS}:
+            raise LeadError("only constraints can be updated")
+        self._queue.constrain(job, context[_CONSTRAINTS])
+
+    def follow_jobs(self, allow: dict[str, int], caller: Caller) -> None:
+        """Send all active jobs, an entry of id -1, then each event that is allowed."""
+        self.server.open(caller, JOURNAL, allow)
+        for job in self._queue.jobs.values():
+            if not job.is_over:
+                self.server.send(caller, _entry(job, job.events, allow))
+        self.server.send(caller, {"id": -1, "events": []})
+
+    def cancel(self, matchtag: int, caller: Caller) -> None:
+        """End a stream of the caller's."""
+        self.server.fail(Caller(caller.peer, matchtag))
+
+    def follow_ranks(self, caller: Caller) -> None:
+        """Send a response now, and one at each change of a rank."""
+        self.server.open(caller, RANKS)
+        self.server.send(caller)
+
+    def follow_state(self, caller: Caller) -> None:
+        """Send a response now, and one when the lead begins to stop."""
+        self.server.open(caller, STATE)
+        self.server.send(caller)
+
+    def state(self, caller: Caller) -> None:
+        """Return the name of the state that the lead is in."""
+        self._asked_state.add(caller)
+        self.server.send(caller, {"state": self._state})
+
+    def attach(self, job: JobId, caller: Caller) -> None:
+        """Send pieces of the job's output, until it ends. Raises Failed."""
+        found = self._queue.find(job)
+        self.server.open(caller, ATTACH, job)
+        for piece in found.output:
+            self.server.send(caller, piece)
         if found.is_over:
-            self._detach(stream)
-
-    def serve(self, pid: int, host: str, since: float, stream: ClientStream) -> None:
-        """Have this client serve `burst`: send it nothing, then each ServiceCall.
-
-        Raises ServiceTaken.
-        """
-        # The process that serves may have ended meanwhile.
-        if self._holder and not self.server.reaches(self._holder[0].peer):
-            self._lose_holder(self._holder[0])
-        if self._holder:
-            raise ServiceTaken(
-                f"another daemon serves this lead: {self._holder[1]}",
-                "stop that one first: one daemon serves a lead",
-            )
-        began = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
-        self._holder = stream, f"pid {pid} on {host}, since {began}"
-        self.server.open(stream, lambda _: self._lose_holder(stream))
-        self.server.send(stream)
-
-    def request(
-        self, method: str, payload: dict[str, Any], stream: ClientStream
-    ) -> None:
-        """Ask the service `burst`; its answer is the answer. Raises NoDaemon."""
-        if not self._holder:
-            raise _NO_DAEMON
-        number = next(self._ask_numbers)
-        self._asked[number] = stream
-        asked = ServiceCall(number, method, payload, os.getuid())
-        self.server.send(self._holder[0], asked)
-
-    def answer(self, number: int, payload: Any, fault: Fault | None) -> None:
-        """Answer a ServiceCall; an answer that nobody waits for is dropped."""
-        stream = self._asked.pop(number, None)
-        if stream and fault:
-            self.server.fail(stream, fault.error())
-        elif stream:
-            self.server.send(stream, payload, last=True)
+            self.server.fail(caller)
 
     def join(
-        self, version: str, hostname: str, rank: int, pid: int, stream: ClientStream
+        self, version: str, hostname: str, rank: int, pid: int, caller: Caller
     ) -> None:
-        """Have a follower join: send it nothing, then orders.
+        """Have a follower join: answer, then send it orders.
 
         Checked as Flux checks it: version, rank, and that the lead's list of hosts has
         that host at that rank. Raises LeadError.
         """
-        other = self._members.get(rank)
-        if other == stream:
-            return
         refusal = self._refusal(version, hostname, rank)
         if refusal:
             say("rejecting %s (rank %d): %s", hostname, rank, refusal)
             raise LeadError(refusal)
+        other = self._member(rank)
+        if other and other.peer == caller.peer:
+            return
         if other:
             why = "another broker joined as this rank"
             self.server.fail(other, LeadError(why))
             # Its jobs must have failed before new ones start on its rank.
-            self._lose_member(rank, other, f"is lost: {why}")
-        self._members[rank] = stream
-        self.server.open(stream, lambda how: self._lose_member(rank, stream, how))
-        self.server.send(stream)
+            self._lose_member(rank, f"is lost: {why}")
+        self.server.open(caller, JOIN, rank, lambda how: self._lose_member(rank, how))
+        self.server.send(caller)
         say("%s (rank %d) joined, pid %d", hostname, rank, pid)
         self._queue.rank_online(rank)
 
-    def alive(self, peer: Peer) -> None:
-        """Raise LeadError unless it has joined."""
-        if all(stream.peer != peer for stream in self._members.values()):
-            raise _LOST
+    def _member(self, rank: int) -> Caller | None:
+        joined = self.server.streams(JOIN)
+        return next((caller for caller, whose in joined if whose == rank), None)
 
-    def take(self, piece: Output | Ended, peer: Peer) -> None:
-        """Take what a follower's task wrote, or its end. Raises LeadError."""
-        self.alive(peer)
-        self.take_here(piece)
-
-    def _update(self, jobs: Sequence[Job]) -> Update:
-        pool = self._queue.pool
-        return Update(
-            number=self._number,
-            online=frozenset(pool.online),
-            drained=pool.drained,
-            allocated=pool.allocated(),
-            free=pool.free_shapes(),
-            jobs=tuple(jobs),
-        )
-
-    def _detach(self, stream: ClientStream) -> None:
-        self._attached.pop(stream, None)
-        self.server.send(stream, last=True)
-
-    def _lose_holder(self, stream: ClientStream) -> None:
-        if self._holder and self._holder[0] == stream:
-            self._holder = None
-            waiting, self._asked = self._asked, {}
-            for asker in waiting.values():
-                self.server.fail(asker, _NO_DAEMON)
-
-    def _lose_member(self, rank: int, stream: ClientStream, how: str) -> None:
-        if self._members.get(rank) == stream:
-            del self._members[rank]
-            say("%s (rank %d) %s", self._identity.hosts[rank], rank, how)
-            self._queue.rank_lost(rank, time.time())
+    def _lose_member(self, rank: int, how: str) -> None:
+        say("%s (rank %d) %s", self._identity.hosts[rank], rank, how)
+        self._queue.rank_lost(rank)
 
     def _refusal(self, version: str, hostname: str, rank: int) -> str:
         """Return why that broker may not join, empty if it may."""
@@ -250,3 +250,42 @@ class LeadMethods:
             f"{expected} is configured as rank {rank}: mismatched config? Hosts must be"
             " in the lead's order"
         )
+
+
+def _entry(job: Job, events: Sequence[Event], allow: Mapping[str, int]) -> Any:
+    """Return what the journal tells of a job by these events of it."""
+    entry: dict[str, Any] = {"id": job.id}
+    entry["events"] = [event for event in events if event.name in allow]
+    names = {event.name for event in events}
+    if "submit" in names:
+        entry["jobspec"] = _without_environment(job.submitted)
+    if "alloc" in names and job.R:
+        entry["R"] = job.R
+    return entry
+
+
+def _without_environment(jobspec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a jobspec as all of Flux but its signed copy have it."""
+    system = {**jobspec["attributes"]["system"]}
+    system.pop("environment", None)
+    attributes = {**jobspec["attributes"], "system": system}
+    return {**jobspec, "attributes": attributes}
+
+
+def _listed(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "name": parse_name(job.jobspec),
+        "state": _INACTIVE if job.is_over else _ACTIVE,
+        "result": _RESULTS.get(job.result, 0),
+        "t_run": job.time_of("start"),
+        "t_cleanup": job.time_of("finish"),
+        "t_inactive": job.time_of("clean"),
+    }
+
+
+def _idset(targets: str) -> frozenset[int]:
+    try:
+        return parse_idset(targets)
+    except ValueError as error:
+        raise LeadError(f"not an idset: {targets!r}") from error

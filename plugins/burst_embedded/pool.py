@@ -9,8 +9,8 @@ minimum, where Flux would give what there is.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
+from typing import Any
 
 import msgspec
 
@@ -19,69 +19,50 @@ from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
+from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet
 from burst.model.shape import Shape
+
+_Ids = tuple[frozenset[int], frozenset[int]]
+"""Of cores and of GPUs."""
 
 
 class Infeasible(Exception):
     """No set of ranks could ever hold the request; the text is Flux's."""
 
 
-class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank has, by R."""
-
-    rank: int
-    host: str
-    cores: frozenset[int]
-    gpus: frozenset[int] = frozenset()
-    properties: frozenset[str] = frozenset()
-
-    @property
-    def shape(self) -> Shape:
-        """The same as numbers."""
-        return Shape(len(self.cores), len(self.gpus))
-
-
-class NodeShare(msgspec.Struct, frozen=True):
-    """What a job has of one rank, and how many of its slots that makes."""
-
-    cores: frozenset[int]
-    gpus: frozenset[int]
-    slots: int
-
-
-Allocation = Mapping[int, NodeShare]
-"""By rank."""
-
-
 class ResourcePool:
-    """The ranks of an instance: up or not, drained or not, free or not."""
+    """The ranks of R: up or not, drained or not, free or not."""
 
-    def __init__(self, nodes: Iterable[NodeResources]) -> None:
-        self.nodes = {node.rank: node for node in nodes}
+    def __init__(self, resources: ResourceSet) -> None:
+        """Raises ValueError where a text in R is malformed."""
+        self.hosts = {node.rank: node.host for node in resources.nodes}
         self.online: set[int] = set()
         self.drained: dict[int, str] = {}
-        self._free = {
-            rank: (node.cores, node.gpus) for rank, node in self.nodes.items()
+        self._whole = _ids(resources)
+        self._free = dict(self._whole)
+        self._never_lent = self.hosts.keys() - resources.properties.get(
+            LENT, frozenset()
+        )
+        ranks = {host: rank for rank, host in self.hosts.items()}
+        self._constraints = ConstraintEvaluator(ranks, resources.properties)
+
+    def view(self) -> dict[str, Any]:
+        """Return how ranks are now: what LeadView has of them."""
+        return {
+            "online": self.online,
+            "drained": self.drained,
+            "allocated": self.allocated(),
+            "free": self.free_shapes(),
         }
-        having: defaultdict[str, set[int]] = defaultdict(set)
-        for rank, node in self.nodes.items():
-            for name in node.properties:
-                having[name].add(rank)
-        self._never_lent = self.nodes.keys() - having[LENT]
-        hosts = {node.host: rank for rank, node in self.nodes.items()}
-        self._constraints = ConstraintEvaluator(hosts, having)
 
     def free_shapes(self) -> dict[int, Shape]:
         """Return what is unallocated of each rank, up or not."""
-        return {rank: self._free_shape(rank) for rank in self._free}
+        return {rank: _shape(ids) for rank, ids in self._free.items()}
 
     def allocated(self) -> frozenset[int]:
         """Return the ranks of which anything is allocated."""
-        return frozenset(
-            rank
-            for rank, node in self.nodes.items()
-            if self._free[rank] != (node.cores, node.gpus)
-        )
+        free = self._free.items()
+        return frozenset(rank for rank, ids in free if ids != self._whole[rank])
 
     def allowed(self, request: ResourceRequest) -> frozenset[int]:
         """Return the ranks that its constraint admits. Raises JobspecError."""
@@ -89,8 +70,8 @@ class ResourcePool:
 
     def allocate(
         self, request: ResourceRequest, confined_to: Set[int] | None = None
-    ) -> Allocation | None:
-        """Take and return what the request needs; None if it is not free now.
+    ) -> ResourceSet | None:
+        """Take what the request needs, and return R of it; None if it is not free now.
 
         `confined_to` are the lent ranks that it may have, None for all of them. Raises
         Infeasible, and JobspecError where its constraint cannot be read.
@@ -99,56 +80,62 @@ class ResourcePool:
         if confined_to is not None:
             allowed &= self._never_lent | confined_to
         usable = self.online.intersection(allowed).difference(self.drained)
-        whole = {rank: self.nodes[rank].shape for rank in usable}
-        free = {rank: self._free_shape(rank) for rank in usable}
+        whole = {rank: _shape(self._whole[rank]) for rank in usable}
+        free = {rank: _shape(self._free[rank]) for rank in usable}
         asked = request
         if request.exclusive:
             # Rv1Pool gives whole nodes that are idle whatever their cores are.
             asked = msgspec.structs.replace(request, cores_per_slot=1)
         shapes = NodePool(free, whole).fit(asked)
         if not shapes:
-            _check_feasible(request, [self.nodes[rank].shape for rank in allowed])
+            _check_feasible(request, [_shape(self._whole[rank]) for rank in allowed])
             return None
-        chosen = {
-            rank: self._share(rank, shape, request) for rank, shape in shapes.items()
-        }
-        for rank, share in chosen.items():
-            cores, gpus = self._free[rank]
-            self._free[rank] = (cores - share.cores, gpus - share.gpus)
-        return chosen
+        groups = [self._take(rank, shapes[rank]) for rank in sorted(shapes)]
+        return EMPTY.with_ranks(groups, [self.hosts[rank] for rank in sorted(shapes)])
 
-    def release(self, allocation: Allocation) -> None:
+    def release(self, resources: ResourceSet) -> None:
         """Give back what `allocate` returned."""
-        for rank, share in allocation.items():
-            cores, gpus = self._free[rank]
-            self._free[rank] = (cores | share.cores, gpus | share.gpus)
+        for rank, (cores, gpus) in _ids(resources).items():
+            free_cores, free_gpus = self._free[rank]
+            self._free[rank] = (free_cores | cores, free_gpus | gpus)
 
-    def _free_shape(self, rank: int) -> Shape:
-        cores, gpus = self._free[rank]
-        return Shape(len(cores), len(gpus))
-
-    def _share(self, rank: int, shape: Shape, request: ResourceRequest) -> NodeShare:
-        """Return the first free cores and GPUs of the rank, as many as asked for."""
-        cores, gpus = self._free[rank]
-        slots = (
-            request.slots // request.nodes
-            if request.nodes
-            else shape.cores // request.cores_per_slot
-        )
-        return NodeShare(
-            frozenset(sorted(cores)[: shape.cores]),
-            frozenset(sorted(gpus)[: shape.gpus]),
-            slots,
-        )
+    def _take(self, rank: int, shape: Shape) -> ResourceGroup:
+        """Take the first free cores and GPUs of the rank, as many as asked for."""
+        cores, gpus = (sorted(ids) for ids in self._free[rank])
+        left = cores[shape.cores :], gpus[shape.gpus :]
+        self._free[rank] = (frozenset(left[0]), frozenset(left[1]))
+        children = {"core": format_idset(cores[: shape.cores])}
+        if shape.gpus:
+            children["gpu"] = format_idset(gpus[: shape.gpus])
+        return ResourceGroup(str(rank), children)
 
 
-def summary(allocation: Allocation) -> str:
+def slots_of(request: ResourceRequest, group: ResourceGroup) -> int:
+    """Return how many slots of the request are on a rank of its allocation."""
+    if request.nodes:
+        return request.slots // request.nodes
+    return len(group.ids("core")) // request.cores_per_slot
+
+
+def summary(resources: ResourceSet) -> str:
     """Return what was allocated as Flux's annotation says it: `rank4/core[0-3]`."""
     parts = []
-    for rank, share in sorted(allocation.items()):
-        gpus = f",gpu[{format_idset(share.gpus)}]" if share.gpus else ""
-        parts.append(f"rank{rank}/core[{format_idset(share.cores)}]{gpus}")
+    for group in resources.groups:
+        had = ",".join(f"{name}[{ids}]" for name, ids in group.children.items())
+        parts.append(f"rank{group.rank}/{had}")
     return " ".join(parts)
+
+
+def _ids(resources: ResourceSet) -> dict[int, _Ids]:
+    return {
+        rank: (group.ids("core"), group.ids("gpu"))
+        for group in resources.groups
+        for rank in sorted(group.ranks)
+    }
+
+
+def _shape(ids: _Ids) -> Shape:
+    return Shape(len(ids[0]), len(ids[1]))
 
 
 def _check_feasible(request: ResourceRequest, shapes: Sequence[Shape]) -> None:

@@ -26,14 +26,7 @@ def private_directory(path: Path) -> Iterator[Path]:
     Raises ConfigError, LeadError.
     """
     path = path.absolute()
-    socket_path = path / SOCKET
-    size = len(os.fsencode(socket_path))
-    if size > LONGEST_PATH:
-        raise ConfigError(
-            f"{socket_path}: is {size} bytes long, and a Unix socket's path may have"
-            f" {LONGEST_PATH}",
-            "choose a shorter --rundir",
-        )
+    check_socket_path(str(path / SOCKET))
     make_directory(path)
     state = path.stat()
     if state.st_uid != os.geteuid() or state.st_mode & 0o077:
@@ -51,6 +44,17 @@ def private_directory(path: Path) -> Iterator[Path]:
                 f"{path}: another broker uses it", "end that one, or use another"
             ) from None
         yield path
+
+
+def check_socket_path(path: str) -> None:
+    """Raise ConfigError where a Unix socket cannot have that path."""
+    size = len(os.fsencode(path))
+    if size > LONGEST_PATH:
+        raise ConfigError(
+            f"{path}: is {size} bytes long, and a Unix socket's path may have"
+            f" {LONGEST_PATH} bytes",
+            "start the lead with a shorter --rundir",
+        )
 
 
 def make_directory(path: Path) -> None:

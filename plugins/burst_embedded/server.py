@@ -8,9 +8,11 @@ call all methods: who has the certificate has the owner's rights, as in Flux.
 
 from __future__ import annotations
 
+import errno
+import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -19,25 +21,25 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
-from burst.decode import prepared
+from burst.decode import json_decoder
 from burst.errors import BurstError, LeadError
 from burst.log import failure, say
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import (
-    GOODBYE_S,
-    Fault,
-    Request,
-    Response,
-    decode_request,
-    fault_of,
+    ANSWER,
+    BEAT,
+    GOODBYE,
+    Failed,
+    Message,
+    decode,
     serving_socket,
 )
 
 _ZAP = "inproc://zeromq.zap.01"
 _REPEAT_S = 60.0
 """Connections without our certificate are logged at most this often."""
-_GIVEN = ("now", "peer", "stream")
-_BEAT = Response(0, last=False)
+_KEYS = {"job": "id", "kind": "type"}
+"""Keys of requests whose parameters have another name, which Python does not take."""
 
 
 class Peer(NamedTuple):
@@ -47,53 +49,76 @@ class Peer(NamedTuple):
     identity: bytes
 
 
-class ClientStream(NamedTuple):
-    """Who gets it, and the number of the request that opened it."""
+class Caller(NamedTuple):
+    """Who made a request, and its matchtag."""
 
     peer: Peer
-    number: int
+    tag: int
+
+
+class _Stream(NamedTuple):
+    topic: str
+    subject: Any
+    ended: Callable[[str], object]
+
+
+def _do_nothing(_how: str) -> None:
+    """Do nothing: of the end of most streams nobody needs to know."""
 
 
 class _Method:
-    """A function that may be called over the wire, with arguments of its types.
+    """A function that is called with the values of a request's keys.
 
-    Of its parameters it is given `now`, `peer` and `stream`; with `stream` it answers
-    by `Server.send`, and what it returns is not sent.
+    One with a parameter `caller` answers by `Server.send`, now or later; of others what
+    they return is the answer.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        hints: Any = get_type_hints(function)
+        hints: dict[str, Any] = get_type_hints(function)
         hints.pop("return", None)
-        self._given = [name for name in _GIVEN if hints.pop(name, None)]
-        args: Any = tuple[tuple(hints.values())]  # type: ignore[misc]
-        self._args = msgspec.msgpack.Decoder(prepared(args))
+        self.answers_itself = hints.pop("caller", None) is not None
+        fields = list(hints.items())
+        payload = msgspec.defstruct("Payload", fields, rename=_KEYS)
+        self._decode = json_decoder(payload).decode
         self._function = function
-        self.is_stream = "stream" in self._given
 
-    def call(self, request: Request, stream: ClientStream) -> Any:
-        """Call it. Raises LeadError where the arguments are others."""
+    def call(self, payload: bytes, caller: Caller) -> Any:
+        """Call it. Raises Failed where the payload is not what it takes."""
         try:
-            args = self._args.decode(request.args)
+            found = msgspec.structs.asdict(self._decode(payload))
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise LeadError(f"{request.method}: {error}") from error
-        given = {"now": time.time(), "peer": stream.peer, "stream": stream}
-        return self._function(*args, **{name: given[name] for name in self._given})
+            raise Failed(errno.EPROTO, str(error)) from error
+        if self.answers_itself:
+            found["caller"] = caller
+        return self._function(**found)
 
 
 class Server:
-    """All who are connected. `receive` is to be called when a socket is readable."""
+    """All who are connected. `receive` is to be called when a socket is readable.
+
+    A topic that is not in `functions` is that of a service, if a client registered it
+    by `service.add`.
+    """
 
     def __init__(
         self,
         context: zmq.Context[zmq.Socket[bytes]],
         path: Path,
         boot: BrokerConfig,
-        functions: Iterable[Callable[..., Any]],
+        functions: Mapping[str, Callable[..., Any]],
+        push: Callable[[], None],
     ) -> None:
+        """`push` is called before each answer, to send what happened before it."""
+        self._push = push
         self._key = boot.certificate.public
-        self._methods = {each.__name__: _Method(each) for each in functions}
+        functions = {**functions, "service.add": self._add_service}
+        self._methods = {topic: _Method(each) for topic, each in functions.items()}
         self._peers: set[Peer] = set()
-        self._ends: dict[ClientStream, Callable[[str], object]] = {}
+        self._streams: dict[Caller, _Stream] = {}
+        self._services: dict[str, Peer] = {}
+        self._asked: dict[int, tuple[Caller, Peer]] = {}
+        """Requests to services, by our tag: who asks, and who is to answer."""
+        self._tags = itertools.count(1)
         self._unreachable: set[Peer] = set()
         self._strangers_said = 0.0
         self._zap = context.socket(zmq.ROUTER)
@@ -123,42 +148,44 @@ class Server:
         while self._unreachable:
             self._forget(self._unreachable.pop(), "is lost: its connection is closed")
 
-    def open(self, stream: ClientStream, ended: Callable[[str], object]) -> None:
-        """Have `ended` be called with how, if the stream's peer goes before its end."""
-        self._ends[stream] = ended
+    def send(self, caller: Caller, payload: Any = None) -> None:
+        """Answer a request, or send the next part of a stream."""
+        text = ANSWER if payload is None else msgspec.json.encode(payload)
+        self._send(caller.peer, Message(caller.tag, "", text))
 
-    def send(
-        self, stream: ClientStream, payload: Any = None, *, last: bool = False
-    ) -> bool:
-        """Send, and end the stream if it is the last; False if its peer is gone."""
-        if last:
-            self._ends.pop(stream, None)
-        raw = msgspec.Raw(msgspec.msgpack.encode(payload))
-        return self._answer(stream, Response(stream.number, raw, last=last))
+    def open(
+        self,
+        caller: Caller,
+        topic: str,
+        subject: Any = None,
+        ended: Callable[[str], object] = _do_nothing,
+    ) -> None:
+        """Note that the caller gets a stream.
 
-    def fail(self, stream: ClientStream, error: BurstError) -> None:
-        """End the stream by an error."""
-        self._ends.pop(stream, None)
-        self._answer(stream, Response(stream.number, fault=fault_of(error)))
+        `ended` is called with how, if the caller goes before `fail` ends it.
+        """
+        self._streams[caller] = _Stream(topic, subject, ended)
+
+    def streams(self, topic: str) -> list[tuple[Caller, Any]]:
+        """Return who has that stream, and what `open` was told that it is about."""
+        found = self._streams.items()
+        return [(each, it.subject) for each, it in found if it.topic == topic]
+
+    def fail(self, caller: Caller, error: BurstError | None = None) -> None:
+        """Answer by an error, which ends a stream; with none it just ends."""
+        self._streams.pop(caller, None)
+        number, text = errno.ENODATA, ""
+        if error:
+            number, text = getattr(error, "errnum", errno.EINVAL), str(error)
+        self._send(caller.peer, Message(caller.tag, "", text.encode(), number))
 
     def beat(self) -> None:
         """Tell all that the lead lives; to fail finds who is gone."""
         for peer in self._peers:
-            self.reaches(peer)
-
-    def reaches(self, peer: Peer) -> bool:
-        """Return whether that peer is there."""
-        return self._answer(ClientStream(peer, 0), _BEAT)
+            self._send(peer, BEAT)
 
     def close(self) -> None:
-        """Tell all that the lead stops, wait a short time, and close."""
-        for peer in self._peers:
-            self._answer(ClientStream(peer, 0), Response(0))
-        # ZeroMQ drops what a peer has not read yet when the connection ends.
-        deadline = time.monotonic() + GOODBYE_S
-        while self._peers and time.monotonic() < deadline:
-            self._local.poll(20)
-            self.receive()
+        """Close the sockets."""
         self._remote.disable_monitor()
         for socket in self.sockets:
             socket.close()
@@ -166,51 +193,79 @@ class Server:
     def _hear(self, peer: Peer, frame: bytes) -> None:
         self._peers.add(peer)
         try:
-            request = decode_request(frame)
+            said = decode(frame)
         except (msgspec.MsgspecError, RecursionError) as error:
             say("a client said what cannot be understood: %s", error)
-            fault = Fault("lead", "it cannot be understood")
-            self._answer(ClientStream(peer, 0), Response(0, fault=fault))
+            self.fail(Caller(peer, 0), LeadError("it cannot be understood"))
             return
-        if request.method == "goodbye":
+        caller = Caller(peer, said.tag)
+        if said.topic == GOODBYE:
             self._forget(peer, "left")
-            return
-        answer = self._call(request, ClientStream(peer, request.number))
-        if answer and (request.number or answer.fault):
-            self._answer(ClientStream(peer, request.number), answer)
+        elif not said.topic:
+            self._pass_answer(peer, said)
+        elif said.topic in self._methods:
+            self._call(caller, said)
+        else:
+            self._ask_service(caller, said)
 
-    def _call(self, request: Request, stream: ClientStream) -> Response | None:
-        number = request.number
-        if request.method not in self._methods:
-            what = f"the lead has no method {request.method!r}"
-            return Response(number, fault=Fault("lead", what))
+    def _call(self, caller: Caller, said: Message) -> None:
+        method = self._methods[said.topic]
         try:
-            method = self._methods[request.method]
-            payload = msgspec.msgpack.encode(method.call(request, stream))
+            answer = method.call(said.payload, caller)
+            self._push()
         except BurstError as error:
-            return Response(number, fault=fault_of(error))
+            self.fail(caller, error)
         except Exception as error:  # noqa: BLE001 - the caller waits for an answer
-            failure("answering %s", request.method)
+            failure("answering %s", said.topic)
             what = f"internal error: {error!r}"
-            return Response(number, fault=Fault("lead", what, "its log has more"))
-        return None if method.is_stream else Response(number, msgspec.Raw(payload))
+            self.fail(caller, LeadError(what, "the lead's log has more"))
+        else:
+            if caller.tag and not method.answers_itself:
+                self.send(caller, answer)
 
-    def _answer(self, stream: ClientStream, response: Response) -> bool:
+    def _add_service(self, service: str, caller: Caller) -> None:
+        """Pass requests of that name on to this client."""
+        holder = self._services.get(service)
+        # The process that serves may have ended meanwhile.
+        if holder and self._send(holder, BEAT):
+            raise Failed(errno.EEXIST, f"{service} is served already")
+        self._services[service] = caller.peer
+        self.send(caller)
+
+    def _ask_service(self, caller: Caller, said: Message) -> None:
+        holder = self._services.get(said.topic.partition(".")[0])
+        tag = next(self._tags)
+        request = Message(tag, said.topic, said.payload)
+        if holder and self._send(holder, request):
+            self._asked[tag] = caller, holder
+        else:
+            self.fail(caller, _no_service(said.topic))
+
+    def _pass_answer(self, peer: Peer, said: Message) -> None:
+        caller, asked = self._asked.pop(said.tag, (None, None))
+        if caller and asked == peer:
+            answer = msgspec.structs.replace(said, tag=caller.tag)
+            self._send(caller.peer, answer)
+
+    def _send(self, peer: Peer, message: Message) -> bool:
         """Send, or note that the peer is gone."""
-        frames = [stream.peer.identity, msgspec.msgpack.encode(response)]
         try:
-            stream.peer.socket.send_multipart(frames, zmq.NOBLOCK)
+            peer.socket.send_multipart([peer.identity, message.encode()], zmq.NOBLOCK)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
-            self._unreachable.add(stream.peer)
+            self._unreachable.add(peer)
             return False
         return True
 
     def _forget(self, peer: Peer, how: str) -> None:
         self._peers.discard(peer)
-        for stream in [each for each in self._ends if each.peer == peer]:
-            self._ends.pop(stream)(how)
+        for name in [name for name, each in self._services.items() if each == peer]:
+            del self._services[name]
+        for tag in [tag for tag, (_, each) in self._asked.items() if each == peer]:
+            self.fail(self._asked.pop(tag)[0], _no_service("its daemon has ended"))
+        for caller in [each for each in self._streams if each.peer == peer]:
+            self._streams.pop(caller).ended(how)
 
     def _admit(self) -> None:
         """Tell ZeroMQ which keys may connect (ZAP, ZeroMQ RFC 27)."""
@@ -235,6 +290,10 @@ class Server:
                     " none (said once a minute)",
                     level=logging.WARNING,
                 )
+
+
+def _no_service(what: str) -> Failed:
+    return Failed(errno.ENOSYS, f"{what}: no service has it")
 
 
 def _bind(socket: zmq.Socket[bytes], boot: BrokerConfig) -> None:

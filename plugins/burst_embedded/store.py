@@ -3,24 +3,18 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from burst.decode import from_json
 from burst.errors import StoreError
+from burst.flux.store import check_record
 from burst.kits.atomic_file import write_atomically
-from burst.lead import MAX_VALUE_BYTES
 
 STORE = "burst.json"
 """Name of the file in the lead's statedir, or else in its rundir."""
-_BEFORE = "burst.sqlite"
-"""Name of the file that leads had before."""
-_KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
 
 
 class FileStore:
@@ -29,8 +23,9 @@ class FileStore:
     def __init__(self, directory: Path) -> None:
         self._path = directory / STORE
         try:
-            self._kept = _read(self._path)
-        except (OSError, msgspec.MsgspecError, sqlite3.Error) as error:
+            text = self._path.read_bytes() if self._path.exists() else b"{}"
+            self._kept = from_json(text, dict[str, str])
+        except (OSError, msgspec.MsgspecError) as error:
             raise StoreError(
                 f"{self._path}: cannot be read: {error}",
                 "bring it back from a backup, or move it away, which forgets every"
@@ -46,7 +41,7 @@ class FileStore:
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Write all these values, or none; None deletes the key."""
         for key, value in changes.items():
-            _check(key, value or "")
+            check_record(key, value)
         merged = {**self._kept, **changes}
         kept = {key: value for key, value in merged.items() if value is not None}
         try:
@@ -58,24 +53,3 @@ class FileStore:
                 " can write to",
             ) from error
         self._kept = kept
-
-
-def _read(path: Path) -> dict[str, str]:
-    before = path.with_name(_BEFORE)
-    if path.exists():
-        return from_json(path.read_bytes(), dict[str, str])
-    if before.exists():
-        with closing(sqlite3.connect(before)) as database:
-            return dict(database.execute("SELECT key, value FROM kept"))
-    return {}
-
-
-def _check(key: str, value: str) -> None:
-    """Raise StoreError for what every store refuses."""
-    if not _KEY.match(key):
-        raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
-    size = len(value.encode())
-    if size > MAX_VALUE_BYTES:
-        raise StoreError(
-            f"{key}: its value has {size} bytes; {MAX_VALUE_BYTES} is the limit"
-        )

@@ -1,35 +1,26 @@
 # SPDX-License-Identifier: MIT
 """The one protocol of the lead, and sockets for both of its sides.
 
-Whoever connects, a client on the same host or a follower over TCP, sends Requests, each
-for a method of the lead, and gets a Response of the same number; or several, of which
-the last is marked: a stream. A Request of number 0 is answered only if it fails. All
-get a Response of number 0 twice a second, which shows that the lead lives, and a last
-one before it stops. They answer that with the method `goodbye`, which also tells that
-they leave by themselves.
+It is Flux's, as far as a lead for bursts needs it: requests have a topic and a JSON
+object, responses the request's matchtag and an errno, which ends a stream with ENODATA.
+So `burst.flux` is the client. Under it are frames of ZeroMQ, over a Unix socket for
+clients on the same host and over TCP with CURVE for followers. Both send a message of
+tag 0 without a topic now and then, which shows that they live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import errno
+from collections.abc import Callable, Mapping
 
 import msgspec
 import zmq
 
-from burst.decode import from_plain, prepared
-from burst.errors import (
-    BurstError,
-    Denied,
-    JobspecError,
-    LeadError,
-    NoDaemon,
-    ServiceTaken,
-    StoreError,
-)
+from burst.decode import json_decoder, prepared
+from burst.errors import LeadError
 from burst_embedded.boot import BrokerConfig
 
-PROTOCOL = "2.0.0"
+PROTOCOL = "3.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
 """Seconds between two signs of life."""
@@ -37,67 +28,45 @@ SILENCE_MS = 5000
 """ZeroMQ closes a connection over which nothing came for this long. A process that ends
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""
-GOODBYE_S = 1.0
-"""A lead that stops waits so long for the goodbye of those that it has told."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one job, and sent of that of one task."""
-_NIL = msgspec.Raw(msgspec.msgpack.encode(None))
-_KINDS: Mapping[str, type[BurstError]] = {
-    "denied": Denied,
-    "jobspec": JobspecError,
-    "nodaemon": NoDaemon,
-    "taken": ServiceTaken,
-    "store": StoreError,
-    "lead": LeadError,
-    "burst": BurstError,
-}
+GOODBYE = "goodbye"
+"""Topic of who leaves; not answered."""
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """A BurstError on its way over the wire."""
+class Failed(LeadError):
+    """What a request is answered with; `errnum` is its errno."""
 
-    kind: Literal["burst", "denied", "jobspec", "lead", "nodaemon", "store", "taken"]
-    what: str
-    advice: str = ""
-
-    def error(self) -> BurstError:
-        """Return it as it was raised."""
-        return _KINDS[self.kind](self.what, self.advice)
+    def __init__(self, errnum: int, text: str) -> None:
+        super().__init__(text)
+        self.errnum = errnum
 
 
-def fault_of(error: BurstError) -> Fault:
-    """Return the error as it goes over the wire, as near to its class as is known."""
-    kind = next(kind for kind, cls in _KINDS.items() if isinstance(error, cls))
-    told = {"kind": kind, "what": error.what, "advice": error.advice}
-    return from_plain(told, Fault)
+def unknown_job() -> Failed:
+    """Return the error of who asks for a job that is not known."""
+    return Failed(errno.ENOENT, "unknown job")
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True):
-    """To the lead: call a method."""
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """A request, or without a topic a response."""
 
-    number: int
-    method: str
-    args: msgspec.Raw
+    tag: int
+    """Of the request; one of tag 0 is answered only if it fails."""
+    topic: str = ""
+    payload: bytes = b""
+    """JSON; the text of the error where `errnum` is not 0."""
+    errnum: int = 0
+
+    def encode(self) -> bytes:
+        """Return it as it goes over the wire."""
+        return msgspec.msgpack.encode(self)
 
 
-class Response(msgspec.Struct, frozen=True, array_like=True):
-    """From the lead."""
-
-    number: int
-    payload: msgspec.Raw = _NIL
-    fault: Fault | None = None
-    last: bool = True
-
-    @property
-    def is_farewell(self) -> bool:
-        """Whether it says that the lead stops."""
-        return not self.number and self.last and self.fault is None
-
-    def read(self, kind: Any) -> Any:
-        """Return the payload as that type. Raises the error that the lead answers."""
-        if self.fault:
-            raise self.fault.error()
-        return msgspec.msgpack.decode(self.payload, type=prepared(kind))
+ANSWER = b"{}"
+"""The payload of a response that says nothing more."""
+BEAT = Message(0)
+decode = msgspec.msgpack.Decoder(prepared(Message)).decode
+"""Raises msgspec.MsgspecError."""
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag=True):
@@ -138,46 +107,25 @@ class Ended(_Tagged, frozen=True):
     status: int
 
 
-class ServiceCall(msgspec.Struct, frozen=True):
-    """What the client that serves `burst` is to `answer`, by its number."""
-
-    number: int
-    method: str
-    payload: dict[str, Any]
-    userid: int
+Order = RunTasks | KillTasks
+decode_order: Callable[[bytes], Order] = json_decoder(Order).decode  # type: ignore[arg-type]
+decode_output = json_decoder(Output).decode
 
 
-def encode_request(number: int, method: str, args: tuple[Any, ...]) -> bytes:
-    """Return a Request as it goes over the wire."""
-    raw = msgspec.Raw(msgspec.msgpack.encode(args))
-    return msgspec.msgpack.encode(Request(number, method, raw))
+def calling_socket(
+    context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig | None = None
+) -> zmq.Socket[bytes]:
+    """Return a socket to the lead, on which nothing is queued while it is away.
 
-
-decode_request = msgspec.msgpack.Decoder(prepared(Request)).decode
-"""Raises msgspec.MsgspecError."""
-decode_response = msgspec.msgpack.Decoder(prepared(Response)).decode
-"""Raises msgspec.MsgspecError."""
-
-
-def calling_socket(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
-    """Return a socket to the lead, on which nothing is queued while it is away."""
+    With `boot` it is a follower's, and talks to the lead with this certificate alone.
+    """
     socket = context.socket(zmq.DEALER)
     socket.setsockopt(zmq.IMMEDIATE, 1)
-    socket.setsockopt(zmq.SNDHWM, 0)
-    _notice_silence(socket)
-    return socket
-
-
-def follower_socket(
-    context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig
-) -> zmq.Socket[bytes]:
-    """Return a calling socket that talks to the lead with this certificate alone."""
-    socket = calling_socket(context)
-    socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
-    socket.setsockopt(zmq.IPV6, boot.bootstrap.enable_ipv6)
-    socket.setsockopt(zmq.CURVE_PUBLICKEY, boot.certificate.public)
-    socket.setsockopt(zmq.CURVE_SECRETKEY, boot.certificate.secret)
-    socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
+    _set_common(socket, boot)
+    socket.setsockopt(zmq.RECONNECT_IVL, -1)
+    if boot:
+        socket.setsockopt(zmq.CURVE_PUBLICKEY, boot.certificate.public)
+        socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
     return socket
 
 
@@ -190,18 +138,19 @@ def serving_socket(
     """
     socket = context.socket(zmq.ROUTER)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
-    socket.setsockopt(zmq.LINGER, 1000)
-    socket.setsockopt(zmq.SNDHWM, 0)
-    _notice_silence(socket)
+    _set_common(socket, boot)
     if boot:
-        socket.setsockopt(zmq.IPV6, boot.bootstrap.enable_ipv6)
         socket.setsockopt(zmq.CURVE_SERVER, 1)
-        socket.setsockopt(zmq.CURVE_SECRETKEY, boot.certificate.secret)
         socket.setsockopt(zmq.ZAP_DOMAIN, b"burst")
     return socket
 
 
-def _notice_silence(socket: zmq.Socket[bytes]) -> None:
-    """Have ZeroMQ close connections that are silent; it probes them by itself."""
+def _set_common(socket: zmq.Socket[bytes], boot: BrokerConfig | None) -> None:
+    socket.setsockopt(zmq.LINGER, 1000)
+    socket.setsockopt(zmq.SNDHWM, 0)
+    # ZeroMQ probes connections by itself, and closes those that are silent.
     socket.setsockopt(zmq.HEARTBEAT_IVL, int(BEAT_S * 1000))
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)
+    if boot:
+        socket.setsockopt(zmq.IPV6, boot.bootstrap.enable_ipv6)
+        socket.setsockopt(zmq.CURVE_SECRETKEY, boot.certificate.secret)

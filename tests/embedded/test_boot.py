@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_embedded.boot import read_broker_config, read_nodes
+from burst_embedded.boot import read_broker_config, read_resources
 
 from burst.errors import BurstError, CertificateError, ConfigError
 from burst.model.lead import HostEntry
+from burst.model.resource_set import shape_of
 from tests.contract.instance import BURST_SHAPE, HOSTS, OWN_SHAPE
 from tests.embedded_instance import R, short_directory, write_files
 
@@ -122,11 +123,13 @@ def test_an_open_certificate_is_refused(directory: Path, config: Path) -> None:
 
 
 def test_nodes_have_what_r_says(config: Path) -> None:
-    nodes = read_nodes(config, read_broker_config(config, "lead-0").hosts)
-    assert tuple(node.host for node in nodes) == HOSTS
-    assert [node.shape for node in nodes] == [OWN_SHAPE] * 2 + [BURST_SHAPE] * 8
-    assert nodes[0].properties == {"local"}
-    assert nodes[9].properties == {"burst", "burst-1"}
+    found = read_resources(config, read_broker_config(config, "lead-0").hosts)
+    assert found.hosts == HOSTS
+    shapes = [shape_of(node.children) for node in found.nodes]
+    assert shapes == [OWN_SHAPE] * 2 + [BURST_SHAPE] * 8
+    having = found.properties
+    assert [name for name in having if 0 in having[name]] == ["local"]
+    assert [name for name in having if 9 in having[name]] == ["burst", "burst-1"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,7 @@ def test_r_that_does_not_match_is_refused(
 ) -> None:
     write_r(directory, **changes)
     with pytest.raises(ConfigError) as caught:
-        read_nodes(config, read_broker_config(config, "lead-0").hosts)
+        read_resources(config, read_broker_config(config, "lead-0").hosts)
     assert str(directory / "R") in str(caught.value)
     assert said in str(caught.value)
 
@@ -161,16 +164,16 @@ def test_r_that_does_not_match_is_refused(
 def test_what_is_no_r_is_refused(directory: Path, config: Path, content: str) -> None:
     (directory / "R").write_text(content)
     with pytest.raises(ConfigError, match="is no R"):
-        read_nodes(config, ())
+        read_resources(config, ())
 
 
 def test_a_lead_without_r_is_refused(directory: Path, config: Path) -> None:
     (directory / "R").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_nodes(config, ())
+        read_resources(config, ())
     change(config, "path = ", "#")
     with pytest.raises(ConfigError, match=r"resource\.path: is missing"):
-        read_nodes(config, ())
+        read_resources(config, ())
 
 
 def test_each_refusal_says_what_to_do(directory: Path, config: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from burst_embedded.commands import group
-from burst_embedded.connection import Connection
-from burst_embedded.wire import Output
+from burst_embedded.handle import connect_handle, read_stream
+from burst_embedded.methods import ATTACH
+from burst_embedded.wire import decode_output
 from click.testing import CliRunner, Result
 
 from burst.model.jobid import JobId, parse_jobid
@@ -83,7 +84,7 @@ def test_options_reach_the_jobspec(instance: EmbeddedInstance) -> None:
         0,
         "local",
     )
-    assert instance.info(job).jobspec["tasks"][0]["command"] == ["sleep", "-n"]
+    assert instance.jobspec(job)["tasks"][0]["command"] == ["sleep", "-n"]
 
 
 def test_the_surroundings_of_the_user_are_those_of_the_job(
@@ -173,7 +174,7 @@ def test_without_a_lead_each_command_says_so() -> None:
         uri = f"embedded://{directory}/control"
         result = CliRunner().invoke(group, ["cancel", "--uri", uri, "ƒ2"])
         assert result.exit_code == 1
-        assert f"the lead at {uri} is not there" in result.output
+        assert f"the lead at ipc://{directory}/control is not there" in result.output
     result = CliRunner().invoke(group, ["cancel", "--uri", "local:///x", "ƒ2"])
     assert "not the URI of an embedded lead" in result.output
 
@@ -227,7 +228,8 @@ def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
     with embedded_instance() as instance, closing(instance.lead()) as lead:
         job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
         Watch(lead).state(job, JobState.RUN)
-        with closing(Connection(instance.uri)) as client:
-            pid = int(next(client.stream(Output | None, "attach", job)).data)
+        with closing(connect_handle(instance.uri)) as handle:
+            first = next(read_stream(handle, ATTACH, {"id": job}))
+        pid = int(decode_output(first).data)
         instance.stop()
         assert not Path(f"/proc/{pid}").exists()

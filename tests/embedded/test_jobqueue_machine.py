@@ -6,13 +6,15 @@ from __future__ import annotations
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import Ended
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from burst.model.lead import JobState
+from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 
 RANKS = range(4)
 ranks = st.sampled_from(RANKS)
@@ -27,11 +29,9 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1_800_000_000.0
-        cores = frozenset(range(3))
         self.queue = JobQueue(
-            ResourcePool(
-                NodeResources(rank=rank, host=f"n{rank}", cores=cores) for rank in RANKS
-            )
+            ResourcePool(resources(*[(Shape(3), [])] * len(RANKS))),
+            lambda: self.now,
         )
         self.queue.rank_online(0)
 
@@ -42,35 +42,35 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(wanted=wanted, urgency=urgencies, limit=st.sampled_from([0.0, 3.0]))
     def submit(self, wanted: Wanted, urgency: int, limit: float) -> None:
         jobspec = build_jobspec(["true"], wanted, {"duration": limit})
-        self.queue.submit(jobspec, urgency, 0, self.now)
+        self.queue.submit(jobspec, urgency)
 
     @rule()
     def schedule(self) -> None:
-        self.queue.schedule(self.now)
+        self.queue.schedule()
 
     @rule(seconds=st.sampled_from([0.5, 2.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.queue.expire(self.now)
+        self.queue.expire()
 
     @rule(data=st.data(), urgency=urgencies)
     def urge(self, data: st.DataObject, urgency: int) -> None:
         job = self.pick(data, JobState.SCHED)
         if job:
-            self.queue.set_urgency(job.id, urgency, self.now)
+            self.queue.set_urgency(job.id, urgency)
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         job = self.pick(data, JobState.SCHED, JobState.RUN, JobState.CLEANUP)
         if job:
-            self.queue.raise_exception(job.id, "cancel", "", self.now)
+            self.queue.raise_exception(job.id, "cancel", "")
 
     @rule(data=st.data(), status=st.sampled_from([0, 256, 9]))
     def end_task(self, data: st.DataObject, status: int) -> None:
         job = self.pick(data, JobState.RUN, JobState.CLEANUP)
         if job:
             task = data.draw(st.sampled_from(sorted(job.running)))
-            self.queue.task_ended(Ended(job.id, task, status), self.now)
+            self.queue.take(Ended(job.id, task, status))
 
     @rule(rank=ranks)
     def join(self, rank: int) -> None:
@@ -78,22 +78,24 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(rank=ranks)
     def lose(self, rank: int) -> None:
-        self.queue.rank_lost(rank, self.now)
+        self.queue.rank_lost(rank)
 
     @rule(rank=ranks)
     def drain(self, rank: int) -> None:
-        self.queue.drain({rank}, "why")
+        self.queue.drain(str(rank), "why")
 
     @rule(rank=ranks)
     def undrain(self, rank: int) -> None:
-        self.queue.undrain({rank})
+        self.queue.undrain(str(rank))
 
     @invariant()
     def nothing_is_allocated_twice(self) -> None:
         taken: set[tuple[int, int]] = set()
         for job in self.queue.jobs.values():
-            for rank, share in job.allocation.items():
-                mine = {(rank, core) for core in share.cores}
+            if not job.running or not job.R:
+                continue
+            for group in job.R.groups:
+                mine = {(int(group.rank), core) for core in group.ids("core")}
                 assert not taken & mine
                 taken |= mine
         assert {rank for rank, _ in taken} == self.queue.pool.allocated()
@@ -102,7 +104,8 @@ class QueueMachine(RuleBasedStateMachine):
     def allocation_tasks_and_state_agree(self) -> None:
         for job in self.queue.jobs.values():
             active = job.state in (JobState.RUN, JobState.CLEANUP)
-            assert bool(job.allocation) is bool(job.running) is active
+            assert bool(job.running) is active
+            assert job.R or not active
             assert bool(job.result) is (job.state is JobState.INACTIVE)
 
     @invariant()
@@ -122,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def after_scheduling_the_first_cannot_start(self) -> None:
-        self.queue.schedule(self.now)
+        self.queue.schedule()
         if self.queue._line:
             job = self.queue.jobs[self.queue._line[0][1]]
             assert self.queue.pool.allocate(job.request) is None
@@ -134,8 +137,8 @@ class QueueMachine(RuleBasedStateMachine):
             assert names[:4] == ["submit", "validate", "depend", "priority"]
             assert names.count("alloc") == names.count("start") <= 1
             assert ("clean" in names) is (job.state is JobState.INACTIVE)
-            assert ("alloc" in names) == bool(job.t_start)
-            if job.state is JobState.INACTIVE and job.t_start:
+            assert ("alloc" in names) == bool(job.time_of("start"))
+            if job.state is JobState.INACTIVE and job.time_of("start"):
                 last = ["finish", "release", "free", "clean"]
                 assert names[-4:] == last
 
@@ -143,9 +146,9 @@ class QueueMachine(RuleBasedStateMachine):
         """Whatever happened, everything can be ended and all is free again."""
         for job in list(self.queue.jobs.values()):
             if job.state is not JobState.INACTIVE:
-                self.queue.raise_exception(job.id, "cancel", "", self.now)
+                self.queue.raise_exception(job.id, "cancel", "")
             for task in list(job.running):
-                self.queue.task_ended(Ended(job.id, task, 15), self.now)
+                self.queue.take(Ended(job.id, task, 15))
         assert not self.queue.pool.allocated()
         assert self.queue.next_deadline() == float("inf")
 

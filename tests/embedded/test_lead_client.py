@@ -11,10 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from burst_embedded.connection import Connection
 from burst_embedded.lead_client import connect
 from burst_embedded.store import STORE
-from burst_embedded.watcher import InstanceWatcher, Interest
 from burst_embedded.wire import PROTOCOL
 
 from burst.config import IntakeSettings, Mode, Settings
@@ -31,13 +29,6 @@ from tests.support.waiting import HANG_S
 @pytest.fixture(scope="module")
 def instance() -> Iterator[EmbeddedInstance]:
     """One lead for all tests that do not end it, and leave no job that waits."""
-    with embedded_instance() as instance:
-        yield instance
-
-
-@pytest.fixture
-def lone() -> Iterator[EmbeddedInstance]:
-    """A lead of this test's own, which it may end."""
     with embedded_instance() as instance:
         yield instance
 
@@ -96,29 +87,6 @@ def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None
             os.kill(process.pid, signal.SIGCONT)
 
 
-def test_a_picture_of_a_lead_that_is_gone_is_not_shown(
-    lone: EmbeddedInstance,
-) -> None:
-    gone = threading.Event()
-    with closing(Connection(lone.uri)) as connection:
-        watched = InstanceWatcher(connection, Interest("burstable"), gone.set)
-        assert watched.view(0).online == {0}
-        lone.kill()
-        assert gone.wait(HANG_S)
-        with pytest.raises(LeadGone, match="closed the connection"):
-            watched.view(0)
-
-
-def test_jobs_that_ended_are_shown_for_a_while(instance: EmbeddedInstance) -> None:
-    job = instance.submit(slots=1)
-    instance.output(job)
-    interest = Interest("burstable")
-    with closing(Connection(instance.uri)) as connection:
-        for recent, shown in ((30.0, True), (0.0, False)):
-            watched = InstanceWatcher(connection, interest, lambda: None, recent)
-            assert (job in watched.view(0).jobs) is shown
-
-
 def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
     with closing(instance.lead()) as lead:
         watch = Watch(lead)
@@ -126,6 +94,8 @@ def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
         woken = threading.Event()
         with closing(instance.lead()) as second:
             second.listen(woken.set)
+            second.observe()
+            woken.clear()
             for _ in range(5):
                 lead.observe()
                 second.observe()

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.pool import Infeasible, NodeResources, ResourcePool, summary
+from burst_embedded.pool import Infeasible, ResourcePool, summary
 
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 
 
 def request(
@@ -27,17 +28,9 @@ def request(
 @pytest.fixture
 def pool() -> ResourcePool:
     """Two nodes of 2 cores, four of 4 cores and 1 GPU; all up."""
-    pool = ResourcePool(
-        NodeResources(
-            rank=rank,
-            host=f"n{rank}",
-            cores=frozenset(range(2 if rank < 2 else 4)),
-            gpus=frozenset(range(0 if rank < 2 else 1)),
-            properties=frozenset({"local" if rank < 2 else "burst"}),
-        )
-        for rank in range(6)
-    )
-    pool.online |= set(pool.nodes)
+    own, lent = (Shape(2), ["local"]), (Shape(4, 1), ["burst"])
+    pool = ResourcePool(resources(own, own, lent, lent, lent, lent))
+    pool.online |= pool.hosts.keys()
     return pool
 
 
@@ -79,7 +72,7 @@ def test_ranks_that_are_down_or_drained_are_not_used(pool: ResourcePool) -> None
     pool.drained[4] = "burst: idle"
     found = pool.allocate(request(slots=1, cores=4))
     assert found is not None
-    assert set(found) == {5}
+    assert found.ranks == {5}
     assert pool.allocate(request(slots=1, cores=4)) is None
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from burst_embedded.jobspec import Wanted, build_jobspec
-from burst_embedded.pool import Infeasible, NodeResources, ResourcePool
+from burst_embedded.pool import Infeasible, ResourcePool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request
+from burst.model.resource_set import resource_set
 from tests.embedded.oracle import (
     CONSTRAINTS,
     POOLS,
@@ -68,8 +69,8 @@ def answer(pool: ResourcePool, jobspec: dict[str, Any]) -> Any:
     except Infeasible as error:
         return str(error)
     return found and {
-        str(rank): [sorted(share.cores), sorted(share.gpus)]
-        for rank, share in found.items()
+        str(group.rank): [sorted(group.ids("core")), sorted(group.ids("gpu"))]
+        for group in found.groups
     }
 
 
@@ -84,15 +85,6 @@ def test_the_same_jobs_get_the_same(
 ) -> None:
     up &= frozenset(range(len(nodes)))
     expected = oracle.answers(as_r(nodes), format_idset(up), jobs)
-    pool = ResourcePool(
-        NodeResources(
-            rank=rank,
-            host=f"n{rank}",
-            cores=frozenset(range(node.shape.cores)),
-            gpus=frozenset(range(node.shape.gpus)),
-            properties=node.properties,
-        )
-        for rank, node in enumerate(nodes)
-    )
+    pool = ResourcePool(resource_set(as_r(nodes)))
     pool.online |= up
     assert [answer(pool, jobspec) for jobspec in jobs] == expected

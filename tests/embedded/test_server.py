@@ -3,30 +3,31 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zmq
 from burst_embedded.boot import read_broker_config
-from burst_embedded.connection import Connection
-from burst_embedded.job import Update
+from burst_embedded.handle import connect_handle
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.methods import LeadMethods
-from burst_embedded.pool import NodeResources, ResourcePool
+from burst_embedded.jobspec import Wanted, build_jobspec
+from burst_embedded.methods import JOURNAL, RANKS, LeadMethods
+from burst_embedded.pool import ResourcePool
 from burst_embedded.server import Server
-from burst_embedded.wire import (
-    Response,
-    calling_socket,
-    decode_response,
-    encode_request,
-)
+from burst_embedded.wire import BEAT, Message, calling_socket, decode
 
+from burst.errors import LeadGone
+from burst.flux.rpc import RpcClient
 from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.shape import Shape
+from tests.embedded.nodes import resources
 from tests.embedded_instance import short_directory, write_files
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S
@@ -47,7 +48,7 @@ IDENTITY = LeadIdentity(
 class BrokenQueue(JobQueue):
     """A queue with a bug."""
 
-    def undrain(self, ranks: frozenset[int]) -> None:  # type: ignore[override]
+    def undrain(self, targets: str) -> None:
         raise RuntimeError("a bug of ours")
 
 
@@ -55,33 +56,35 @@ class Lead:
     """A server with its methods, which answers when it is told to, and a client."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], path: Path) -> None:
-        node = NodeResources(rank=0, host="n0", cores=frozenset({0}))
         boot = read_broker_config(write_files(path, free_port()), "lead-0")
-        self.queue = BrokenQueue(ResourcePool([node]))
+        self.queue = BrokenQueue(ResourcePool(resources((Shape(1), []))))
         self.methods = LeadMethods(self.queue, IDENTITY)
-        functions = self.methods.all()
-        self.server = Server(context, path / "control", boot, functions)
+        table, push = self.methods.table(), self.methods.push
+        self.server = Server(context, path / "control", boot, table, push)
         self.methods.server = self.server
         self.client = calling_socket(context)
         self.client.connect(f"ipc://{path}/control")
 
-    def ask(self, number: int, method: str, *args: Any) -> Response:
-        self.client.send(encode_request(number, method, args))
-        self.receive()
+    def ask(self, tag: int, topic: str, **payload: Any) -> Message:
+        self.say(tag, topic, **payload)
         answer = self.hear()
         assert answer is not None
-        assert answer.number == number
+        assert answer.tag == tag
         return answer
+
+    def say(self, tag: int, topic: str, **payload: Any) -> None:
+        self.client.send(Message(tag, topic, msgspec.json.encode(payload)).encode())
+        self.receive()
 
     def receive(self) -> None:
         local = self.server.sockets[0]
         assert local.poll(int(HANG_S * 1000))
         self.server.receive()
 
-    def hear(self, seconds: float = HANG_S) -> Response | None:
+    def hear(self, seconds: float = HANG_S) -> Message | None:
         if not self.client.poll(math.ceil(seconds * 1000)):
             return None
-        return decode_response(self.client.recv())
+        return decode(self.client.recv())
 
 
 @pytest.fixture
@@ -97,75 +100,84 @@ def lead(directory: Path) -> Iterator[Lead]:
     context.destroy(linger=0)
 
 
+def owner(lead: Lead, tag: int) -> str:
+    found = msgspec.json.decode(lead.ask(tag, "embedded.identity").payload)
+    return str(found["owner"])
+
+
 def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(
     lead: Lead, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "burst"):
-        answer = lead.ask(1, "undrain", {0})
-    assert answer.fault is not None
-    assert "internal error: RuntimeError('a bug of ours')" in answer.fault.what
-    assert "answering undrain" in caplog.text
-    assert lead.ask(2, "identity").read(LeadIdentity).owner == "x"
+        answer = lead.ask(1, "resource.undrain", targets="0")
+    assert answer.errnum
+    assert b"internal error: RuntimeError('a bug of ours')" in answer.payload
+    assert "answering resource.undrain" in caplog.text
+    assert owner(lead, 2) == "x"
 
 
 def test_nothing_is_pushed_unless_something_changed(lead: Lead) -> None:
-    first = lead.ask(1, "watch")
-    assert (first.last, first.read(Update).number) == (False, 0)
+    lead.ask(1, RANKS)
     lead.methods.push()
     assert lead.hear(0.05) is None
-    lead.queue.drain({0}, "why")
+    lead.queue.drain("0", "why")
     lead.methods.push()
     lead.methods.push()
-    second = lead.hear()
-    assert second is not None
-    update = second.read(Update)
-    assert (update.number, update.drained) == (1, {0: "why"})
+    assert lead.hear() == Message(1, payload=b"{}")
     assert lead.hear(0.05) is None
 
 
-def test_who_watches_again_gets_each_change_once(lead: Lead) -> None:
-    lead.ask(1, "watch")
-    lead.ask(2, "watch")
-    lead.queue.drain({0}, "why")
+def test_what_happened_is_told_before_the_answer_to_what_came_after(
+    lead: Lead,
+) -> None:
+    first = lead.ask(1, JOURNAL, allow={"submit": 1})
+    assert msgspec.json.decode(first.payload)["id"] == -1
+    job = lead.queue.submit(build_jobspec(["true"], Wanted(), {}), 16)
+    lead.say(2, "job-manager.ping")
+    for name in ("submit", "", "", ""):
+        told = lead.hear()
+        assert told is not None
+        entry = msgspec.json.decode(told.payload)
+        assert entry["id"] == job.id
+        assert [event["name"] for event in entry["events"]] == [name] * bool(name)
+    assert lead.hear() == Message(2, payload=b"{}")
+
+
+def test_a_stream_that_is_canceled_brings_nothing_more(lead: Lead) -> None:
+    lead.ask(1, JOURNAL, allow={})
+    lead.say(2, f"{JOURNAL}-cancel", matchtag=1)
+    assert lead.hear() == Message(1, errnum=errno.ENODATA)
+    lead.queue.submit(build_jobspec(["true"], Wanted(), {}), 16)
     lead.methods.push()
-    told = lead.hear()
-    assert told is not None
-    assert told.number == 2
     assert lead.hear(0.05) is None
 
 
 def test_all_hear_that_the_lead_lives(lead: Lead) -> None:
     lead.server.beat()
     assert lead.hear(0.05) is None
-    lead.ask(1, "sync")
+    lead.ask(1, "job-manager.ping")
     lead.server.beat()
-    assert lead.hear() == Response(0, last=False)
+    assert lead.hear() == BEAT
 
 
 def test_a_lead_that_is_connected_and_says_nothing_is_gone(
     lead: Lead, directory: Path
 ) -> None:
     """As when its loop hangs: ZeroMQ's own threads still answer probes."""
-    connection = Connection(f"embedded://{directory}/control")
-    connection.open(lambda said: None, "sync")
-    lead.receive()
-    deadline = time.monotonic() + HANG_S
-    while not connection.gone:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    assert "silent" in str(connection.gone)
-    connection.close()
+    with (
+        closing(connect_handle(f"embedded://{directory}/control")) as handle,
+        pytest.raises(LeadGone, match="silent"),
+    ):
+        RpcClient(handle).ask("job-manager.ping", {}, HANG_S)
 
 
-def test_a_request_without_a_number_is_answered_if_it_fails(lead: Lead) -> None:
-    lead.client.send(encode_request(0, "drain", ({0}, "why")))
-    lead.receive()
+def test_a_request_without_a_tag_is_answered_if_it_fails(lead: Lead) -> None:
+    lead.say(0, "resource.drain", targets="0", reason="why")
     assert lead.hear(0.05) is None
-    answer = lead.ask(0, "drain", {7}, "why")
-    assert answer.fault is not None
-    assert answer.fault.what == "no such rank: 7"
+    answer = lead.ask(0, "resource.drain", targets="7", reason="why")
+    assert answer.payload == b"no such rank: 7"
 
 
 def test_an_answer_that_nobody_asked_for_is_dropped(lead: Lead) -> None:
-    assert lead.ask(1, "answer", 7, "x", None).fault is None
-    assert lead.ask(2, "identity").read(LeadIdentity).owner == "x"
+    lead.say(7, "")
+    assert owner(lead, 2) == "x"

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import resource
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,17 +53,6 @@ def test_a_file_that_is_something_else_is_refused_and_kept(
     with pytest.raises(StoreError, match=r"cannot be read.*move it away"):
         FileStore(path.parent)
     assert path.read_text() == text
-
-
-def test_what_an_earlier_lead_kept_is_read(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "burst.sqlite")) as database:
-        database.execute("CREATE TABLE kept (key TEXT PRIMARY KEY, value TEXT)")
-        database.execute("INSERT INTO kept VALUES ('burst/a', '1')")
-        database.commit()
-    store = FileStore(tmp_path)
-    assert store.load() == {"burst/a": "1"}
-    store.write({"burst/a": None})
-    assert FileStore(tmp_path).load() == {}
 
 
 @pytest.fixture

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""A connection to the embedded lead, for the clients of `burst.flux`."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from burst.errors import BurstError, ConfigError, LeadGone
+from burst.flux.handle import RequestMessage, ResponseMessage
+from burst.flux.rpc import RpcClient, decode_response
+from burst_embedded.boot import BrokerConfig
+from burst_embedded.process import check_socket_path
+from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
+
+TIMEOUT_S = 5.0
+"""A lead that is connected and says nothing for this long is gone, for clients."""
+SCHEME = "embedded://"
+_UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
+_DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
+
+
+def connect_handle(uri: str) -> EmbeddedHandle:
+    """Return a client's connection to the lead at `embedded://PATH`.
+
+    Raises LeadGone if there is no lead, ConfigError if that is no such URI.
+    """
+    path = uri.removeprefix(SCHEME)
+    if not uri.startswith(SCHEME) or not os.path.isabs(path):
+        raise ConfigError(
+            f"not the URI of an embedded lead: {uri!r}",
+            "it is embedded:// and the path of the socket `control` in its --rundir",
+        )
+    check_socket_path(path)
+    return EmbeddedHandle(f"ipc://{path}")
+
+
+class EmbeddedHandle:
+    """`burst.flux.connection.Connection`; it is not opened again once it is lost.
+
+    With `boot` it is a follower's, which talks to the lead with that certificate alone.
+    Raises LeadGone if there is no lead, ConfigError if that is no endpoint.
+    """
+
+    def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
+        self._endpoint = endpoint
+        self._silence_s = boot.heartbeat_timeout if boot else TIMEOUT_S
+        self._tag = 0
+        self._heard = 0.0
+        """When the lead last said something, which it begins to after a request."""
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._socket = calling_socket(self._context, boot)
+        self._monitor = self._socket.get_monitor_socket(_UP | _DOWN)
+        self._poller = zmq.Poller()
+        for source in (self._socket, self._monitor):
+            self._poller.register(source, zmq.POLLIN)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError(
+                f"{endpoint}: no address to connect to: {error.strerror}",
+                "see connect and default_connect in flux-config-bootstrap(5)",
+            ) from error
+        if not self._monitor.poll(int(TIMEOUT_S * 1000)) or self._event() != _UP:
+            self.close()
+            raise self._gone("is not there")
+
+    def close(self) -> None:
+        """Disconnect. The lead then ends our services and streams."""
+        if not self._socket.closed:
+            try:
+                self._socket.send(Message(0, GOODBYE).encode(), zmq.NOBLOCK)
+            except zmq.Again:
+                self._socket.setsockopt(zmq.LINGER, 0)
+            self._socket.disable_monitor()
+            self._monitor.close()
+            self._socket.close()
+            self._context.term()
+
+    def watch(self, fd: int) -> None:
+        """Have `wait` return when this file descriptor becomes readable, too."""
+        self._poller.register(fd, zmq.POLLIN)
+
+    def send(
+        self,
+        topic: str,
+        payload: Mapping[str, Any],
+        *,
+        streaming: bool = False,  # noqa: ARG002 - the lead knows what is a stream
+    ) -> int:
+        """Send a request; return its matchtag."""
+        self._tag += 1
+        self._heard = self._heard or time.monotonic()
+        self._send(Message(self._tag, topic, msgspec.json.encode(payload)))
+        return self._tag
+
+    def receive(self) -> ResponseMessage | RequestMessage | None:
+        """Return the next message that has arrived, or None. Does not wait."""
+        while self._socket.poll(0):
+            self._heard = time.monotonic()
+            said = decode(self._socket.recv())
+            if said.topic:
+                return RequestMessage(
+                    topic=said.topic,
+                    payload=said.payload,
+                    # All who reach an embedded lead are its owner.
+                    userid=os.getuid(),
+                    owner=True,
+                    wants_response=bool(said.tag),
+                    message=said,
+                )
+            if said.tag:
+                return ResponseMessage(said.tag, said.errnum, said.payload)
+        if self._monitor.poll(0):
+            raise self._gone("has closed the connection")
+        if self._heard and time.monotonic() - self._heard > self._silence_s:
+            raise self._gone(f"was silent for {self._silence_s:g} s")
+        return None
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when there may be something to receive, or after the timeout."""
+        self._poller.poll(math.ceil(max(0.0, min(timeout_s, TIMEOUT_S)) * 1000))
+
+    def submit_job(self, jobspec: bytes, urgency: int) -> Mapping[str, Any]:
+        """Return the request that `submitted_job` makes: the lead answers at once."""
+        return {"jobspec": msgspec.Raw(jobspec), "urgency": urgency}
+
+    def submitted_job(self, future: Mapping[str, Any], timeout_s: float) -> int:
+        """Return the id of the job. Raises LeadError, Unreadable."""
+        answer = RpcClient(self).ask("job-ingest.submit", future, timeout_s)
+        return int(answer["id"])
+
+    def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:
+        """Answer a request."""
+        answer = msgspec.json.encode(payload)
+        self._send(Message(request.message.tag, payload=answer))
+
+    def refuse(self, request: RequestMessage, errnum: int, text: str) -> None:
+        """Answer a request with an error; the text is what its sender reads."""
+        self._send(Message(request.message.tag, "", text.encode(), errnum))
+
+    def _send(self, message: Message) -> None:
+        try:
+            self._socket.send(message.encode(), zmq.NOBLOCK)
+        except zmq.ZMQError:
+            raise self._gone("has closed the connection") from None
+
+    def _event(self) -> int:
+        return int(parse_monitor_message(self._monitor.recv_multipart())["event"])
+
+    def _gone(self, how: str) -> LeadGone:
+        return LeadGone(
+            f"the lead at {self._endpoint} {how}",
+            "start it, or give the --uri of another",
+        )
+
+
+def read_stream(
+    handle: EmbeddedHandle, topic: str, payload: Mapping[str, Any]
+) -> Iterator[bytes]:
+    """Yield what a streaming request brings until it ends. Raises what it ends with."""
+    tag = handle.send(topic, payload, streaming=True)
+    while True:
+        said = handle.receive()
+        if not isinstance(said, ResponseMessage) or said.matchtag != tag:
+            handle.wait(TIMEOUT_S)
+        elif said.errnum == errno.ENODATA:
+            return
+        elif said.errnum:
+            error = decode_response(topic, said)
+            assert isinstance(error, BurstError)
+            raise error
+        else:
+            yield said.payload

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""The clients' side: connections, and what is said when one is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pytest
+import zmq
+from burst_embedded.handle import EmbeddedHandle, connect_handle, read_stream
+from burst_embedded.methods import ATTACH
+
+from burst.errors import ConfigError, LeadError, LeadGone, Unreadable
+from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
+from tests.embedded_instance import (
+    EmbeddedInstance,
+    embedded_instance,
+    short_directory,
+)
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[EmbeddedInstance]:
+    """One lead for all tests that do not end it."""
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.fixture
+def lone() -> Iterator[EmbeddedInstance]:
+    """A lead of this test's own, which it may end."""
+    with embedded_instance() as instance:
+        yield instance
+
+
+@pytest.fixture
+def handle(instance: EmbeddedInstance) -> Iterator[EmbeddedHandle]:
+    with closing(connect_handle(instance.uri)) as handle:
+        yield handle
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "local:///run/flux", "embedded://", "embedded://relative/control"]
+)
+def test_what_is_no_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigError, match="embedded:// and the path"):
+        connect_handle(uri)
+
+
+def test_a_path_too_long_is_refused() -> None:
+    with pytest.raises(ConfigError, match="107 bytes"):
+        connect_handle(f"embedded:///{'x' * 100}/control")
+
+
+def test_no_lead_is_said_at_once() -> None:
+    with short_directory() as directory, pytest.raises(LeadGone, match="not there"):
+        connect_handle(f"embedded://{directory}/control")
+
+
+def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
+    lone: EmbeddedInstance,
+) -> None:
+    lone.kill()
+    assert (lone.directory / "r" / "control").exists()
+    with pytest.raises(LeadGone, match="not there"):
+        connect_handle(lone.uri)
+
+
+def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
+    job = lone.submit(nodes=4)
+    with closing(connect_handle(lone.uri)) as handle:
+        stream = read_stream(handle, ATTACH, {"id": job})
+        lone.kill()
+        with pytest.raises(LeadGone, match="closed the connection"):
+            next(stream)
+        with pytest.raises(LeadGone, match="closed the connection"):
+            RpcClient(handle).ask("embedded.ranks")
+
+
+def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(
+    instance: EmbeddedInstance, handle: EmbeddedHandle
+) -> None:
+    lead = instance.process("lead-0")
+    client = RpcClient(handle)
+    os.kill(lead.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unreadable, match=r"within 0.3s"):
+            client.ask("embedded.ranks", {}, 0.3)
+    finally:
+        os.kill(lead.pid, signal.SIGCONT)
+    assert client.ask("embedded.identity")["kind"] == "embedded"
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "kind", "why"),
+    [
+        ("job-manager.getattr", {"id": 1}, RequestFailed, "unknown job"),
+        ("job-ingest.submit", {"jobspec": {}, "urgency": 16}, RequestFailed, ""),
+        ("job-ingest.submit", {"jobspec": {}}, RequestFailed, "urgency"),
+        ("resource.drain", {"targets": 3, "reason": ""}, RequestFailed, "targets"),
+        ("burst.status", {}, ServiceMissing, "no service has it"),
+        ("lead.steal", {}, ServiceMissing, "no service has it"),
+    ],
+)
+def test_what_the_lead_says_is_raised(
+    handle: EmbeddedHandle,
+    topic: str,
+    payload: dict[str, Any],
+    kind: type[LeadError],
+    why: str,
+) -> None:
+    with pytest.raises(kind, match=f"{topic}: .*{why}"):
+        RpcClient(handle).ask(topic, payload)
+
+
+def test_nonsense_is_logged_and_harms_nobody(
+    instance: EmbeddedInstance, handle: EmbeddedHandle
+) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    said = "cannot be understood"
+    try:
+        socket.connect(f"ipc://{instance.directory}/r/control")
+        socket.send(b"nonsense")
+        socket.send(msgspec.msgpack.encode({"type": "Call", "number": 1, "body": {}}))
+        socket.send(b"\x81\xa1a" * 100_000)
+        wait_until(lambda: instance.log("lead-0").count(said) == 3, said)
+    finally:
+        context.destroy(linger=0)
+    assert RpcClient(handle).ask("embedded.ranks")["online"] == [0]
+
+
+def test_a_stream_says_why_it_could_not_be_opened(handle: EmbeddedHandle) -> None:
+    with pytest.raises(LeadError, match="unknown job"):
+        next(read_stream(handle, ATTACH, {"id": 1}))
