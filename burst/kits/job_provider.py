@@ -88,10 +88,10 @@ class JobProvider(Provider, Generic[Job]):
         """Return the names of jobs that live, also of other owners and providers."""
 
     @abc.abstractmethod
-    def find_job(self, burst_id: BurstId, *, is_new: bool) -> str | None:
+    def find_job(self, burst_id: BurstId) -> str | None:
         """Return a number for `note_submission` if a burst has a job, be it over.
 
-        None if it has none. `is_new`: whether the burst had no files before.
+        None if it has none. Not called for a burst that had no files before.
         """
 
     @abc.abstractmethod
@@ -126,8 +126,10 @@ class JobProvider(Provider, Generic[Job]):
         files = self.files(spec.burst_id)
         is_new = not files.exist()
         files.write(spec, self._program, self.task_rank)
-        # Also where its submission is noted: who cannot be asked is told to be away.
-        number = self.find_job(spec.burst_id, is_new=is_new)
+        # Files are written before a job is submitted, so what is new has none. Else it
+        # is asked for, also where its submission is noted: who cannot be asked is told
+        # to be away.
+        number = None if is_new else self.find_job(spec.burst_id)
         if files.submission() is None:
             if number is None:
                 number = self.submit(spec, files, seconds)

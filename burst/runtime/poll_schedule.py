@@ -13,6 +13,9 @@ from burst.runtime.executor import CallResult
 # While a burst is made or deleted its provider is called after this many seconds, then
 # after twice as long each time, up to a fifth of `[daemon] cadence`.
 SHORTEST_PAUSE = 0.1
+# The rest after a call is so many times as long as the call took. One that takes long
+# is work for a batch system or a site's program, which start followers meanwhile.
+_REST = 5.0
 
 
 class PollSchedule:
@@ -24,11 +27,12 @@ class PollSchedule:
         """When the call under way was made; None if there is none."""
         self._provider = provider
         self._next = 0.0
+        self._took = 0.0
         self._failures = 0
         self._held = False
         self._trouble = ""
 
-    def due(self, every: float, now: float, health: Health) -> float:
+    def due(self, now: float, health: Health) -> float:
         """Return when the next call is due, once the last one has returned.
 
         A provider that refused is called at once after `burst enable`, which `health`
@@ -38,9 +42,7 @@ class PollSchedule:
         held, self._held = self._held, refused is not None
         if held and not self._held and self._failures:
             return now
-        if self._failures:
-            return self._next
-        return min(self._next, now + every)
+        return self._next
 
     def ask(self, every: float, now: float) -> None:
         """Note that the call is made now, and due again `every` seconds later."""
@@ -48,13 +50,26 @@ class PollSchedule:
         self._next = now + every
 
     def poll_soon(self) -> None:
-        """Make the call due at the next tick, unless the last one failed."""
-        if not self._failures:
+        """Make the call due at the next tick, if it is quick and did not fail."""
+        if self._is_quick and not self._failures:
             self._next = 0.0
 
-    def note_result(self, result: CallResult) -> str:
-        """Note how the call ended; return what is wrong, empty if nothing is."""
+    def poll_after(self, done_at: float, longest: float) -> None:
+        """Make a call that is not quick due after its rest since another call ended.
+
+        A rest is at most `longest` seconds. One that failed is not called sooner.
+        """
+        if not (self._is_quick or self._failures):
+            self._next = min(self._next, done_at + self._rest(longest))
+
+    def note_result(self, result: CallResult, longest: float) -> str:
+        """Note how the call ended; return what is wrong, empty if nothing is.
+
+        It is due again after its rest at the earliest, of at most `longest` seconds.
+        """
         self.asked_at = None
+        self._took = result.done_at - result.began_at
+        self._next = max(self._next, result.done_at + self._rest(longest))
         worked = result.outcome is Outcome.OK
         self._failures = 0 if worked else self._failures + 1
         if not worked:
@@ -65,6 +80,13 @@ class PollSchedule:
             self._tell(trouble, result)
         self._trouble = trouble
         return trouble
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._rest(SHORTEST_PAUSE) < SHORTEST_PAUSE
+
+    def _rest(self, longest: float) -> float:
+        return min(_REST * self._took, longest)
 
     def _tell(self, trouble: str, result: CallResult) -> None:
         """Log what is wrong now, or that it works again."""

@@ -204,7 +204,7 @@ class ProviderTracker:
             for schedule, every in ((offers, _OFFERS_EVERY), (observe, pace)):
                 if schedule.asked_at is not None:
                     continue  # its result wakes the engine
-                at = schedule.due(every, now, health)
+                at = schedule.due(now, health)
                 if at <= now:
                     self._start_poll(name, schedule, every, now)
                     at = now + every
@@ -261,7 +261,7 @@ class ProviderTracker:
         """Take in the result of `offers` or `observe`."""
         name, verb = result.call.provider, result.call.verb
         schedule = self._schedules[name][verb is Verb.OBSERVE]
-        trouble = schedule.note_result(result)
+        trouble = schedule.note_result(result, self._settings.observe)
         self._note_answer(result, None)
         view = self._views[name]
         if verb is Verb.OFFERS:
@@ -314,6 +314,8 @@ class ProviderTracker:
             # would never be repeated once it is enabled again.
             self._calls[burst] = call
         if name in self._providers:
+            observe = self._schedules[name][1]
+            observe.poll_after(result.done_at, self._settings.observe)
             self._note_answer(result, None if result.call.orphan else burst)
 
     def _note_answer(self, result: CallResult, burst: BurstId | None) -> None:

@@ -68,11 +68,9 @@ class FluxProvider(JobProvider[FluxJob]):
         """Return the names of this user's jobs."""
         return [job.name for job in self._flux.active()]
 
-    def find_job(self, burst_id: BurstId, *, is_new: bool) -> str | None:
+    def find_job(self, burst_id: BurstId) -> str | None:
         """Return no number, but whether a job has the burst's name."""
-        if is_new or not self._flux.named(self._prefix + burst_id):
-            return None
-        return ""
+        return "" if self._flux.named(self._prefix + burst_id) else None
 
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
         """Submit the job by flux-submit(1)."""

@@ -53,8 +53,8 @@ class SlurmProvider(JobProvider[SlurmJob]):
         """Return the names of this user's jobs."""
         return self._slurm.names()
 
-    def find_job(self, burst_id: BurstId, *, is_new: bool) -> str | None:  # noqa: ARG002
-        """Also of a new burst: where nobody can list jobs, none is submitted."""
+    def find_job(self, burst_id: BurstId) -> str | None:
+        """Return the number of its job that squeue lists."""
         found = self._slurm.jobs().get(burst_id)
         return str(found[0].number) if found else None
 

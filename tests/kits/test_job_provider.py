@@ -44,8 +44,8 @@ class Batch(JobProvider[BatchJob]):
     def list_names(self) -> Iterable[str]:
         return [f"{self._prefix}{name}" for name in self.jobs]
 
-    def find_job(self, burst_id: BurstId, *, is_new: bool) -> str | None:
-        assert is_new is (not self.submitted)
+    def find_job(self, burst_id: BurstId) -> str | None:
+        assert self.submitted
         found = self.jobs.get(burst_id)
         return str(found[0].number) if found else None
 

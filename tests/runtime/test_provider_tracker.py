@@ -292,6 +292,42 @@ def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
     assert bench.asked() == ["reap", "observe"]
 
 
+def test_a_provider_that_answers_slowly_rests_in_between():
+    bench = Bench(cadence="10s")
+    (burst,) = PROVISION.bursts.values()
+    bench.provider.observe = lambda: advance(bench, 0.3)
+    bench.poll()
+    bench.answer()
+    bench.provision(burst)
+    bench.answer(PROVISION)
+    pauses = []
+    for _ in range(3):
+        pauses.append(round(bench.poll(PROVISION), 3))
+        bench.now += pauses[-1] + 0.001
+        bench.poll(PROVISION)
+        assert bench.asked() == ["observe"]
+        bench.answer(PROVISION)
+
+    assert pauses == [1.5, 1.5, 1.5]
+
+
+def test_a_rest_is_no_longer_than_the_usual_pause():
+    bench = Bench(cadence="10s")
+    (burst,) = PROVISION.bursts.values()
+    bench.provider.observe = lambda: advance(bench, 20)
+    bench.poll()
+    bench.answer()
+    bench.provision(burst)
+    bench.answer(PROVISION)
+
+    assert bench.poll(PROVISION) == 2
+
+
+def advance(bench, seconds):
+    bench.now += seconds
+    return []
+
+
 class Resizing(Idle):
     def resize(self, spec):
         pass
