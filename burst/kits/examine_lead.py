@@ -9,15 +9,21 @@ from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity
 
 
-def examine_lead(lead: LeadIdentity | None) -> Iterator[Finding]:
-    """Yield a note for each thing that the nodes must have; `lead` may be unknown."""
+def examine_lead(
+    lead: LeadIdentity | None,
+    for_guests: str = "have them there, or a lead of one user",
+) -> Iterator[Finding]:
+    """Yield a note for each thing that the nodes must have; `lead` may be unknown.
+
+    `for_guests` is the advice for a lead of many users; empty where nothing is lacking.
+    """
     if lead is None:
         return
-    if lead.access.allow_guest_user:
+    if for_guests and lead.access.allow_guest_user:
         yield note(
             "the lead serves all users: their jobs need flux-imp, the lead's munge key"
             " and the same user ids on the nodes",
-            "have them there, or a lead of one user",
+            for_guests,
         )
     if lead.systemd:
         yield note(

@@ -31,6 +31,15 @@ _MOST_BYTES = 64 * 1024
 _LINES = 'write lines such as key = "..." into a file with mode 0600'
 
 
+class VmQuota(NamedTuple):
+    """How many of something the account may have in the region."""
+
+    what: str
+    """`instances` or `cores`, which are vCPUs."""
+    used: int
+    limit: int
+
+
 class NewVm(NamedTuple):
     """What a VM is made of."""
 
@@ -81,6 +90,21 @@ def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     return found | ({"ex_subnetwork": settings.subnet} if settings.subnet else {})
 
 
+def _openstack_quotas(driver: Any) -> Iterator[VmQuota]:
+    found = driver.connection.request("/limits").object["limits"]["absolute"]
+    for what, word in (("instances", "Instances"), ("cores", "Cores")):
+        limit = found.get(f"maxTotal{word}", -1)
+        if limit >= 0:  # -1: there is none
+            yield VmQuota(what, found.get(f"total{word}Used", 0), limit)
+
+
+def _gce_quotas(driver: Any) -> Iterator[VmQuota]:
+    words = {"INSTANCES": "instances", "CPUS": "cores"}
+    for each in driver.region.quotas if driver.region else ():
+        if what := words.get(each["metric"]):
+            yield VmQuota(what, int(each["usage"]), int(each["limit"]))
+
+
 def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     return {
         "size": SimpleNamespace(id=vm.offer.size),
@@ -102,6 +126,9 @@ class _Ways(NamedTuple):
     destroys: Mapping[str, Any] = {}
     image: str = "get_image"
     """The method that tells of an image."""
+    quotas: Callable[[Any], Iterator[VmQuota]] = lambda _: iter(())
+    """What a driver tells of them. Of EC2 Libcloud reads `max-instances` alone, which
+    is no limit of AWS any more."""
 
 
 _WAYS = {
@@ -112,13 +139,16 @@ _WAYS = {
         driver={"signature_version": "4"},
         lists={"ex_filters": {"tag-key": OWNER}},
     ),
-    "openstack": _Ways(_openstack, "metadata", "ex_force_service_region"),
+    "openstack": _Ways(
+        _openstack, "metadata", "ex_force_service_region", quotas=_openstack_quotas
+    ),
     "gce": _Ways(
         _gce,
         "labels",
         "datacenter",
         destroys={"ex_sync": False},
         image="ex_get_image",
+        quotas=_gce_quotas,
     ),
 }
 
@@ -162,6 +192,11 @@ class VmCloud:
             price = float(size.price or 0.0)
             found |= {str(size.id): price, str(size.name): price}
         return found
+
+    def quotas(self) -> Sequence[VmQuota]:
+        """Return what of them Libcloud tells; nothing where it does not."""
+        with _errors("quotas cannot be read"):
+            return list(self._ways.quotas(self._driver()))
 
     def check_image(self) -> None:
         """Raise an error unless the cloud has the image."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from burst.errors import BurstError
+from burst.kits.examine_lead import examine_lead
 from burst.kits.munge_key import read_munge_key
 from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
@@ -16,6 +17,8 @@ from burst.model.lead import LeadIdentity
 from burst_vm.cloud import VmCloud, read_credentials
 from burst_vm.settings import VmSettings
 from burst_vm.user_data import template
+
+_FOR_GUESTS = "set munge_key, and have flux-imp and the same user ids in the image"
 
 
 def examine(
@@ -40,7 +43,8 @@ def examine(
             lambda: read_munge_key(settings.munge_key), "munge's key can be read"
         )
     if lead is not None:
-        yield from _examine_lead(settings, lead)
+        yield _examine_address(settings, lead)
+    yield from examine_lead(lead, "" if settings.munge_key else _FOR_GUESTS)
 
 
 def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
@@ -49,6 +53,7 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
     if listing.advice:
         return
     yield _tried(cloud.check_image, f"image {settings.image} exists")
+    yield from _examine_quotas(settings, cloud)
     try:
         sizes = cloud.prices()
     except BurstError as error:
@@ -68,6 +73,28 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
             yield ok(f"offer {name}: there is a size {offer.size}")
 
 
+def _examine_quotas(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
+    """Tell which offers have larger bursts than a quota has left."""
+    try:
+        quotas = cloud.quotas()
+    except BurstError as error:
+        yield note(error.what, error.advice or "let the account read its quotas")
+        return
+    for quota in quotas:
+        told = f"{quota.used} of {quota.limit} {quota.what} of the quota are in use"
+        needs = {
+            name: offer.max_nodes * (offer.cores if quota.what == "cores" else 1)
+            for name, offer in settings.offers.items()
+        }
+        left = quota.limit - quota.used
+        large = [f"{n} ({need})" for n, need in needs.items() if need > left]
+        if large:
+            told += f", and bursts of {', '.join(large)} may need more"
+            yield note(told, "ask the cloud for a higher quota, or lower max_nodes")
+        else:
+            yield ok(told)
+
+
 def _examine_port(settings: VmSettings) -> Finding:
     """Tell whether the port can be listened at, or somebody answers there already."""
     where = (settings.bind, settings.port)
@@ -85,24 +112,14 @@ def _examine_port(settings: VmSettings) -> Finding:
     return ok(f"VMs can fetch their files at port {settings.port} of this host")
 
 
-def _examine_lead(settings: VmSettings, lead: LeadIdentity) -> Iterator[Finding]:
+def _examine_address(settings: VmSettings, lead: LeadIdentity) -> Finding:
     address = settings.reached_at(lead.endpoint)
     if not address or is_loopback(address):
-        yield wrong(
+        return wrong(
             f"VMs cannot reach this host at {address or 'no address'}",
             "set address under [lead] to one that the VMs can reach",
         )
-    if lead.access.allow_guest_user and not settings.munge_key:
-        yield note(
-            "the lead serves all users: their jobs need munge's key in the VMs",
-            "set munge_key, and have flux-imp and the same user ids in the image",
-        )
-    if lead.systemd:
-        yield note(
-            "the lead has [systemd] enable: a follower comes online only where the"
-            " owner of the instance has a systemd in its VM",
-            f"loginctl enable-linger {settings.user} there, or a lead without it",
-        )
+    return ok(f"VMs reach this host at {address}")
 
 
 def _tried(call: Callable[[], object], good: str) -> Finding:

@@ -3,13 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.plugins.vm.hypervisor import Hypervisor
+from tests.plugins.vm.moto_cloud import MotoCloud
+from tests.support.fluxlead import short_directory
 
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> FakeCloud:
     return FakeCloud(tmp_path)
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hypervisor]:
+    """Yield an imitation of EC2 over the wire, whose VMs run on this host."""
+    with short_directory() as path:
+        cloud = MotoCloud(path)
+        hosts = Hypervisor(cloud)
+        yield hosts
+        hosts.close()
+        cloud.close()

@@ -26,7 +26,6 @@ from burst.testing.contract import Count, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
 from tests.plugins.vm.hypervisor import Hypervisor, this_user
 from tests.plugins.vm.moto_cloud import MotoCloud
-from tests.support.fluxlead import short_directory
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -110,15 +109,6 @@ class TestVmProvider(ProviderContract):
     pause = 0.1
     ends_leases = True
     lease = 12.0
-
-    @pytest.fixture
-    def hosts(self) -> Iterator[Hypervisor]:
-        with short_directory() as path:
-            cloud = MotoCloud(path)
-            hosts = Hypervisor(cloud)
-            yield hosts
-            hosts.close()
-            cloud.close()
 
     @pytest.fixture
     def make_provider(self, hosts: Hypervisor) -> MakeProvider:

@@ -29,7 +29,7 @@ def found(cloud: FakeCloud, lead: LeadIdentity | None = None, **changes: Any) ->
 def test_what_is_as_it_should_be_is_told(cloud: FakeCloud) -> None:
     findings = cloud.provider().examine(lead_of(cloud))
     assert {each.level for each in findings} == {Level.OK}
-    assert len(findings) == 7
+    assert len(findings) == 8
     assert cloud.asked == []
 
 

@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, flux_instance
-from tests.plugins.vm.hypervisor import Hypervisor, this_user
-from tests.plugins.vm.moto_cloud import MotoCloud
-from tests.support.fluxlead import short_directory
-from tests.support.ports import free_port
+from tests.plugins.vm.hypervisor import Hypervisor
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -21,24 +16,8 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def hosts() -> Iterator[Hypervisor]:
-    with short_directory() as path:
-        cloud = MotoCloud(path)
-        hosts = Hypervisor(cloud)
-        yield hosts
-        hosts.close()
-        cloud.close()
-
-
 def test_a_job_runs_on_vms_and_they_are_deleted_after_it(hosts: Hypervisor) -> None:
-    size = {"size": "c7i.large", "cores": 4, "gpus": 1, "max_nodes": 2, "price": 0.1}
-    table = {
-        "type": "vm",
-        **hosts.cloud.table(
-            offers={"nodes": size}, user=this_user(), flux=FLUX, port=free_port()
-        ),
-    }
+    table = hosts.table(flux=FLUX)
     with flux_instance() as lead, open_harness(lead) as cli:
         cli.write(providers={"cloud": table}, deadlines={"idle": "1s"})
         with cli.daemon():

@@ -14,6 +14,7 @@ from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 
 from burst.errors import InsufficientCapacity, NotFound
+from burst.model.finding import Finding, Level
 from burst.provider import Failure, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
 
@@ -31,6 +32,7 @@ class Nova:
         self.servers: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         self.full = False
+        self.limits = {"maxTotalInstances": -1, "maxTotalCores": -1}
 
     def request(self, path: str, method: str = "GET", **given: Any) -> Any:
         if (path, method) == ("/servers", "POST"):
@@ -38,6 +40,10 @@ class Nova:
                 raise BaseHTTPError(403, "Quota exceeded for instances: 1, 10 of 10")
             self._make(given["data"]["server"])
             return answer(server=self.servers[-1])
+        if path == "/limits":
+            if self.full:
+                raise BaseHTTPError(403, "Policy doesn't allow it to be performed.")
+            return answer(limits={"absolute": self.limits})
         if path == "/servers/detail":
             return answer(servers=list(self.servers))
         [server] = [each for each in self.servers if path.endswith(each["id"])]
@@ -147,3 +153,29 @@ def test_a_quota_is_want_of_capacity(
     nova.full = True
     with pytest.raises(InsufficientCapacity, match="Quota exceeded"):
         provider.provision(cloud.spec(1))
+
+
+def quotas(provider: VmProvider) -> list[Finding]:
+    """Return what the doctor tells of them."""
+    texts = ("of the quota", "quotas cannot be read")
+    findings = provider.examine(None)
+    return [found for found in findings if any(text in found.what for text in texts)]
+
+
+def test_a_quota_that_has_less_left_than_a_burst_takes_is_told(
+    nova: Nova, provider: VmProvider
+) -> None:
+    assert quotas(provider) == []
+    nova.limits |= {"maxTotalInstances": 10, "totalInstancesUsed": 2}
+    nova.limits |= {"maxTotalCores": 20, "totalCoresUsed": 8}
+    [instances, cores] = quotas(provider)
+    assert instances.level is Level.OK
+    assert instances.what == "2 of 10 instances of the quota are in use"
+    assert cores.level is Level.NOTE
+    assert cores.what.endswith("are in use, and bursts of nodes (16) may need more")
+
+
+def test_a_quota_that_may_not_be_read_is_told(nova: Nova, provider: VmProvider) -> None:
+    nova.full = True
+    [found] = quotas(provider)
+    assert (found.level, bool(found.advice)) == (Level.NOTE, True)
