@@ -201,7 +201,7 @@ def _command_hand(site: Site, identity: LeadIdentity) -> Hand:
     text = msgspec.json.encode(asked).decode() + "\n"
 
     def prepare() -> list[Start]:
-        followers.write(files, spec, flux=FLUX)
+        followers.Files(flux=FLUX).write(files, spec)
         return [lambda: _run([*settings.program, "begin"], text)]
 
     def is_gone() -> bool:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
@@ -320,6 +320,12 @@ class Provider(abc.ABC):
         """Return whether some offer has `own_images`, as `modes`."""
         del settings
         return False
+
+    @classmethod
+    def offer_names(cls, settings: Any) -> Collection[str]:
+        """Return the names of all offers, as `modes`; empty if only `offers` knows."""
+        del settings
+        return ()
 
     def place(self) -> str:
         """Return where bursts are made: cluster, project, directory. No secret.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from burst.config.convert import Table, convert
@@ -37,6 +37,18 @@ def parse_standing(tables: Any, where: str) -> tuple[StandingNodes, ...]:
         _parse(table, f"{where}.standing {number}")
         for number, table in enumerate(tables, 1)
     )
+
+
+def check_standing(
+    tables: Sequence[StandingNodes], offers: Collection[str], where: str
+) -> None:
+    """Raise ConfigError for one of an offer that the provider has not."""
+    for number, table in enumerate(tables, 1):
+        if table.offer and table.offer not in offers:
+            raise ConfigError(
+                f"{where}.standing {number}: offer: there is no {table.offer!r}",
+                f"the provider has {', '.join(sorted(offers))}",
+            )
 
 
 def _parse(table: Any, at: str) -> StandingNodes:

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
+from burst.config import StandingNodes
+from burst.config.standing import check_standing
 from burst.core.cooldowns import refused_specs
 from burst.core.plan.slots import RankSlot, kept_for, may_lease
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
+from burst.errors import ConfigError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.provider import Offer
 from burst.provider_type import installed_types
@@ -42,6 +45,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
         found.append(wrong("it has no offers", "see its settings"))
     else:
         found += [ok(_describe(offer)) for offer in facts.offers]
+        found += _check_standing(facts.standing, facts.offers)
     if isinstance(facts.statuses, ReadFailure):
         tell("its bursts cannot be listed", facts.statuses)
     if isinstance(facts.findings, ReadFailure):
@@ -56,6 +60,16 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if health.disabled and not any(health.disabled.startswith(c) for c in causes):
         found.insert(0, wrong(f"it is disabled: {health.disabled}", remedy))
     return found
+
+
+def _check_standing(
+    standing: Sequence[StandingNodes], offers: Sequence[Offer]
+) -> Iterator[Finding]:
+    """Check the minimums by the offers, which the settings alone may not tell."""
+    try:
+        check_standing(standing, [offer.name for offer in offers], "its table")
+    except ConfigError as error:
+        yield wrong(error.what, error.advice)
 
 
 def _refused(facts: ProviderFacts, health: Health) -> Iterator[str]:

@@ -174,7 +174,9 @@ def _ask(
     name: str, settings: Settings, lead: LeadIdentity | None, make: LoadProviders
 ) -> ProviderFacts:
     table = settings.providers[name]
-    facts = ProviderFacts(name=name, type=table.type, enabled=table.enabled)
+    facts = ProviderFacts(
+        name=name, type=table.type, enabled=table.enabled, standing=table.standing
+    )
     if not table.enabled:
         return facts
     alone = msgspec.structs.replace(settings, providers={name: table})

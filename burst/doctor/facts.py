@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from burst.config import Settings
+from burst.config import Settings, StandingNodes
 from burst.core.orphans import Orphan
 from burst.core.plan.slots import RankSlot
 from burst.core.records import Records
@@ -121,6 +121,8 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its bursts, for the lead's owner."""
     findings: Sequence[Finding] | ReadFailure = ()
     """Its own, see `Provider.examine`."""
+    standing: Sequence[StandingNodes] = ()
+    """The minimums of its table."""
 
 
 class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from burst.errors import CertificateError, ConfigError, Refused
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
@@ -93,79 +95,64 @@ exit "$status"
 """
 
 
-def write(  # noqa: PLR0913 - those with a name have a usual value
-    place: Path,
-    spec: BurstSpec,
-    *,
-    flux: str = "flux",
-    environment: Mapping[str, str] | None = None,
-    rundirs: str = "/tmp",  # noqa: S108  mktemp makes a private one in it
-    signals_reach_all: bool = False,
-) -> Path:
-    """Write what the burst's followers need into a directory; return the script.
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a burst's followers. Equal values give equal files."""
 
-    `flux` is the program on the nodes. `environment` is added to the followers'.
-    `rundirs` is a local directory of each node; its path is short, as a unix socket is
-    below it. `signals_reach_all`: who stops the script signals all its processes at
-    once, as Slurm does, so that it passes no signal on. Equal arguments write equal
-    files.
+    flux: str = "flux"
+    """The program on the nodes."""
+    environment: Mapping[str, str] = {}
+    """Added to the followers'."""
+    rundirs: str = "/tmp"  # noqa: S108  mktemp makes a private one in it
+    """A local directory of each node. Its path is short, as a unix socket is below."""
+    signals_reach_all: bool = False
+    """Whether who stops the script signals all its processes at once, as Slurm does, so
+    that it passes no signal on."""
 
-    Raises Refused if no follower could join with them, InsufficientCapacity if the
-    disk is full, Transient.
-    """
-    texts = contents(
-        place,
-        spec,
-        flux=flux,
-        environment=environment,
-        rundirs=rundirs,
-        signals_reach_all=signals_reach_all,
-    )
-    with disk_errors(place, writing=True):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_atomically(place / name, text.encode(), private=True)
-    return place / "start"
+    def write(self, place: Path, spec: BurstSpec) -> Path:
+        """Write them into a directory; return the script.
 
+        Raises Refused if no follower could join with them, InsufficientCapacity if the
+        disk is full, Transient.
+        """
+        texts = self.contents(place, spec)
+        with disk_errors(place, writing=True):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, text in texts.items():
+                write_atomically(place / name, text.encode(), private=True)
+        return place / "start"
 
-def contents(  # noqa: PLR0913 - those with a name have a usual value
-    place: Path,
-    spec: BurstSpec,
-    *,
-    flux: str = "flux",
-    environment: Mapping[str, str] | None = None,
-    rundirs: str = "/tmp",  # noqa: S108  mktemp makes a private one in it
-    signals_reach_all: bool = False,
-) -> dict[str, str]:
-    """Return what `write` writes, by name, the script last.
+    def contents(self, place: Path, spec: BurstSpec) -> dict[str, str]:
+        """Return what `write` writes, by name, the script last.
 
-    `place` is the directory in which the follower finds it. One of them is secret.
-    Raises Refused if no follower could join with them.
-    """
-    try:
-        path = str(place / "burst.cert")
-        config = follower_config(spec.lead, spec.hosts, spec.ranks, path)
-        content = certificate.read(Path(spec.lead.certificate))
-    except (ConfigError, CertificateError) as error:
-        raise Refused(error.what, error.advice) from error
-    script = _SCRIPT.format(
-        burst=spec.burst_id,
-        rundirs=shlex.quote(rundirs),
-        on_signal=_KEEP if signals_reach_all else _FORWARD,
-        again=_AGAIN_S,
-        for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
-        environment=shlex.join(_variables(environment or {})),
-        for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
-        inherited=" ".join(INHERITED),
-        # Of whole seconds, and not before the lease ends.
-        end=math.ceil(spec.lease_end),
-        command=_command(spec, place / "broker.toml", flux),
-    )
-    return {
-        "burst.cert": certificate.format_certificate(content),
-        "broker.toml": config,
-        "start": script,
-    }
+        `place` is the directory in which the follower finds it. One of them is secret.
+        Raises Refused if no follower could join with them.
+        """
+        try:
+            path = str(place / "burst.cert")
+            config = follower_config(spec.lead, spec.hosts, spec.ranks, path)
+            content = certificate.read(Path(spec.lead.certificate))
+        except (ConfigError, CertificateError) as error:
+            raise Refused(error.what, error.advice) from error
+        return {
+            "burst.cert": certificate.format_certificate(content),
+            "broker.toml": config,
+            "start": self._script(place, spec),
+        }
+
+    def _script(self, place: Path, spec: BurstSpec) -> str:
+        return _SCRIPT.format(
+            burst=spec.burst_id,
+            rundirs=shlex.quote(self.rundirs),
+            on_signal=_KEEP if self.signals_reach_all else _FORWARD,
+            again=_AGAIN_S,
+            for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
+            environment=shlex.join(_variables(self.environment)),
+            for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
+            inherited=" ".join(INHERITED),
+            # Of whole seconds, and not before the lease ends.
+            end=math.ceil(spec.lease_end),
+            command=_command(spec, place / "broker.toml", self.flux),
+        )
 
 
 def remove(place: Path) -> None:

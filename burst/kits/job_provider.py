@@ -9,7 +9,7 @@ after this one needs nothing of this one's memory.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, NoReturn, Protocol, TypeVar
 
@@ -33,6 +33,8 @@ from burst.provider import (
     Provider,
     Shape,
 )
+
+_OFFER = "nodes"
 
 
 class ListedJob(Protocol):
@@ -67,13 +69,19 @@ class JobProvider(Provider, Generic[Job]):
         self._program = settings.flux
         self._clock = clock
         self._offer = Offer(
-            name="nodes",
+            name=_OFFER,
             shape=Shape(settings.cores, settings.gpus),
             max_nodes=settings.max_nodes,
             price=settings.price,
             join_time=settings.join_time,
             lifetime=lifetime,
         )
+
+    @classmethod
+    def offer_names(cls, settings: NodeSettings) -> Collection[str]:
+        """Return the name of the one offer."""
+        del settings
+        return (_OFFER,)
 
     @abc.abstractmethod
     def list_jobs(self) -> Mapping[str, Sequence[Job]]:

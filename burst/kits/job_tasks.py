@@ -163,9 +163,10 @@ class JobTasks:
         """Write what its followers need; equal arguments write equal files.
 
         `rank` is the variable that has the number of a task in the job, from 0. Also
-        raises what `followers.write` does.
+        raises what `followers.Files.write` does.
         """
-        followers.write(self._place, spec, flux=flux, signals_reach_all=True)
+        files = followers.Files(flux=flux, signals_reach_all=True)
+        files.write(self._place, spec)
         given = [f"{name}={os.environ[name]}" for name in GIVEN if name in os.environ]
         task = _TASK.format(
             hosts=shlex.join(spec.hosts),

@@ -12,6 +12,7 @@ import msgspec
 
 from burst import log
 from burst.config import ProviderTable, Settings, convert
+from burst.config.standing import check_standing
 from burst.errors import BurstError, ConfigError
 from burst.provider import OPTIONAL_METHODS, Provider
 from burst.provider_type import PROVIDERS, package_errors
@@ -107,7 +108,10 @@ def _options(
         )
     kind = _checked(_import(point, where), point, where)
     with _logged(f"{where}: its settings cannot be read"):
-        return kind, convert(kind.Settings, table.options, where)
+        parsed = convert(kind.Settings, table.options, where)
+        if names := kind.offer_names(parsed):
+            check_standing(table.standing, names, where)
+    return kind, parsed
 
 
 def _import(point: EntryPoint, where: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,6 +75,12 @@ class CommandProvider(Provider):
         self._failed: dict[str, str] = {}
         """By burst, why its last `begin` failed."""
 
+    @classmethod
+    def offer_names(cls, settings: CommandSettings) -> Collection[str]:
+        """Return the name of the one offer."""
+        del settings
+        return (OFFER,)
+
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
         return [self._settings.offer()]
@@ -94,9 +100,7 @@ class CommandProvider(Provider):
                 f"no offer {spec.offer!r} of {nodes}",
                 f"it is {OFFER!r}, of at most {offer.max_nodes} of {offer.shape}",
             )
-        self.begin(
-            spec, lambda at, of: followers.write(at, of, flux=self._settings.flux)
-        )
+        self.begin(spec, followers.Files(flux=self._settings.flux).write)
 
     def begin(self, spec: BurstSpec, write: Write) -> None:
         """As `provision`, with the files that `write` writes."""

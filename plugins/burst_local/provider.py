@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +55,7 @@ from burst_local.status import describe, left_over
 from burst_local.stopping import Stopper
 from burst_local.units import Units
 
+_OFFER = "local"
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -113,6 +114,12 @@ class LocalProvider(Provider):
         self._ending: dict[str, float] = {}
         """Since when bursts are being reaped, if that could not be written."""
 
+    @classmethod
+    def offer_names(cls, settings: LocalSettings) -> Collection[str]:
+        """Return the name of the one offer."""
+        del settings
+        return (_OFFER,)
+
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `local`. Raises Refused while its disk is full."""
         self._home.check_space()
@@ -121,7 +128,7 @@ class LocalProvider(Provider):
     def _offer(self) -> Offer:
         cores = self._settings.cores or len(os.sched_getaffinity(0))
         return Offer(
-            name="local",
+            name=_OFFER,
             shape=Shape(cores, self._settings.gpus),
             max_nodes=self._settings.max_nodes,
             total=self._settings.max_nodes,

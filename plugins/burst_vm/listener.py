@@ -89,7 +89,7 @@ class FollowerFiles:
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
         """Return what a VM of a burst gets. Raises Refused if it could not join."""
         settings = self._settings
-        texts = followers.contents(home, spec, flux=settings.flux)
+        texts = followers.Files(flux=settings.flux).contents(home, spec)
         files = [
             (str(home / name), text.encode(), settings.user)
             for name, text in texts.items()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -70,6 +70,11 @@ class VmProvider(Provider):
         self._cloud = cloud or VmCloud(settings)
         self._clock, self._settles = clock, settles
         self._prices: Mapping[str, float] | None = None
+
+    @classmethod
+    def offer_names(cls, settings: VmSettings) -> Collection[str]:
+        """Return the names of the tables."""
+        return settings.offers
 
     def place(self) -> str:
         """Return the cloud and its region; two accounts are not told apart."""

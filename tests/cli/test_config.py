@@ -70,6 +70,19 @@ def test_a_plug_ins_own_defaults_are_shown_too(config: Path) -> None:
     assert "providers.far.offers.large.join_time = 10s (default)" in lines
 
 
+def test_a_standing_minimum_of_an_offer_that_there_is_not_is_refused(
+    config: Path,
+) -> None:
+    minimum = '[[providers.site.standing]]\nnodes = 1\noffer = "locale"\n'
+    config.write_text(TEXT + minimum)
+    assert burst("config", "-c", str(config)).error == (
+        f"{config}: providers.site.standing 1: offer: there is no 'locale'; the"
+        " provider has local"
+    )
+    config.write_text((TEXT + minimum).replace("locale", "local"))
+    assert burst("config", "-c", str(config)).lines
+
+
 def test_a_provider_that_is_not_enabled_need_not_be_installed(config: Path) -> None:
     config.write_text("[providers.x]\ntype = 'nope'\nenabled = false\nkey = 3\n")
     lines = burst("config", "-c", str(config), "-o", FORM).lines

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from burst.config import StandingNodes
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
@@ -49,6 +50,15 @@ def test_what_a_provider_offers_is_told() -> None:
         (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
         (OK, "offers small: up to 4 nodes of 1 core"),
     ]
+
+
+def test_a_standing_minimum_of_an_offer_that_there_is_not_is_wrong() -> None:
+    standing = (StandingNodes(nodes=1, offer="big"), StandingNodes(nodes=1, offer="x"))
+    [_, found] = check_provider(provider(standing=standing), Health())
+    assert (found.level, found.what) == (
+        WRONG,
+        "its table.standing 2: offer: there is no 'x'",
+    )
 
 
 def test_one_cause_is_named_once_whatever_fails_by_it() -> None:

@@ -53,13 +53,9 @@ def write(spec: BurstSpec, tmp_path: Path, rundirs: Path) -> Path:
     program.write_text(FOLLOWER)
     program.chmod(0o755)
     environment = {"SAYS": str(tmp_path), "SITE": "a b'c"}
-    return followers.write(
-        tmp_path / "files",
-        spec,
-        flux=str(program),
-        environment=environment,
-        rundirs=str(rundirs),
-    )
+    return followers.Files(
+        flux=str(program), environment=environment, rundirs=str(rundirs)
+    ).write(tmp_path / "files", spec)
 
 
 def write_slow(spec: BurstSpec, tmp_path: Path, rundirs: Path, **more: bool) -> Path:
@@ -67,14 +63,13 @@ def write_slow(spec: BurstSpec, tmp_path: Path, rundirs: Path, **more: bool) -> 
     program = tmp_path / "flux"
     program.write_text(LEAVES_SLOWLY)
     program.chmod(0o755)
-    return followers.write(
-        tmp_path / "files",
-        spec,
+    files = followers.Files(
         flux=str(program),
         environment={"SAYS": str(tmp_path)},
         rundirs=str(rundirs),
         **more,
     )
+    return files.write(tmp_path / "files", spec)
 
 
 @pytest.mark.skipif(not MKTEMP, reason="there is no mktemp")
@@ -96,8 +91,8 @@ def test_a_follower_is_told_where_its_owners_systemd_is(
 def test_all_is_private_and_the_certificate_is_the_leads(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
-    start = followers.write(tmp_path / "files", spec)
-    again = followers.write(tmp_path / "files", spec)
+    start = followers.Files().write(tmp_path / "files", spec)
+    again = followers.Files().write(tmp_path / "files", spec)
     assert start == again
     for path in [start.parent, *start.parent.iterdir()]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
@@ -219,7 +214,7 @@ def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None
         ),
     ):
         with pytest.raises(Refused):
-            followers.write(tmp_path / "files", wrong)
+            followers.Files().write(tmp_path / "files", wrong)
 
 
 @pytest.mark.parametrize(("guests", "mode"), [(False, 0o700), (True, 0o711)])
@@ -248,7 +243,7 @@ def test_followers_that_share_no_directory_get_the_same_texts(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
     place = tmp_path / "files"
-    texts = followers.contents(place, spec)
-    followers.write(place, spec)
+    texts = followers.Files().contents(place, spec)
+    followers.Files().write(place, spec)
     assert {path.name: path.read_text() for path in place.iterdir()} == texts
     assert list(texts)[-1] == "start"

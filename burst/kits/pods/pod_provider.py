@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import abc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -90,6 +90,11 @@ class PodSettingsProvider(Provider):
     def own_images(cls, settings: PodSettings) -> bool:
         """Return whether bursts may have other images."""
         return settings.own_images
+
+    @classmethod
+    def offer_names(cls, settings: PodSettings) -> Collection[str]:
+        """Return those of the settings' tables."""
+        return settings.offers
 
     def offers(self) -> Sequence[Offer]:
         """Return the offers of the settings' tables."""
