@@ -9,9 +9,11 @@ import pytest
 
 from burst.core.burst_story import burst_story
 from burst.core.cost import seconds_until_drain
+from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport
 from burst.errors import InsufficientCapacity
 from burst.model.burst import Result, State
+from burst.model.reason import Reason
 from burst.runtime import service_answers
 from burst.runtime.manual_burst import manual_burst_settings
 from tests.builders import T0
@@ -226,6 +228,48 @@ def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
     s.take_down(first)
     s.until(lambda: online(s, 1)() and s.live[0].id != first)
     assert s.records.bursts[first].result is Result.CANCELED
+
+
+def test_a_users_budget_counts_what_their_jobs_use_and_not_what_stands():
+    def used():
+        budgets = budgets_at(s.records, s.settings, {}, s.now)
+        return budgets.states()[0].used / 1_000_000
+
+    budget = {"match": {"user": "7"}, "limit": 150, "per": "week"}
+    s = sim({"nodes": 2}, budget=[budget])
+    s.until(online(s, 1))
+    s.tick(500)
+    assert used() == 0
+    for before in (0, 20):
+        job = s.submit_lent(2, userid=7, duration=20.0)
+        s.until(lambda job=job: job in s.lead.running())
+        s.tick(10)
+        assert before + 40 <= used() <= 150
+        s.lead.finish(job)
+        s.tick(20)
+        assert before + 20 <= used() <= before + 40
+    # Of what is left, a longer one cannot be paid.
+    late = s.submit_lent(2, userid=7, duration=100.0)
+    s.tick(10)
+    assert late not in s.lead.running()
+    assert s.decision(late).reason is Reason.TURNED_DOWN
+    change(s)
+    s.until(s.in_state(State.INACTIVE))
+    assert used() == pytest.approx(60, abs=20)
+
+
+def test_a_job_that_did_not_begin_on_what_stands_is_not_paid_for():
+    budget = {"match": {"user": "7"}, "limit": 1000, "per": "week"}
+    s = sim({"nodes": 2}, budget=[budget], limits={"max_bursts": 1})
+    s.until(online(s, 1))
+    first = s.submit_lent(2, userid=8)
+    s.until(lambda: first in s.lead.running())
+    waits = s.submit_lent(2, userid=7, duration=20.0)
+    s.tick(5)
+    s.lead.finish(waits, "canceled")
+    s.tick(5)
+    (state,) = budgets_at(s.records, s.settings, {}, s.now).states()
+    assert state.used == 0
 
 
 def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():

@@ -16,6 +16,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import ProviderOffer
+from burst.core.worth.booked import node_seconds
 from burst.core.worth.budget import (
     NO_BUDGETS,
     Budgets,
@@ -71,7 +72,7 @@ class Purchases:
     ) -> None:
         """Take in what is reserved for live bursts that jobs may still use."""
         self._live = {
-            name: (bursts[name], commitment_of(entry))
+            name: (bursts[name], commitment_of(entry, self._now))
             for name, entry in entries.items()
             if name in bursts
         }
@@ -152,9 +153,7 @@ class Purchases:
         if not self._budgets or burst not in self._live:
             return None
         _, before = self._live[burst]
-        further = msgspec.structs.replace(
-            before, nodes=more, fee=from_price(0.0), made=self._now
-        )
+        further = self._further(before, more)
         return self._refusal(key, [before, further], before)
 
     def grow(self, burst: BurstId, more: int) -> bool:
@@ -170,13 +169,21 @@ class Purchases:
         boot = boot_limit(before.provider, self._settings)
         until = before.until if known.lease.end else before.until + boot
         kept = msgspec.structs.replace(before, until=until)
-        further = msgspec.structs.replace(
-            kept, nodes=more, fee=from_price(0.0), made=self._now
-        )
+        further = self._further(kept, more)
         if self._budgets.refusing([kept, further], before) is not None:
             return False
         self._budgets.commit([kept, further], before)
         return True
+
+    def _further(self, bought: Commitment, more: int) -> Commitment:
+        """Return what is reserved for so many nodes more of a live burst."""
+        return msgspec.structs.replace(
+            bought,
+            nodes=more,
+            fee=from_price(0.0),
+            made=self._now,
+            borne=None if bought.borne is None else {},
+        )
 
     def _used(self, demand: Demand, name: BurstId) -> tuple[Commitment, Commitment]:
         """Return what is reserved for a live burst, and what would be with a job."""
@@ -187,9 +194,17 @@ class Purchases:
             run_times=(demand.duration,),
             online=burst.state not in COMES_UP,
         )
-        until = max(before.until, lives_until(life, self._settings, self._now))
+        ends = lives_until(life, self._settings, self._now)
+        payers, borne = self._payers(demand), before.borne
+        if borne is not None:
+            rest = ends - self._now
+            seconds = node_seconds(demand.request, demand.duration, before.nodes, rest)
+            borne = {**borne, **{p: borne.get(p, 0.0) + seconds for p in payers}}
         after = msgspec.structs.replace(
-            before, until=until, payers=before.payers | self._payers(demand)
+            before,
+            until=max(before.until, ends),
+            payers=before.payers | payers,
+            borne=borne,
         )
         return before, after
 

@@ -20,6 +20,7 @@ from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
+from burst.core.worth.booked import node_seconds, unbook
 from burst.core.worth.budget import Accounts, Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
@@ -93,7 +94,7 @@ def reserve_longer(
     ends = lives_until(life, settings, tx.now)
     if entry is None or ends <= entry.until:
         return True
-    before = commitment_of(entry)
+    before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
     budgets = budgets_at(tx, settings, world.userids, tx.now)
@@ -134,8 +135,11 @@ class _Accounts:
         # Flux may start a job there by itself: the nodes are there.
         new = frozenset(job for job in given if not self._has_started(job))
         if new:
-            after = ledger.extend(after, self._until(burst, new), self._payers(new))
+            until = self._until(burst, new)
+            booked = {job: self._booked(burst, job, until) for job in new}
+            after = ledger.extend(after, until, self._payers(new), booked)
         after = ledger.extend(after, after.until, self._payers(begun | given))
+        after = unbook(after, burst.jobs)
         # A program may begin and end between two looks.
         ended = burst.exit_status is not None
         joined = burst.state in (State.ONLINE, State.DRAIN) or ended
@@ -147,6 +151,14 @@ class _Accounts:
             self._tx.record(burst.id, "outlived", {"note": note})
         if grown is not entry:
             self._tx.entries[burst.id] = grown
+
+    def _booked(self, burst: Burst, job: JobId, until: float) -> float:
+        """Return how many node-seconds of a standing minimum's burst a job may use."""
+        view = self._jobs.get(job)
+        if view is None or not burst.lease.standing:
+            return 0.0
+        rest = until - self._tx.now
+        return node_seconds(view.request, view.duration, burst.lease.nodes, rest)
 
     def _has_started(self, job: JobId) -> bool:
         view = self._jobs.get(job)

@@ -3,9 +3,10 @@
 
 A burst counts in the day, week or month in which it was made. While it lives, all that
 is reserved for it counts, in full for each of those it is for, and in later ones, too,
-for as long as it lives. Once it is gone, what it has cost counts, for each of those it
-was for by their share. So a purchase never takes what is settled and reserved together
-past a limit.
+for as long as it lives. Of a burst that a standing minimum pays for, that is what jobs
+have used, and may use while they have its nodes. Once it is gone, what it has cost
+counts, for each of those it was for by their share. So a purchase never takes what is
+settled and reserved together past a limit.
 
 A burst that lives longer than was reserved for is not ended; `Entry.grown` says how
 much more was reserved then.
@@ -15,14 +16,15 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 
 from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
-from burst.core.worth.ledger import OTHERS, Entry, Payer
-from burst.core.worth.money import Money, from_units, reserve_for
+from burst.core.worth.booked import borne
+from burst.core.worth.ledger import OTHERS, STANDING, Entry, Payer
+from burst.core.worth.money import Money, from_units, reserve_for, reserve_part
 from burst.core.worth.periods import Period, Window, midnight, sum_of, window
 from burst.model.burst import BurstId
 
@@ -90,6 +92,8 @@ class Commitment(msgspec.Struct, frozen=True, kw_only=True):
     made: float
     until: float
     payers: frozenset[Payer]
+    borne: Mapping[Payer, float] | None = None
+    """As of `booked.borne`."""
 
     @property
     def amount(self) -> Money:
@@ -154,8 +158,8 @@ class Budgets:
     ) -> Iterator[tuple[int, float, Money]]:
         """Yield budgets, a time in each window that counts, and how much more is."""
         for number, terms in enumerate(self._terms):
-            known = before.amount if before is not None and terms.fit(before) else 0
-            more = sum(each.amount for each in after if terms.fit(each)) - known
+            known = terms.part_of(before, before.amount) if before is not None else 0
+            more = sum(terms.part_of(each, each.amount) for each in after) - known
             if more <= 0:
                 continue
             yield number, self._now, Money(more)
@@ -193,8 +197,19 @@ class Budgets:
             limit=Money(0) if over else from_units(budget.limit),
             over=over,
             settled=settled.total,
-            reserved=Money(sum(entry.reserved for entry in entries)),
-            grown=Money(sum(entry.grown for entry in entries)),
+            reserved=Money(
+                sum(
+                    terms.part_of(commitment_of(entry, self._now), entry.reserved)
+                    for entry in entries
+                )
+            ),
+            grown=Money(
+                sum(
+                    entry.grown
+                    for entry in entries
+                    if terms.bears_all(entry.payers, entry.provider)
+                )
+            ),
             unread=_unread(accounts.unreadable, its),
         )
 
@@ -213,9 +228,20 @@ class _Terms:
         self._queues = _words(match.queue)
         self._providers = _words(match.provider)
 
-    def fit(self, bought: Commitment) -> bool:
-        """Tell whether a burst counts."""
-        return self.matches(bought.payers, bought.provider)
+    def part_of(self, bought: Commitment, amount: Money) -> Money:
+        """Return how much counts of what is reserved for a burst."""
+        if bought.borne is None or self.matches([STANDING], bought.provider):
+            return amount if self.matches(bought.payers, bought.provider) else Money(0)
+        seconds = sum(
+            used
+            for payer, used in bought.borne.items()
+            if self.matches([payer], bought.provider)
+        )
+        return reserve_part(seconds, bought.price, bought.fee, bought.nodes)
+
+    def bears_all(self, payers: Set[Payer], provider: str) -> bool:
+        """Tell whether all that is reserved for these counts, not their jobs' alone."""
+        return STANDING not in payers or self.matches([STANDING], provider)
 
     def matches(self, payers: Iterable[Payer], provider: str) -> bool:
         """Tell whether what is bought for these of that provider counts."""
@@ -231,8 +257,8 @@ class _Terms:
         )
 
 
-def commitment_of(entry: Entry) -> Commitment:
-    """Return what is reserved for a burst that is on record."""
+def commitment_of(entry: Entry, now: float) -> Commitment:
+    """Return what is reserved now for a burst that is on record."""
     return Commitment(
         provider=entry.provider,
         price=entry.price,
@@ -241,6 +267,7 @@ def commitment_of(entry: Entry) -> Commitment:
         made=entry.made,
         until=entry.until,
         payers=entry.payers,
+        borne=borne(entry, now),
     )
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -65,6 +66,9 @@ class Share(msgspec.Struct, frozen=True, array_like=True):
     job: JobId | None = None
     """None for several jobs, and where no job is known."""
     node_seconds: float = 0.0
+    booked: float = 0.0
+    """Node-seconds that it may use of nodes that a standing minimum pays for, while it
+    is given them."""
 
 
 class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
@@ -202,10 +206,22 @@ def open_entry(
     )
 
 
-def extend(entry: Entry, until: float, jobs: Mapping[JobId, Payer]) -> Entry:
-    """Return the entry for further jobs, with money reserved until then at least."""
+def extend(
+    entry: Entry,
+    until: float,
+    jobs: Mapping[JobId, Payer],
+    booked: Mapping[JobId, float] = MappingProxyType({}),
+) -> Entry:
+    """Return the entry for further jobs, with money reserved until then at least.
+
+    `booked` as `Share.booked`.
+    """
     known = {share.job for share in entry.shares}
-    new = tuple(Share(payer, job) for job, payer in jobs.items() if job not in known)
+    new = tuple(
+        Share(payer, job, booked=booked.get(job, 0.0))
+        for job, payer in jobs.items()
+        if job not in known
+    )
     if not new and until <= entry.until:
         return entry
     shares = entry.shares
@@ -230,7 +246,7 @@ def count(entry: Entry, use: Use, now: float, *, joined: bool) -> Entry:
     joined = joined or entry.joined
     if (use, joined) == (entry.use, entry.joined):
         return entry
-    return msgspec.structs.replace(_counted(entry, now), use=use, joined=joined)
+    return msgspec.structs.replace(counted(entry, now), use=use, joined=joined)
 
 
 def resize(entry: Entry, nodes: int, now: float) -> Entry:
@@ -238,7 +254,7 @@ def resize(entry: Entry, nodes: int, now: float) -> Entry:
 
     What is reserved is what it has cost up to now, and what it may cost until then.
     """
-    entry = _counted(entry, now)
+    entry = counted(entry, now)
     lived = entry.lived
     if lived is None:
         lived = _sum(entry.spent) / entry.nodes
@@ -277,7 +293,7 @@ def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst
     What was never online is paid for as long as its provider showed it as started: it
     may have made nothing at all.
     """
-    entry = _counted(entry, now)
+    entry = counted(entry, now)
     spent = entry.spent
     if entry.joined:
         kinds = [spent.work, spent.idle, spent.boot, spent.teardown, 0.0]
@@ -331,7 +347,7 @@ def _paid(entry: Entry, node_seconds: float) -> Money:
     return Money(round(price / _HOUR_S))
 
 
-def _counted(entry: Entry, now: float) -> Entry:
+def counted(entry: Entry, now: float) -> Entry:
     """Return the entry with its time counted until now; never less than before."""
     seconds = max(0.0, now - entry.at)
     use, spent = entry.use, entry.spent

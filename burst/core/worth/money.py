@@ -84,6 +84,15 @@ def reserve_for(
     return Money(math.ceil(Fraction(seconds) * (nodes * price + fee) / _HOUR_S))
 
 
+def reserve_part(node_seconds: float, price: Money, fee: Money, nodes: int) -> Money:
+    """Return what so many node-seconds of a burst may cost, rounded up.
+
+    `fee` is for an hour of the burst, which has so many nodes.
+    """
+    each = price + Fraction(fee, max(1, nodes))
+    return Money(math.ceil(Fraction(node_seconds) * each / _HOUR_S))
+
+
 def split(amount: Money, weights: Sequence[float]) -> list[Money]:
     """Return the amount in parts as the weights are, at least one of them above 0.
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What jobs bear of the nodes that a standing minimum pays for, while these live.
+
+Such a burst may live for weeks, and costs users what their jobs use. So there counts
+towards their budgets what jobs have used, and what is booked for those that have nodes
+or are given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import msgspec
+
+from burst.core.worth.ledger import STANDING, Entry, Payer, counted
+from burst.model.jobid import JobId
+from burst.model.request import ResourceRequest
+
+
+def node_seconds(
+    request: ResourceRequest | None, duration: float, nodes: int, rest: float
+) -> float:
+    """Return what a job may use of a burst of so many nodes, in node-seconds.
+
+    `duration` is its time limit, 0 for none, `rest` what the burst may live, both in s.
+    """
+    its = min(nodes, request.nodes or nodes) if request is not None else nodes
+    return its * (duration or max(0.0, rest))
+
+
+def unbook(entry: Entry, jobs: Set[JobId]) -> Entry:
+    """Return the entry with nothing booked but for these jobs."""
+    if all(share.job in jobs for share in entry.shares if share.booked):
+        return entry
+    shares = tuple(
+        share if share.job in jobs else msgspec.structs.replace(share, booked=0.0)
+        for share in entry.shares
+    )
+    return msgspec.structs.replace(entry, shares=shares)
+
+
+def borne(entry: Entry, now: float) -> dict[Payer, float] | None:
+    """Return the node-seconds that jobs have or may use of a standing minimum's burst.
+
+    By payer. None of a burst of which its jobs pay all.
+    """
+    if STANDING not in entry.payers:
+        return None
+    found: dict[Payer, float] = {}
+    for share in counted(entry, now).shares:
+        seconds = max(share.node_seconds, share.booked)
+        found[share.payer] = found.get(share.payer, 0.0) + seconds
+    return found
