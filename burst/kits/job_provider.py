@@ -22,7 +22,7 @@ from burst.kits.job_tasks import (
     owned_bursts,
     time_limit,
 )
-from burst.kits.node_settings import NodeSettings
+from burst.kits.node_settings import OFFER, NodeSettings
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
 from burst.provider import (
     BurstId,
@@ -31,10 +31,7 @@ from burst.provider import (
     Offer,
     OwnedBurst,
     Provider,
-    Shape,
 )
-
-_OFFER = "nodes"
 
 
 class ListedJob(Protocol):
@@ -68,20 +65,13 @@ class JobProvider(Provider, Generic[Job]):
         self._prefix = job_prefix(owner, name)
         self._program = settings.flux
         self._clock = clock
-        self._offer = Offer(
-            name=_OFFER,
-            shape=Shape(settings.cores, settings.gpus),
-            max_nodes=settings.max_nodes,
-            price=settings.price,
-            join_time=settings.join_time,
-            lifetime=lifetime,
-        )
+        self._offer = settings.offer(lifetime)
 
     @classmethod
     def offer_names(cls, settings: NodeSettings) -> Collection[str]:
         """Return the name of the one offer."""
         del settings
-        return (_OFFER,)
+        return (OFFER,)
 
     @abc.abstractmethod
     def list_jobs(self) -> Mapping[str, Sequence[Job]]:

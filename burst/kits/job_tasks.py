@@ -135,14 +135,18 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
             owner=owner,
             provider=provider,
             burst_id=BurstId(burst),
-            lease_end=_lease_end(base, owner, provider, burst),
+            lease_end=noted_lease(base, owner, provider, burst),
         )
         for owner, provider, burst in sorted(found)
         if all(map(is_safe_name, (owner, provider, burst)))
     ]
 
 
-def _lease_end(base: Path, owner: str, provider: str, burst: str) -> float:
+def noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
+    """Return when the lease of a burst ends, by its spec there; 0 if that is not known.
+
+    Raises Refused and Transient.
+    """
     home = PrivateDirectory(base, owner, provider)
     home.check()
     with disk_errors(home.path):

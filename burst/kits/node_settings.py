@@ -12,6 +12,11 @@ from typing import Annotated
 import msgspec
 
 from burst.config import Price, Seconds
+from burst.model.shape import Shape
+from burst.provider import Offer
+
+OFFER = "nodes"
+"""The name of the one offer."""
 
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -37,6 +42,18 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Per node and hour."""
     join_time: Seconds = Seconds(0)
     """From the request until followers join, as far as is known; 0 if not."""
+
+    def offer(self, lifetime: float, total: int = 0) -> Offer:
+        """Return the one offer, OFFER. `lifetime` is in seconds, 0 without an end."""
+        return Offer(
+            name=OFFER,
+            shape=Shape(self.cores, self.gpus),
+            max_nodes=self.max_nodes,
+            total=total,
+            price=self.price,
+            join_time=self.join_time,
+            lifetime=lifetime,
+        )
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""

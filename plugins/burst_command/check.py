@@ -21,7 +21,7 @@ from burst.kits.private_dir import disk_errors
 from burst.model.finding import Finding, ok, wrong
 from burst.model.lead import Bootstrap
 from burst.provider import BurstId, BurstSpec, LeadIdentity, Phase
-from burst_command.settings import OFFER, CommandSettings
+from burst_command.settings import CommandSettings
 
 if TYPE_CHECKING:
     from burst_command.provider import CommandProvider
@@ -68,14 +68,15 @@ class _Check:
     ) -> None:
         self._provider = provider
         self._tell = tell
+        [offer] = provider.offers()
         hosts = [f"burst-check-{number}" for number in range(NODES)]
         self._spec = BurstSpec(
             burst_id=_BURST,
             owner="check",
-            offer=OFFER,
+            offer=offer.name,
             hosts=tuple(hosts[: settings.max_nodes]),
             ranks=(),
-            shape=settings.offer().shape,
+            shape=offer.shape,
             lead=NO_LEAD,
         )
         # What waits for the nodes: as long as the site says that they take.

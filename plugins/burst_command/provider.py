@@ -18,7 +18,9 @@ import msgspec
 from burst.kits import followers
 from burst.kits.atomic_file import write_atomically
 from burst.kits.examine_lead import examine_lead
+from burst.kits.job_tasks import check_spec, noted_lease
 from burst.kits.join_errors import explain_log, main_lines, read_log
+from burst.kits.node_settings import OFFER
 from burst.kits.private_dir import (
     PrivateDirectory,
     disk_errors,
@@ -40,7 +42,6 @@ from burst.provider import (
     Phase,
     Provider,
     ProviderError,
-    SpecRefused,
     Transient,
 )
 from burst_command.check import check
@@ -52,7 +53,7 @@ from burst_command.protocol import (
     Name,
     SiteProgram,
 )
-from burst_command.settings import OFFER, CommandSettings
+from burst_command.settings import CommandSettings
 
 _CALL = "begin"
 """Notes the process of `begin` in the directory of its burst."""
@@ -72,6 +73,8 @@ class CommandProvider(Provider):
         self._owner, self._name = owner, name
         self._home = PrivateDirectory(Path(settings.dir), owner, name)
         self._program = SiteProgram(settings.program, settings.limit)
+        ends = settings.lifetime if math.isfinite(settings.lifetime) else 0.0
+        self._offer = settings.offer(ends, settings.total)
         self._failed: dict[str, str] = {}
         """By burst, why its last `begin` failed."""
 
@@ -83,7 +86,7 @@ class CommandProvider(Provider):
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
-        return [self._settings.offer()]
+        return [self._offer]
 
     def place(self) -> str:
         """Return the directory, and the program that knows the nodes."""
@@ -92,14 +95,7 @@ class CommandProvider(Provider):
 
     def provision(self, spec: BurstSpec) -> None:
         """Write the followers' files, and have the program begin an unlisted burst."""
-        offer = self._settings.offer()
-        fits = len(spec.hosts) <= offer.max_nodes and offer.shape.holds(spec.shape)
-        if spec.offer != OFFER or not fits or not is_safe_name(spec.burst_id):
-            nodes = f"{len(spec.hosts)} nodes of {spec.shape}"
-            raise SpecRefused(
-                f"no offer {spec.offer!r} of {nodes}",
-                f"it is {OFFER!r}, of at most {offer.max_nodes} of {offer.shape}",
-            )
+        check_spec(spec, self._offer)
         self.begin(spec, followers.Files(flux=self._settings.flux).write)
 
     def begin(self, spec: BurstSpec, write: Write) -> None:
@@ -175,22 +171,16 @@ class CommandProvider(Provider):
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return what the program lists, of all owners; their files tell of leases."""
+        base = Path(self._settings.dir)
         return [
             OwnedBurst(
                 owner=name.owner,
                 provider=name.provider,
                 burst_id=BurstId(name.burst),
-                lease_end=self._lease_of(name),
+                lease_end=noted_lease(base, name.owner, name.provider, name.burst),
             )
             for name in self._list()
         ]
-
-    def _lease_of(self, name: Name) -> float:
-        base = Path(self._settings.dir)
-        home = PrivateDirectory(base, name.owner, name.provider)
-        home.check()
-        spec = load_json(home.path / name.burst / "spec.json", BurstSpec)
-        return spec.lease_end if spec else 0.0
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the directory, and that the program lists what there is."""

@@ -11,11 +11,8 @@ import msgspec
 
 from burst.config import Seconds
 from burst.kits.node_settings import NodeSettings
-from burst.model.shape import Shape
-from burst.provider import Offer
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-OFFER = "nodes"
 
 
 class CommandSettings(NodeSettings, frozen=True, kw_only=True):
@@ -38,15 +35,3 @@ class CommandSettings(NodeSettings, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] = {}
     """A table that the program is given each time as it is: a queue, an account, names
     of machines."""
-
-    def offer(self) -> Offer:
-        """Return the one offer, `nodes`."""
-        return Offer(
-            name=OFFER,
-            shape=Shape(self.cores, self.gpus),
-            max_nodes=self.max_nodes,
-            total=self.total,
-            price=self.price,
-            join_time=self.join_time,
-            lifetime=self.lifetime if math.isfinite(self.lifetime) else 0.0,
-        )

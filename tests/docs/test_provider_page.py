@@ -9,8 +9,6 @@ import signal
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -22,11 +20,10 @@ from burst.testing import (
     Backend,
     ProviderContract,
     WrappedProvider,
-    example_spec,
 )
 from burst.testing.backend import Moment, missing
-from burst.testing.contract import Count, MakeProvider, MakeSpec
-from tests.embedded_instance import embedded_instance
+from burst.testing.contract import Count, MakeProvider
+from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.fluxlead import short_directory
 
 PAGE = (Path(__file__).parents[2] / "docs" / "provider.md").read_text("utf-8")
@@ -50,13 +47,6 @@ def page() -> Iterator[types.ModuleType]:
     del sys.modules[NAME]
 
 
-@pytest.fixture(scope="module")
-def lead() -> Iterator[Lead]:
-    with embedded_instance() as instance, closing(instance.lead()) as lead:
-        lead.listen(lambda: None)
-        yield lead
-
-
 class Dying(WrappedProvider):
     """One whose process dies in its first `provision`, before anything or within."""
 
@@ -71,9 +61,10 @@ class Dying(WrappedProvider):
         raise RuntimeError("the process died")
 
 
-class HereBackend(Backend):
+class HereBackend(LeadBackend):
     def __init__(self, make: Callable[..., Provider], path: Path, lead: Lead) -> None:
-        self.make, self.path, self.lead = make, path, lead
+        super().__init__(lead)
+        self.make, self.path = make, path
 
     def pids(self, spec: BurstSpec) -> dict[str, int]:
         """Return the process groups of the followers that run."""
@@ -101,12 +92,7 @@ class HereBackend(Backend):
         return config.read_text()
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
-        rundirs = Path("/tmp").glob(f"{spec.burst_id}-*")
-        found = [*self.path.rglob(f"*{spec.burst_id}*"), *rundirs]
-        return [*map(str, found), *map(str, self.pids(spec))]
-
-    def online(self, spec: BurstSpec) -> AbstractSet[int]:
-        return self.lead.observe().online
+        return [*files_of(spec, self.path), *map(str, self.pids(spec))]
 
     def full(self, owner: str) -> Provider:
         missing("full", "it has as many nodes as it says")
@@ -126,7 +112,8 @@ def test_it_is_as_short_as_it_is_said_to_be() -> None:
     assert max(map(len, lines)) <= 88
 
 
-class TestHereProvider(ProviderContract):
+class TestHereProvider(WithLead, ProviderContract):
+    offer = "n"
     patience = 60.0
     pause = 0.1
     ends_leases = True
@@ -161,16 +148,6 @@ class TestHereProvider(ProviderContract):
     @pytest.fixture
     def misconfigured(self, make: Callable[..., Provider]) -> Callable[[], Provider]:
         return lambda: make("owner-a", base=Path("/proc/nowhere"))
-
-    @pytest.fixture
-    def make_spec(self, lead: Lead) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            identity = msgspec.structs.replace(lead.identity(), owner=owner)
-            spec = example_spec(identity, number, "n")
-            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
-            return msgspec.structs.replace(spec, shape=no_gpus)
-
-        return make
 
     @pytest.fixture
     def count(self, backend: HereBackend) -> Count:

@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from burst.lead import Lead
-from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
+from burst.testing import Backend, ProviderContract, WrappedProvider
 from burst.testing.backend import Moment
-from burst.testing.contract import Count, MakeProvider, MakeSpec
-from tests.embedded_instance import embedded_instance
+from burst.testing.contract import Count, MakeProvider
 from tests.plugins.command.played import Site, kill
+from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.fluxlead import short_directory
 
 
@@ -37,10 +34,10 @@ class Dying(WrappedProvider):
             self._down.unlink()
 
 
-class SiteBackend(Backend):
+class SiteBackend(LeadBackend):
     def __init__(self, site: Site, lead: Lead) -> None:
+        super().__init__(lead)
         self.site = site
-        self.lead = lead
 
     def unreachable(self) -> AbstractContextManager[object]:
         return self.site.knob("down")
@@ -77,22 +74,10 @@ class SiteBackend(Backend):
         return config.read_text()
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
-        found = [p for p in self.site.path.rglob("*") if spec.burst_id in str(p)]
-        rundirs = Path("/tmp").glob(f"{spec.burst_id}-*")
-        return [str(path) for path in [*found, *rundirs]]
-
-    def online(self, spec: BurstSpec) -> AbstractSet[int]:
-        return self.lead.observe().online
+        return files_of(spec, self.site.path)
 
 
-@pytest.fixture(scope="module")
-def lead() -> Iterator[Lead]:
-    with embedded_instance() as instance, closing(instance.lead()) as lead:
-        lead.listen(lambda: None)
-        yield lead
-
-
-class TestCommandProvider(ProviderContract):
+class TestCommandProvider(WithLead, ProviderContract):
     patience = 90.0
     pause = 0.1
     ends_leases = True
@@ -110,26 +95,12 @@ class TestCommandProvider(ProviderContract):
         return SiteBackend(site, lead)
 
     @pytest.fixture
-    def identity(self, lead: Lead) -> LeadIdentity:
-        return lead.identity()
-
-    @pytest.fixture
     def make_provider(self, site: Site) -> MakeProvider:
         return site.provider
 
     @pytest.fixture
     def make_interrupted(self, site: Site) -> MakeProvider:
         return lambda owner: Dying(site.provider(owner), site.path / "down")
-
-    @pytest.fixture
-    def make_spec(self, identity: LeadIdentity) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            lead = msgspec.structs.replace(identity, owner=owner)
-            spec = example_spec(lead, number, "nodes")
-            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
-            return msgspec.structs.replace(spec, shape=no_gpus)
-
-        return make
 
     @pytest.fixture
     def misconfigured(self, site: Site) -> Callable[[], Provider]:

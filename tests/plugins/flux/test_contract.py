@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from burst.lead import Lead
-from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
+from burst.testing import Backend, ProviderContract, WrappedProvider
 from burst.testing.backend import Moment
-from burst.testing.fixtures import Count, MakeProvider, MakeSpec
-from tests.embedded_instance import embedded_instance
+from burst.testing.fixtures import Count, MakeProvider
 from tests.flux_instance import FLUX, MISSING
-from tests.plugins.flux.other_flux import OtherInstance, kill, rundirs
+from tests.plugins.flux.other_flux import OtherInstance, kill
 from tests.plugins.slurm.slurm_contract import followers
+from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -47,10 +44,10 @@ class Closed(Dying):
             self.provider.provision(spec)
 
 
-class OtherBackend(Backend):
+class OtherBackend(LeadBackend):
     def __init__(self, other: OtherInstance, lead: Lead) -> None:
+        super().__init__(lead)
         self.other = other
-        self.lead = lead
 
     def unreachable(self) -> AbstractContextManager[object]:
         return self.other.away()
@@ -93,31 +90,15 @@ class OtherBackend(Backend):
         return config.read_text()
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
-        files = self.other.files.rglob("*")
-        found = [path for path in files if spec.burst_id in str(path)]
-        return [*map(str, [*found, *rundirs(spec)]), *self.other.jobs()]
-
-    def online(self, spec: BurstSpec) -> AbstractSet[int]:
-        return self.lead.observe().online
+        return [*files_of(spec, self.other.files), *self.other.jobs()]
 
 
-class TestFluxProvider(ProviderContract):
+class TestFluxProvider(WithLead, ProviderContract):
     patience = 90.0
     pause = 1.0
     prompt = 60.0
     ends_leases = True
     lease = 8.0
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def lead(cls) -> Iterator[Lead]:
-        with embedded_instance() as instance, closing(instance.lead()) as lead:
-            lead.listen(lambda: None)
-            yield lead
-
-    @pytest.fixture
-    def identity(self, lead: Lead) -> LeadIdentity:
-        return lead.identity()
 
     @pytest.fixture
     def backend(self, other: OtherInstance, lead: Lead) -> Backend:
@@ -130,16 +111,6 @@ class TestFluxProvider(ProviderContract):
     @pytest.fixture
     def make_interrupted(self, other: OtherInstance) -> MakeProvider:
         return lambda owner: Dying(other, owner)
-
-    @pytest.fixture
-    def make_spec(self, identity: LeadIdentity) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            mine = msgspec.structs.replace(identity, owner=owner)
-            spec = example_spec(mine, number, "nodes")
-            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
-            return msgspec.structs.replace(spec, shape=no_gpus)
-
-        return make
 
     @pytest.fixture
     def misconfigured(

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
 import pytest
 
 from burst.lead import Lead
-from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, WrappedProvider, example_spec
+from burst.testing import Backend, WrappedProvider
 from burst.testing.backend import Moment
-from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
-from tests.embedded_instance import embedded_instance
+from burst.testing.fixtures import Count, MakeProvider
 from tests.plugins.slurm import slurm_programs
+from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.waiting import wait_until
 
 
@@ -56,10 +52,10 @@ class Dying(WrappedProvider):
             super().provision(spec)
 
 
-class SlurmBackend(Backend):
+class SlurmBackend(LeadBackend):
     def __init__(self, cluster: Cluster, lead: Lead) -> None:
+        super().__init__(lead)
         self.cluster = cluster
-        self.lead = lead
 
     def unreachable(self) -> contextlib.AbstractContextManager[object]:
         return self.cluster.unreachable()
@@ -103,13 +99,7 @@ class SlurmBackend(Backend):
         return config.read_text()
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
-        rundirs = Path("/tmp").glob(f"{spec.burst_id}-*")
-        files = self.cluster.dir.rglob("*")
-        found = [path for path in files if spec.burst_id in str(path)]
-        return [str(path) for path in [*found, *rundirs]]
-
-    def online(self, spec: BurstSpec) -> AbstractSet[int]:
-        return self.lead.observe().online
+        return files_of(spec, self.cluster.dir)
 
 
 def followers(spec: BurstSpec) -> dict[int, str]:
@@ -126,7 +116,7 @@ def followers(spec: BurstSpec) -> dict[int, str]:
     return found
 
 
-class WithSlurmProvider(ContractFixtures):
+class WithSlurmProvider(WithLead):
     """Give it a fixture `cluster`."""
 
     patience = 90.0
@@ -134,20 +124,9 @@ class WithSlurmProvider(ContractFixtures):
     ends_leases = True
     lease = 12.0
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def lead(cls) -> Iterator[Lead]:
-        with embedded_instance() as instance, closing(instance.lead()) as lead:
-            lead.listen(lambda: None)
-            yield lead
-
     @pytest.fixture
     def backend(self, cluster: Cluster, lead: Lead) -> Backend:
         return SlurmBackend(cluster, lead)
-
-    @pytest.fixture
-    def identity(self, lead: Lead) -> LeadIdentity:
-        return lead.identity()
 
     @pytest.fixture
     def make_provider(self, cluster: Cluster) -> MakeProvider:
@@ -156,17 +135,6 @@ class WithSlurmProvider(ContractFixtures):
     @pytest.fixture
     def make_interrupted(self, cluster: Cluster) -> MakeProvider:
         return lambda owner: Dying(cluster, owner, submitted=False)
-
-    @pytest.fixture
-    def make_spec(self, identity: LeadIdentity) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            lead = msgspec.structs.replace(identity, owner=owner)
-            spec = example_spec(lead, number, "nodes")
-            return msgspec.structs.replace(
-                spec, shape=msgspec.structs.replace(spec.shape, gpus=0)
-            )
-
-        return make
 
     @pytest.fixture
     def misconfigured(self, cluster: Cluster) -> Callable[[], Provider]:

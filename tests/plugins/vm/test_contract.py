@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import msgspec
 import pytest
 from burst_vm.user_data import HOME
 
 from burst.lead import Lead
-from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider, example_spec
+from burst.testing import Backend, ProviderContract, WrappedProvider
 from burst.testing.backend import Moment
-from burst.testing.contract import Count, MakeProvider, MakeSpec
-from tests.embedded_instance import embedded_instance
+from burst.testing.contract import Count, MakeProvider
 from tests.plugins.vm.hypervisor import Hypervisor, this_user
 from tests.plugins.vm.moto_cloud import MotoCloud
+from tests.support.contract_lead import LeadBackend, WithLead
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -44,9 +41,10 @@ class Dying(WrappedProvider):
         super().provision(spec)
 
 
-class CloudBackend(Backend):
+class CloudBackend(LeadBackend):
     def __init__(self, hosts: Hypervisor, lead: Lead, make: MakeProvider) -> None:
-        self.hosts, self.lead, self.make = hosts, lead, make
+        super().__init__(lead)
+        self.hosts, self.make = hosts, make
         self.cloud = hosts.cloud
 
     def unreachable(self) -> AbstractContextManager[object]:
@@ -93,18 +91,8 @@ class CloudBackend(Backend):
         found = [str(path) for path in notes if spec.burst_id in str(path)]
         return [*found, *(vm.id for vm in self.cloud.vms(burst=spec.burst_id))]
 
-    def online(self, spec: BurstSpec) -> AbstractSet[int]:
-        return self.lead.observe().online
 
-
-@pytest.fixture(scope="module")
-def lead() -> Iterator[Lead]:
-    with embedded_instance() as instance, closing(instance.lead()) as lead:
-        lead.listen(lambda: None)
-        yield lead
-
-
-class TestVmProvider(ProviderContract):
+class TestVmProvider(WithLead, ProviderContract):
     patience = 90.0
     pause = 0.1
     ends_leases = True
@@ -128,24 +116,10 @@ class TestVmProvider(ProviderContract):
         return CloudBackend(hosts, lead, make_provider)
 
     @pytest.fixture
-    def identity(self, lead: Lead) -> LeadIdentity:
-        return lead.identity()
-
-    @pytest.fixture
     def make_interrupted(
         self, hosts: Hypervisor, make_provider: MakeProvider
     ) -> MakeProvider:
         return lambda owner: Dying(make_provider(owner), hosts.cloud, "before")
-
-    @pytest.fixture
-    def make_spec(self, identity: LeadIdentity) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            lead = msgspec.structs.replace(identity, owner=owner)
-            spec = example_spec(lead, number, "nodes")
-            no_gpus = msgspec.structs.replace(spec.shape, gpus=0)
-            return msgspec.structs.replace(spec, shape=no_gpus)
-
-        return make
 
     @pytest.fixture
     def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
