@@ -11,7 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -208,21 +208,17 @@ def test_what_slurm_does_not_start_is_told_with_its_reason(
 def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     place: Cluster,
 ) -> None:
-    """sbatch is killed or gives up, and the controller carries its request out."""
-    place.lab.stop_controller()
-    try:
+    # The answer is lost, and the job is there.
+    with place.lab.crash(submitted=True), pytest.raises(Transient):
+        place.provider.provision(place.spec)
+    first = place.job()
+    with hung(place.lab):
         with pytest.raises(Transient):
             place.provider.provision(place.spec)
         with pytest.raises(Transient):
             place.provider.observe()
         with pytest.raises(Transient):
             place.provider.reap(place.spec.burst_id)
-    finally:
-        place.lab.go_on_controller()
-    # The answer is lost, and the job is there.
-    with place.lab.crash(submitted=True), pytest.raises(Transient):
-        place.provider.provision(place.spec)
-    first = place.job()
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
     assert place.job() == first
@@ -244,6 +240,31 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
         place.provider.reap(BurstId("burst-9-000000"))
     reap_until_gone(place.provider, place.spec.burst_id)
     assert place.lab.jobs() == []
+
+
+def test_a_request_that_is_carried_out_late_gives_a_burst_one_job_that_runs(
+    place: Cluster,
+) -> None:
+    """sbatch is killed or gives up, and the controller has read its request."""
+    with hung(place.lab), pytest.raises(Transient):
+        place.provider.provision(place.spec)
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    begun = len(place.spec.hosts)
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == begun, place.status)
+    assert place.lab.jobs("%T").count("RUNNING") == 1
+    reap_until_gone(place.provider, place.spec.burst_id)
+    assert place.lab.jobs() == []
+
+
+@contextmanager
+def hung(lab: SlurmLab) -> Iterator[None]:
+    """Have the controller answer nobody in the block."""
+    lab.stop_controller()
+    try:
+        yield
+    finally:
+        lab.go_on_controller()
 
 
 def test_the_doctor_asks_slurm(place: Cluster) -> None:
