@@ -116,19 +116,12 @@ class Transaction:
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
-        before = self._before
-        return Records(
-            bursts=dict(self.bursts) if self.bursts.changed else before.bursts,
-            holds=dict(self.holds) if self.holds.changed else before.holds,
-            health=dict(self.health) if self.health.changed else before.health,
-            outputs=dict(self.outputs) if self.outputs.changed else before.outputs,
-            entries=dict(self.entries) if self.entries.changed else before.entries,
-            periods=dict(self.periods) if self.periods.changed else before.periods,
-            settled=dict(self.settled) if self.settled.changed else before.settled,
-            times=dict(self.times) if self.times.changed else before.times,
-            repeats=dict(self.repeats) if self.repeats.changed else before.repeats,
-            unreadable=before.unreadable,
-        )
+        new = {
+            name: dict(mine)
+            for name, mine in vars(self).items()
+            if isinstance(mine, ChangedDict) and mine.changed
+        }
+        return msgspec.structs.replace(self._before, **new)
 
     @property
     def live(self) -> list[Burst]:

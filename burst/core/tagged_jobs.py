@@ -16,7 +16,7 @@ from burst.config import Settings
 from burst.core.actions import FailJob
 from burst.core.burst_actions import take_down
 from burst.core.commands import describe_request
-from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.job_accounts import with_accounts
 from burst.core.plan.plan_demands import plan_demands

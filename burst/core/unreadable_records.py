@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records
 from burst.core.world import World

@@ -9,14 +9,12 @@ import msgspec
 
 from burst.config import PolicyRule, Settings
 from burst.core.isolated.placement import unreadable_isolated_record
-from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
 from burst.core.plan.eligible import IsolatedFacts
 from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
-from burst.core.select.job_rules import JobRules, job_rules
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
 from burst.core.worth.comparison import Comparison
@@ -42,20 +40,10 @@ decided without, as by worth 0. As long as a job is left to the scheduler by def
 class BurstWorth:
     """Compares bursts for the jobs of one tick with their starts on own nodes."""
 
-    def __init__(
-        self,
-        rules: JobRules,
-        records: RecordsView,
-        own_nodes: OwnNodes,
-        context: PlanContext,
-    ) -> None:
-        """`context` is what a plan for the jobs is made on."""
-        self._rules = rules
-        self._world, self._settings = rules.world, rules.settings
-        self._records = records
-        self._own_nodes = own_nodes
-        self._context = context
-        self._now = context.now
+    def __init__(self, context: JobContext) -> None:
+        self._context, self._rules = context, context.rules
+        self._world, self._settings = context.world, context.settings
+        self._now = context.plan.now
 
     def decide(
         self, job: JobView, request: ResourceRequest, waited: float
@@ -87,6 +75,8 @@ class BurstWorth:
         self, job: JobView, request: ResourceRequest
     ) -> LiveBurstWorth | None:
         """Return what a live burst has to be worth to a job; None: it may have any."""
+        if not self._any_live:
+            return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
         here = forecasts.get(job.id)
         if rule is None or not rule.worth or here is None:
@@ -114,11 +104,11 @@ class BurstWorth:
     def _runs_here(self, job: JobView, request: ResourceRequest) -> bool:
         elsewhere = in_stopped_queue(job, self._settings.intake)
         elsewhere = elsewhere or job.preferences.mode == "isolated"
-        return not elsewhere and self._own_nodes.fits_when_idle(request)
+        return not elsewhere and self._context.own_nodes.fits_when_idle(request)
 
     def _is_asked_for(self, job: JobView) -> bool:
         """Tell whether its user wants a burst whatever it is worth."""
-        hold = self._records.holds.get(job.id)
+        hold = self._context.hold(job)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
@@ -159,10 +149,15 @@ class BurstWorth:
 
     @cached_property
     def _offers(self) -> FirstOffers:
-        unreadable = unreadable_isolated_record(self._records)
+        records, plan = self._context.records, self._context.plan
+        unreadable = unreadable_isolated_record(records)
         isolated = IsolatedFacts(self._world.identity, unreadable)
-        times = OnlineTimes(self._records.times)
-        return FirstOffers(self._context, self._context.eligible(isolated), times)
+        times = OnlineTimes(records.times)
+        return FirstOffers(plan, plan.eligible(isolated), times)
+
+    @cached_property
+    def _any_live(self) -> bool:
+        return bool(self._context.records.live)
 
 
 def forecast_due(world: World, now: float) -> float:
@@ -175,7 +170,5 @@ def worth_for_job(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> BurstWorth:
     """Return what answers for one job outside of a tick. The lead can be read."""
-    rules = job_rules(world, settings, now)
-    context = plan_context(records, world, settings, now)
-    own_nodes = OwnNodes(records, world, context.slots.constraints)
-    return BurstWorth(rules, records, own_nodes, context)
+    plan = plan_context(records, world, settings, now)
+    return BurstWorth(job_context(records, world, settings, plan))
