@@ -27,7 +27,7 @@ from burst.core.unreadable_records import (
 )
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.errors import BurstError, JobspecError, LeadError, Unreadable
+from burst.errors import BurstError, JobspecError, LeadError
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical
 from burst.model.decision import Decision, count_nodes
@@ -136,10 +136,7 @@ def make_requested_burst(
     records: Records, world: World, settings: Settings, demand: Demand, now: float
 ) -> tuple[TickResult, Decision]:
     """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
-    if world.lead is None:
-        raise Unreadable(
-            f"the lead cannot be read: {world.trouble}", "run burst doctor"
-        )
+    world.read_lead()
     tx = Transaction(records, now)
     plan = plan_demands(tx, world, settings, [demand])
     for proposal in plan.proposals:
@@ -159,10 +156,7 @@ def take_down_burst(
 
     With `forced_in`, housekeeping that runs there on its nodes is ended.
     """
-    burst = records.bursts.get(BurstId(burst_id))
-    if burst is None:
-        names = ", ".join(sorted(b.id for b in records.live)) or "none"
-        raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+    burst = records.find(burst_id)
     if burst.state is State.INACTIVE:
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)

@@ -70,35 +70,23 @@ def explain(
     ]
     if job is None and not bursts:
         return None
-    hold = records.holds.get(job_id)
-    row: Row = {
-        "id": format_f58(job_id),
-        "userid": job.userid if job else None,
-        "state": job.state.value if job else "gone",
-        "urgency": job.urgency if job else None,
-        "needs": str(job.request) if job and job.request else "",
+    hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
+    row = _told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
-        "verdict": "",
-        "why": "",
-        "next": "",
-        "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
         "reclaimed": _taken(records, job_id, job),
-        "again": repeat.text() if (repeat := records.repeats.get(job_id)) else "",
+        "again": repeat.text() if repeat else "",
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
         told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
+    trouble = ""
     if job and world.store_trouble and job.state in PENDING:
         trouble = _begins_nothing(world.store_trouble, guest)
-        row["why"] = "; ".join(filter(None, (row["why"], trouble)))
-    if row["reclaimed"]:
-        row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
-    if row["again"]:
-        row["why"] = "; ".join(filter(None, (row["why"], row["again"])))
-    return row
+    why = (row["why"], trouble, row["reclaimed"], row["again"])
+    return row | {"why": "; ".join(filter(None, why))}
 
 
 def explain_other(job: ActiveJob, world: World) -> Row:
@@ -107,17 +95,26 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits for own nodes in its turn, as it is not burstable"
-    return {
-        "id": format_f58(job.id),
-        "userid": job.userid,
-        "state": job.state.value,
-        "urgency": None,
-        "needs": str(job.request) if job.request else "",
-        "held": None,
-        "urgency_before": None,
+    return _told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
         "next": decision.next_step(),
+    }
+
+
+def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
+    """Return the answer to `burst explain JOB` before anything is said of the job."""
+    return {
+        "id": format_f58(job_id),
+        "userid": job.userid if job else None,
+        "state": job.state.value if job else "gone",
+        "urgency": job.urgency if isinstance(job, JobView) else None,
+        "needs": str(job.request) if job and job.request else "",
+        "held": None,
+        "urgency_before": None,
+        "verdict": "",
+        "why": "",
+        "next": "",
         "refusals": [],
         "bursts": [],
         "reclaimed": "",

@@ -8,9 +8,9 @@ import msgspec
 from burst.config import Settings
 from burst.core.records import Records, Transaction
 from burst.core.select.job_rules import job_rules
-from burst.core.tick import TickResult
+from burst.core.tick import TickResult, result_of
 from burst.core.world import World
-from burst.errors import BurstError, Unreadable
+from burst.errors import BurstError
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import PENDING, JobView
@@ -25,11 +25,7 @@ def request_for_job(
     It is kept on the record of the job's hold, until the job starts or ends. Raises
     BurstError, Unreadable.
     """
-    if world.lead is None:
-        raise Unreadable(
-            f"the lead cannot be read: {world.trouble}", "run burst doctor"
-        )
-    view, hold = world.lead.jobs.get(job), records.holds.get(job)
+    view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
     if view is None or not job_rules(world, settings, now).may_burst(view):
         raise BurstError(
@@ -41,7 +37,7 @@ def request_for_job(
         # It has waited since it was submitted, and goes on waiting.
         hold = Hold.released(view.urgency, view.t_submit)
     tx.holds[job] = msgspec.structs.replace(hold, requested=True)
-    return TickResult(records=tx.result(), events=(), actions=(), decisions={})
+    return result_of(tx)
 
 
 def _check(view: JobView, hold: Hold | None) -> None:

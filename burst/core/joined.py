@@ -14,7 +14,7 @@ from burst.core.flux_drains import (
     forget_flux_drains,
 )
 from burst.core.job_events import record_job_events
-from burst.core.losses import last_loss, lost_its_lead, record_loss
+from burst.core.losses import cause_of_loss, lost_its_lead, record_loss
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -72,9 +72,10 @@ def _has_old_address(burst: Burst, world: World) -> bool:
 
 
 class JoinedBehaviour:
-    """See `burst.core.behaviour.Behaviour`."""
+    """What those bursts do; see `burst.core.behaviour`."""
 
     holds_its_job = False
+    """Whether its job stays held and assigned to it until the burst ends."""
 
     def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
@@ -165,7 +166,10 @@ class JoinedBehaviour:
         return min(ends)
 
     def nodes_up(self, burst: Burst, world: World, /) -> int | None:
-        """Return how many of its ranks are online; None where no lead can be read."""
+        """Return how many of its ranks are online, or were before it ended.
+
+        None where no lead can be read.
+        """
         ranks = burst.lease.ranks
         if not burst.live:
             # Its ranks may be leased by another burst by now.
@@ -173,7 +177,10 @@ class JoinedBehaviour:
         return len(world.lead.online.intersection(ranks)) if world.lead else None
 
     def decide(self, burst: Burst, world: World, lease_end: str, /) -> Decision:
-        """Return the decision on a job that waits for the burst."""
+        """Return the decision on a job that waits for the burst.
+
+        `lease_end` is what the job is told of the end of its leases.
+        """
         message = provider_message(burst, world)
         reported = reported_message(burst, world)
         facts = {
@@ -284,9 +291,8 @@ def _act_online(
         if burst.reclaimed:
             tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")
         else:
-            loss = last_loss(burst)
-            why = loss.context.get("note") if loss else ""
-            tx.fail(burst.id, "lost", "; ".join(filter(None, (why, note))))
+            why = "; ".join(filter(None, (cause_of_loss(burst), note)))
+            tx.fail(burst.id, "lost", why)
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to want it, so it is not paid for until the deadline.
@@ -304,8 +310,8 @@ def _act_online(
         begin_drain(tx, burst, Result.COMPLETED, note)
         if made_for_jobs and not burst.served:
             # Flux would not start its jobs on the next one in time, either.
-            tx.cool_down(burst, settings.limits)
-            tx.explain_cooldown(burst, "no job had started on it when it was drained")
+            why = "no job had started on it when it was drained"
+            tx.cool_down(burst, why, settings.limits)
 
 
 def _ends_as_idle(

@@ -65,6 +65,12 @@ def last_loss(burst: Burst) -> Event | None:
     return found[-1] if found else None
 
 
+def cause_of_loss(burst: Burst) -> str:
+    """Return what took followers of a burst away; empty if that is not known."""
+    loss = last_loss(burst)
+    return loss.context.get("note", "") if loss else ""
+
+
 def _why_lost(
     burst: Burst, ranks: AbstractSet[int], world: World, now: float
 ) -> tuple[_HostsByCause, _HostsByCause]:

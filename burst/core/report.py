@@ -16,7 +16,7 @@ import msgspec
 from burst.core.behaviour import behaviour_of
 from burst.core.cooldowns import refused_specs
 from burst.core.cost import cost, per_hour
-from burst.core.losses import last_loss
+from burst.core.losses import cause_of_loss
 from burst.core.observation import (
     ProviderPhase,
     provider_message,
@@ -240,7 +240,7 @@ def burst_note(burst: Burst, world: World) -> str:
         return f"provider {burst.lease.provider} {_NOT_ENABLED}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state is State.DRAIN and burst.lost_since is not None:
-        note = "; ".join(filter(None, (note, _why_lost(burst))))
+        note = "; ".join(filter(None, (note, cause_of_loss(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
         if obstacle and note == _overdue_note(burst):
@@ -284,13 +284,7 @@ def _on_its_way_back(burst: Burst, world: World) -> str:
         return words
     if phase is not ProviderPhase.RUNNING or burst.lost_since is None:
         return ""
-    return "; ".join(filter(None, (_why_lost(burst), words or STARTED_AGAIN)))
-
-
-def _why_lost(burst: Burst) -> str:
-    """Return what took followers of a burst away; empty if that is not known."""
-    loss = last_loss(burst)
-    return loss.context.get("note", "") if loss else ""
+    return "; ".join(filter(None, (cause_of_loss(burst), words or STARTED_AGAIN)))
 
 
 def _is_apart(burst: Burst, slot: RankSlot) -> bool:

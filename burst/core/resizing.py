@@ -155,8 +155,7 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
     What fails may be this burst's growth alone, such as that of a Job that Kueue has
     labelled. So jobs get further bursts from then on, as if it could not grow.
     """
-    tx.cool_down(burst, limits, len(burst.coming))
-    tx.explain_cooldown(burst, why)
+    tx.cool_down(burst, why, limits, len(burst.coming))
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
 
 

@@ -58,7 +58,7 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     records: Records
     events: tuple[tuple[BurstId, Event], ...]
     actions: tuple[Action, ...]
-    decisions: Mapping[JobId, Decision]
+    decisions: Mapping[JobId, Decision] = {}
     """On every pending burstable job; empty where the lead could not be read."""
     refusal_cache: RefusalCache | None = None
     """For the next tick."""
@@ -74,7 +74,6 @@ def result_of(tx: Transaction) -> TickResult:
         records=tx.result(),
         events=tuple(tx.events),
         actions=tuple(tx.actions),
-        decisions={},
     )
 
 
@@ -84,7 +83,6 @@ def joined(results: Sequence[TickResult]) -> TickResult:
         records=results[-1].records,
         events=tuple(event for result in results for event in result.events),
         actions=tuple(action for result in results for action in result.actions),
-        decisions={},
     )
 
 
@@ -117,19 +115,15 @@ def run_tick(
     keep_accounts(tx, world, settings)
     learn_times(tx)
     _drop_oldest(tx)
-    after = tx.result()
-    decisions: Mapping[JobId, Decision] = {}
-    if decided is not None:
-        decisions = {**decided.still_refused, **decided.fresh}
-        cache = cache_refusals(decided, after)
-    return TickResult(
-        records=after,
-        events=tuple(tx.events),
-        actions=tuple(tx.actions),
-        decisions=decisions,
-        refusal_cache=cache,
-        unsettled=decided is not None and decided.unsettled,
-        behind=decided is not None and decided.behind,
+    made = result_of(tx)
+    if decided is None:
+        return msgspec.structs.replace(made, refusal_cache=cache)
+    return msgspec.structs.replace(
+        made,
+        decisions={**decided.still_refused, **decided.fresh},
+        refusal_cache=cache_refusals(decided, made.records),
+        unsettled=decided.unsettled,
+        behind=decided.behind,
     )
 
 
@@ -147,12 +141,8 @@ def free_unused(
         if not (burst.quarantined or burst.lease.isolated or burst.resize):
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
-    return TickResult(
-        records=tx.result(),
-        events=tuple(tx.events),
-        actions=tuple(act for act in tx.actions if isinstance(act, FREEING)),
-        decisions={},
-    )
+    tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]
+    return result_of(tx)
 
 
 def record_answers(
@@ -161,9 +151,8 @@ def record_answers(
     """Record what providers have answered, and nothing else of what was read."""
     tx = Transaction(records, now)
     take_answers(tx, world, settings.limits)
-    return TickResult(
-        records=tx.result(), events=tuple(tx.events), actions=(), decisions={}
-    )
+    tx.actions.clear()
+    return result_of(tx)
 
 
 def _decide_on_jobs(

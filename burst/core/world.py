@@ -12,6 +12,7 @@ from burst.config import DeadlineSettings
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
+from burst.errors import Unreadable
 from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff
 from burst.model.banks import NOT_VERIFIED, Banks
@@ -138,6 +139,14 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     archived: Mapping[BurstId, float] | None = None
     """Settled bursts on record that are archived, and when they were made; None where
     none are archived."""
+
+    def read_lead(self) -> LeadView:
+        """Return the lead as it was read. Raises Unreadable if it was not."""
+        if self.lead is None:
+            raise Unreadable(
+                f"the lead cannot be read: {self.trouble}", "run burst doctor"
+            )
+        return self.lead
 
 
 def after_observation(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from burst.core import commands
-from burst.core.isolated import actions
+from burst.core.isolated.behaviour import IsolatedBehaviour
 from burst.core.report import find_isolated
 from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
@@ -36,7 +36,7 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
         assert sim.request(demand).reason is Reason.PROPOSED
     assert len({burst.id for burst in sim.bursts}) == 2
     sim.until(lambda: all(b.state is State.ONLINE for b in sim.bursts))
-    assert actions.next_deadline(sim.bursts[0], sim.settings) == math.inf
+    assert IsolatedBehaviour().next_deadline(sim.bursts[0], sim.settings) == math.inf
     sim.tick(50, seconds=20.0)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id

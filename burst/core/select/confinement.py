@@ -29,7 +29,7 @@ from burst.core.plan.capacity import is_up, missing_nodes, waits_for_growth
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.core.world import World
-from burst.model.burst import Burst, BurstId, State, Tag
+from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView, LeasedRanks
 from burst.model.request import ResourceRequest
@@ -95,43 +95,6 @@ def is_kept_apart(job: JobView, identity: LeadIdentity, settings: Settings) -> b
     return job.confined_to is not None or confines_jobs(identity, settings)
 
 
-def _lasting(
-    records: RecordsView, settings: Settings, now: float
-) -> dict[BurstId, float]:
-    """Return for how many seconds jobs can run on each burst that takes jobs.
-
-    Empty where all bursts are without an end, and where the lead's scheduler has jobs
-    keep to their bursts.
-    """
-    if settings.intake.mode == "scheduler":
-        return {}
-    found = {
-        burst.id: remaining_run_time(burst.lease, settings.deadlines, now)
-        for burst in _joined(records)
-    }
-    return {} if all(map(math.isinf, found.values())) else found
-
-
-def _burst_tags(records: RecordsView, settings: Settings) -> dict[BurstId, Tag | None]:
-    """Return the tag of each burst that takes jobs.
-
-    Empty where none has one, and where the lead's scheduler has jobs keep to their
-    bursts.
-    """
-    if settings.intake.mode == "scheduler":
-        return {}
-    found = {burst.id: burst.lease.tag for burst in _joined(records)}
-    return found if any(found.values()) else {}
-
-
-def _joined(records: RecordsView) -> list[Burst]:
-    return [
-        burst
-        for burst in records.live
-        if burst.state in _MAY_TAKE_JOBS and burst.lease.isolated is None
-    ]
-
-
 class Confinement:
     """What the pending jobs of one view may have, by the records as they are."""
 
@@ -146,8 +109,21 @@ class Confinement:
         assert world.lead is not None
         self._records, self._lead = records, world.lead
         self._identity, self._settings = world.identity, settings
-        self._lasts = _lasting(records, settings, now)
-        self._tags = _burst_tags(records, settings)
+        # In that mode the lead's scheduler has jobs keep to their bursts.
+        keeps = settings.intake.mode == "scheduler"
+        leases = [
+            burst.lease
+            for burst in (() if keeps else records.live)
+            if burst.state in _MAY_TAKE_JOBS and not burst.lease.isolated
+        ]
+        lasts = {
+            lease.id: remaining_run_time(lease, settings.deadlines, now)
+            for lease in leases
+        }
+        tags = {lease.id: lease.tag for lease in leases}
+        # Empty where they are all alike, so that no job is compared with them.
+        self._lasts = {} if all(map(math.isinf, lasts.values())) else lasts
+        self._tags = tags if any(tags.values()) else {}
 
     @cached_property
     def _leases(self) -> LeasedRanks:
