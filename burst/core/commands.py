@@ -10,8 +10,8 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
-from burst.core.housekeeping import end_housekeeping_now, housekeeping_of
 from burst.core.isolated.decision import lost_isolated_jobs
+from burst.core.obstacles import end_housekeeping_now, housekeeping_of
 from burst.core.orphans import Orphan
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands

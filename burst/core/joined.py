@@ -14,7 +14,13 @@ from burst.core.flux_drains import (
     forget_flux_drains,
 )
 from burst.core.job_events import record_job_events
-from burst.core.losses import cause_of_loss, lost_its_lead, record_loss
+from burst.core.losses import (
+    cause_of_loss,
+    is_restored,
+    lost_its_lead,
+    record_loss,
+    record_reclaim,
+)
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -31,7 +37,6 @@ from burst.core.observation import (
 )
 from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.standing import is_needed
 from burst.core.world import World

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.config import DeadlineSettings
+from burst.config import DeadlineSettings, GuestSettings
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
@@ -139,6 +139,15 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     archived: Mapping[BurstId, float] | None = None
     """Settled bursts on record that are archived, and when they were made; None where
     none are archived."""
+
+    def no_account_of(self, userid: int, settings: GuestSettings) -> str:
+        """Return whose subordinate user id it is (subuid(5)); empty for an account's.
+
+        Nothing is made for such ids. Limits, budgets and rates are by user: one who has
+        thousands of ids would have thousands of them, and jobs under such an id could
+        not even run, as the IMP starts none for an id without an entry in passwd.
+        """
+        return "" if settings.take_subuids else self.subuids.owner(userid)
 
     def read_lead(self) -> LeadView:
         """Return the lead as it was read. Raises Unreadable if it was not."""

@@ -18,6 +18,7 @@ from burst.core import commands, report
 from burst.core.commands import TakeDown
 from burst.core.guest_requests import (
     GuestLimits,
+    refuse_call,
     request_for_guest,
     take_down_guests,
 )
@@ -26,7 +27,6 @@ from burst.core.job_request import request_for_job
 from burst.core.more_nodes import MoreNodes, more_nodes
 from burst.core.records import Records
 from burst.core.resize_request import WantedSize, resize_burst, tag_of
-from burst.core.select.accounts import refuse_call
 from burst.core.select.confinement import confines_jobs
 from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts

@@ -10,7 +10,6 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.context import PlanContext
 from burst.core.records import RecordsView
-from burst.core.select.accounts import decide_on_account
 from burst.core.select.job_rules import JobRules
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.world import World
@@ -50,7 +49,10 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def no_account(self, job: JobView) -> Decision | None:
         """Return why a job gets no nodes that is no account's; None for all others."""
-        return decide_on_account(job, self.world, self.settings.guests)
+        whose = self.world.no_account_of(job.userid, self.settings.guests)
+        if not whose or not self.world.identity.is_guest(job.userid):
+            return None
+        return Decision(Reason.NO_ACCOUNT, {"userid": job.userid, "whose": whose})
 
     def may_wait(self, job: JobView, unread: Container[str]) -> bool:
         """Tell whether a job may wait for own nodes that are up, and blocks nobody.

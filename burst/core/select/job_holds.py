@@ -38,7 +38,7 @@ from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import PENDING, JobView, LeadView
+from burst.model.lead import PENDING, JobView
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
@@ -64,8 +64,7 @@ def plan_job_holds(
     lead, world, settings = context.lead, context.world, context.settings.intake
     _fail_some(tx, decisions, settings)
     bursts_by_job = tx.bursts_by_job()
-    confinement = Confinement(tx, world, context.settings, tx.now)
-    plan = _HoldPlan(tx, lead, settings, confinement)
+    plan = _HoldPlan(tx, context)
     raised = RaisedUrgencies(tx, world, context.own_nodes, settings)
     for job_id, decision in decisions.items():
         if decision.reason.about_job.left_alone or is_failed(decision, settings):
@@ -95,14 +94,11 @@ class _HoldPlan:
     def __init__(
         self,
         tx: Transaction,
-        lead: LeadView,
-        settings: IntakeSettings,
-        confinement: Confinement,
+        context: JobContext,
     ) -> None:
-        self._tx = tx
-        self._lead = lead
-        self._settings = settings
-        self._confinement = confinement
+        self._tx, self._lead = tx, context.lead
+        self._settings = context.settings.intake
+        self._confinement = Confinement(tx, context.world, context.settings, tx.now)
         self._confining: dict[JobId, frozenset[int]] = {}
         self._lent: dict[JobId, frozenset[int]] = {}
         self._holding: list[JobId] = []
