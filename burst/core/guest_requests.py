@@ -6,7 +6,8 @@ from __future__ import annotations
 import msgspec
 
 from burst.config import GuestSettings, Settings
-from burst.core.commands import request_nodes, take_down_burst
+from burst.core.burst_requests import request_nodes
+from burst.core.commands import take_down_burst
 from burst.core.plan.demands import Demand
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse

@@ -15,7 +15,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import FailJob
 from burst.core.burst_actions import take_down
-from burst.core.commands import describe_request
+from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.job_accounts import with_accounts
