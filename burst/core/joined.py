@@ -61,19 +61,10 @@ _OLD_ADDRESS = (
 _ENDED_WITH_LEAD = "its followers ended as the lead did"
 
 
-def _has_lost_its_lead(burst: Burst, world: World) -> bool:
-    """Tell whether the lead was started as a burst came up: followers end by that."""
+def _comes_up_since_before(burst: Burst, moment: float) -> bool:
+    """Tell whether a burst still comes up that was made before then."""
     comes_up = burst.state in (State.PROVISION, State.JOIN)
-    return comes_up and burst.lease.created < world.identity.started
-
-
-def _has_old_address(burst: Burst, world: World) -> bool:
-    """Tell whether followers look for the lead where it is not reached any more.
-
-    None of them can join; those of an online burst have joined.
-    """
-    comes_up = burst.state in (State.PROVISION, State.JOIN)
-    return comes_up and burst.lease.created < world.identity.moved
+    return comes_up and burst.lease.created < moment
 
 
 class JoinedBehaviour:
@@ -125,7 +116,8 @@ class JoinedBehaviour:
         if burst.state in ASSIGNABLE and changed:
             # Its followers have the ranks that the lead had for them before.
             tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
-        elif _has_old_address(burst, world):
+        elif _comes_up_since_before(burst, world.identity.moved):
+            # Followers of an online burst have joined; of this one none can.
             note = f"{_OLD_ADDRESS} {world.identity.endpoint} by now"
             tx.fail(burst.id, LEAD_MOVED, note)
         elif burst.state is State.NEW:
@@ -227,7 +219,8 @@ def _fail(
         # That is no failure of the burst.
         told = "" if what is Observation.VANISHED else f": {note}"
         tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")
-    elif kind == "failed" and _has_lost_its_lead(burst, world):
+    elif kind == "failed" and _comes_up_since_before(burst, world.identity.started):
+        # Followers end as their lead does.
         tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
     else:
         tx.fail_as_seen(burst, note, limits, kind)

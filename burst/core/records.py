@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -137,7 +138,7 @@ class Transaction:
         """Bursts of which something may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
 
-    @property
+    @functools.cached_property
     def unread_leases(self) -> list[str]:
         """Keys of unreadable records that may lease a rank slot."""
         return _unread_leases(self.unreadable)

@@ -25,14 +25,14 @@ from burst.core.observation import (
     status_of,
 )
 from burst.core.obstacles import describe_cleaning, describe_obstacle
-from burst.core.orphans import Orphan
+from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
-from burst.core.provider_health import Health, Outcome
+from burst.core.provider_health import Health
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
 from burst.core.timeline import begin_time, state_times, timeline
-from burst.core.world import LastCall, ProviderView, World
+from burst.core.world import ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HELD_BY_US
@@ -138,50 +138,6 @@ def slot_rows(records: Records, world: World) -> list[Row]:
         _slot_row(slot, leased.get(slot.name, ""), records, world)
         for slot in world.slots
     ]
-
-
-def orphan_row(orphan: Orphan) -> Row:
-    """Return one orphan."""
-    return {
-        "id": orphan.burst,
-        "provider": orphan.provider,
-        "hosts": format_hostlist(orphan.hosts),
-        "why": orphan.why,
-    }
-
-
-def unreadable_rows(records: Records, world: World) -> list[Row]:
-    """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
-    names = sorted(
-        BurstId(key.removeprefix("burst/"))
-        for key in records.unreadable
-        if key.startswith("burst/")
-    )
-    rows: list[Row] = []
-    for name in names:
-        shown = [p for p, view in world.providers.items() if name in view.statuses]
-        status = world.providers[shown[0]].statuses[name] if shown else None
-        hosts = [f.host for f in status.followers] if status else []
-        rows.append(
-            {
-                "id": name,
-                "provider": ",".join(shown),
-                "hosts": format_hostlist(hosts),
-                "why": "its record cannot be read",
-            }
-        )
-    return rows
-
-
-def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
-    """Return how far the deletion of an orphan is."""
-    return {
-        "id": burst,
-        "provider": provider,
-        "gone": call.outcome is Outcome.NOT_FOUND,
-        "attempts": call.attempts,
-        "note": call.note,
-    }
 
 
 def _running(world: World) -> JobsByRank:

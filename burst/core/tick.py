@@ -179,38 +179,26 @@ def _decide_on_jobs(
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
-    shortfalls = update_shortfalls(
-        tx, before.shortfalls, fresh, settings, standing.decisions
-    )
-    promised = [world.lead.jobs[each.job] for each in plan.promises]
-    urgencies = [*map(jobs.urgency, promised)]
-    plan_job_holds(tx, jobs, found.unread, fresh)
-    reordered = [*map(jobs.urgency, promised)] != urgencies
-    refused = (*standing.decisions.values(), *fresh.values())
-    jobs_wait = bool(plan.promises) or any(map(_may_have_nodes_later, refused))
-    return JobDecisions(
-        left=RefusalCache(
-            inputs=left,
-            jobs=world.lead.jobs,
-            here=found.here,
-            outdated=standing.outdated,
-            # What jobs were given, or are promised, may serve others.
-            changed=standing.changed
-            or reordered
-            or plan.gives
-            or plan.promises != before.promises,
-            pause=standing.pause,
-            rules=rules,
-            shortfalls=shortfalls,
-            promises=plan.promises,
-            overtaken={
-                **{job: n for job, n in before.overtaken.items() if job in fresh},
-                **plan.overtaken,
-            },
-            idle_parts=shrink_idle(
-                tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
-            ),
+    after = RefusalCache(
+        inputs=left,
+        jobs=world.lead.jobs,
+        here=found.here,
+        outdated=standing.outdated,
+        changed=standing.changed or plan.gives or plan.promises != before.promises,
+        pause=standing.pause,
+        rules=rules,
+        shortfalls=update_shortfalls(
+            tx, before.shortfalls, fresh, settings, standing.decisions
         ),
+        promises=plan.promises,
+        overtaken={
+            **{job: n for job, n in before.overtaken.items() if job in fresh},
+            **plan.overtaken,
+        },
+        idle_parts=before.idle_parts,
+    )
+    decided = JobDecisions(
+        left=after,
         helped=bursts_by_job.keys(),
         # Bursts of this plan may have got nodes on which such a job would have waited.
         left_to_flux=_may_wait(jobs, fresh, found.unread)
@@ -221,6 +209,32 @@ def _decide_on_jobs(
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),
     )
+    return _act_on_jobs(tx, jobs, decided, found.unread)
+
+
+def _act_on_jobs(
+    tx: Transaction, jobs: JobContext, decided: JobDecisions, unread: Container[str]
+) -> JobDecisions:
+    """Hold and release jobs, and free what none of them waits for.
+
+    Return the decisions with what the next tick is to know of that.
+    """
+    after, world = decided.left, jobs.world
+    promised = [jobs.lead.jobs[each.job] for each in after.promises]
+    urgencies = [*map(jobs.urgency, promised)]
+    plan_job_holds(tx, jobs, unread, decided.fresh)
+    # Where their order is another, others may have what was promised.
+    reordered = [*map(jobs.urgency, promised)] != urgencies
+    refused = (*decided.still_refused.values(), *decided.fresh.values())
+    jobs_wait = bool(promised) or any(map(_may_have_nodes_later, refused))
+    after = msgspec.structs.replace(
+        after,
+        changed=after.changed or reordered,
+        idle_parts=shrink_idle(
+            tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait
+        ),
+    )
+    return msgspec.structs.replace(decided, left=after)
 
 
 def _may_wait(

@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as LateError
 
 from burst import __version__
 from burst.config import Settings
-from burst.core import burst_requests, commands, report
+from burst.core import burst_requests, commands, orphans, report
 from burst.core.burst_requests import MoreNodes, more_nodes, request_for_job
 from burst.core.commands import TakeDown
 from burst.core.guest_requests import (
@@ -442,8 +442,8 @@ class ServiceApi:
         return self.carry_out(command)
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
-        spoilt = report.unreadable_rows(snapshot.records, snapshot.world)
+        rows = [orphans.orphan_row(orphan) for orphan in snapshot.orphans]
+        spoilt = orphans.unreadable_rows(snapshot.records, snapshot.world)
         yes = read_request(request, NamedRequest).yes
         failed: dict[str, str] = {}
         if yes:
@@ -456,7 +456,7 @@ class ServiceApi:
             for name, view in views.items()
             if view.trouble or not view.read_at
         }
-        reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
+        reaps = [orphans.reap_row(*key, call) for key, call in snapshot.reaps.items()]
         asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
         return {
             "orphans": [*rows, *spoilt],
